@@ -24,15 +24,15 @@ import numpy as np
 from missing import completely_at_random
 from side_by_side import table
 
-from protocols.ledger import Ledger
-from protocols.release import FamilyTables, Rule
-from protocols.site.data import SiteData
 from vertibayes.bif import read_bif_file
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.release import write_release
+from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.site.data import SiteData
 
 PEER = Path(__file__).parent / "peers" / "acro_checks.py"
 RULES = Rule("exact"), Rule("exact", fewest=5), Rule("cut", fewest=5), Rule("cut")

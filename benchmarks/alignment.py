@@ -25,7 +25,7 @@ import numpy as np
 from alignment_lists import lists_of
 from side_by_side import on_one_thread
 
-from mpc.alignment import (
+from vertibayes_mpc.alignment import (
     AlignmentPlan,
     Member,
     deal_people,
@@ -33,10 +33,10 @@ from mpc.alignment import (
     place_people,
     share_people,
 )
-from mpc.randomness import StreamKey, SystemRandomness
-from mpc.ring import Ring
-from mpc.rounds import Party
-from mpc.scheduler import ByHand, Scheduler, Sent
+from vertibayes_mpc.randomness import StreamKey, SystemRandomness
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Party
+from vertibayes_mpc.scheduler import ByHand, Scheduler, Sent
 
 CODES, RING = 5, Ring(24)
 WORKERS = 2

@@ -19,16 +19,16 @@ from pathlib import Path
 
 import numpy as np
 
-from protocols.alignment import AlignmentRequest
-from protocols.federation import federate
-from protocols.policy import FREE
-from protocols.site.data import SiteData
-from protocols.site.identifiers import Identifiers
-from protocols.site.text import TextColumn, read_columns
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import learn
 from vertibayes.options import Options
+from vertibayes_protocols.alignment import AlignmentRequest
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.policy import FREE
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.identifiers import Identifiers
+from vertibayes_protocols.site.text import TextColumn, read_columns
 
 DATA = Path(os.environ.get("VERTIBAYES_DATA", "data"))
 

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from protocols import wire
+from vertibayes_protocols import wire
 
 EDGES = (0, 1, 2, 63, 64, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, -1)
 

@@ -29,13 +29,6 @@ on_one_thread()
 import numpy as np
 from pgmpy.utils import get_example_model
 
-from protocols.approval import Winners
-from protocols.choices import Choices
-from protocols.federation import Federation, federate
-from protocols.opening import open_study
-from protocols.site.data import SiteData
-from protocols.site.text import read_columns
-from protocols.variables import Variable
 from vertibayes.choosing import TableChooser
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
@@ -44,6 +37,13 @@ from vertibayes.network import Structure, from_pgmpy
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
+from vertibayes_protocols.approval import Winners
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.federation import Federation, federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import read_columns
+from vertibayes_protocols.variables import Variable
 
 RECORDS = 10_000
 SITES = (2, 3, 5, 8)

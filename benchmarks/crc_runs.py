@@ -11,17 +11,17 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from protocols.calibration.classifier import Examples, FactoredClassifier, naive_bayes
-from protocols.calibration.graph import Graph
-from protocols.calibration.local import statistics_of
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.calibration.crc import collaborative_rc
 from vertibayes.calibration.models import error_rates, scales_of
 from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes.calibration.topologies import Changing, network_of, node_names
 from vertibayes.splitting import drift_parts
+from vertibayes_protocols.calibration.classifier import Examples, FactoredClassifier, naive_bayes
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.local import statistics_of
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 SETS = {
     "skin": ("skin", ["skin-segmentation.csv.gz"]),

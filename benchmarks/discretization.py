@@ -33,12 +33,12 @@ on_one_thread()
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.numerals import number
-from protocols.site.text import TextColumn, read_columns
 from vertibayes.counting import PlainCounter
 from vertibayes.discretization import discretize, edges_of, mdlp_edges
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.numerals import number
+from vertibayes_protocols.site.text import TextColumn, read_columns
 
 FILTER = "weka.filters.supervised.attribute.Discretize"
 _NUMBER = r"-?[0-9.]+(?:E-?[0-9]+)?"

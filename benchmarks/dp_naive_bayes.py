@@ -33,11 +33,11 @@ from gossip_curves import gossiping
 from local_noise import ALPHA, MODES, Data, Way, load
 from matplotlib.figure import Figure
 
-from mpc.randomness import SystemRandomness
-from protocols.accounting import Accounting, Privacy
 from vertibayes.naive_bayes.federated import aggregate, exact_updates, local_updates, relative_error
 from vertibayes.naive_bayes.gossip import gossip, models_of
 from vertibayes.splitting import deal_records, log_uniform, node_sizes
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_protocols.accounting import Accounting, Privacy
 
 EPS = tuple(10 ** (place / 4) for place in range(-8, 5))
 NODES = (1, 10, 100, 1000)

@@ -28,13 +28,13 @@ from curves import errors, legend, mean_sd, save, style
 from matplotlib.figure import Figure
 from tallies_of_reports import People, choose, collect
 
-from protocols.local_reports import Projection, ReportPlan
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports
 from vertibayes.naive_bayes.scorer import Scorer
+from vertibayes_protocols.local_reports import Projection, ReportPlan
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 EPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 FEWER_EPS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)  # of figure 2, whose data are large

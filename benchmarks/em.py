@@ -27,15 +27,15 @@ on_one_thread()
 
 import numpy as np
 
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.text import read_columns
 from vertibayes.bif import read_bif_file, write_bif
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.prediction import posterior
 from vertibayes.inference.propagation import Batch
 from vertibayes.network import Network
 from vertibayes.parameters.em import fit_em
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import read_columns
 
 CASES = (("asia", 10), ("asia", 30), ("alarm", 10), ("alarm", 30))
 

@@ -23,14 +23,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from side_by_side import on_one_thread, table
 
-from protocols.federation import ANALYST, DEALER, federate
-from protocols.opening import open_study
-from protocols.transports.mailbox import RELAY
 from tests.e2e.party import data_of, save_data
 from tests.e2e.processes import Process, Processes
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
+from vertibayes_protocols.federation import ANALYST, DEALER, federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.transports.mailbox import RELAY
 
 
 class Measured(Processes):

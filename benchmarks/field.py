@@ -77,11 +77,11 @@ def watched(running: dict[str, int], folder: Path) -> Iterator[dict[str, list[in
 
 def run(records: int, variables: int, sites: int, parents: int, folder: Path) -> None:
     """Run the case, and print the figures of every party."""
-    from protocols.opening import open_study
     from tests.e2e.processes import Processes
     from vertibayes.counting.secure import SecureCounter
     from vertibayes.splitting import split_columns
     from vertibayes.structure.learners import k2
+    from vertibayes_protocols.opening import open_study
 
     data = columns(records, variables)
     order = list(data.variables)  # type: ignore[attr-defined]

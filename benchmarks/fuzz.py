@@ -32,19 +32,19 @@ import numpy as np
 from broken_messages import BrokenMessages
 from side_by_side import on_one_thread, table
 
-from mpc.errors import DealReusedError, ProtocolError
-from mpc.rounds import Expect
-from protocols import parties, wire
-from protocols.errors import DataError, QueryRefusedError, TransportError
-from protocols.federation import DEALER, federate
-from protocols.queries import CONVERSATIONS, Commit, Describe, Meet
-from protocols.queries.tables import ask_tables
-from protocols.session import QUERY_CELLS, Query
-from protocols.site.data import SiteData
-from protocols.site.text import TextColumn
-from protocols.study import Study
-from protocols.transports.local import EnvelopedPackets
-from protocols.variables import Family, Rows, Variable
+from vertibayes_mpc.errors import DealReusedError, ProtocolError
+from vertibayes_mpc.rounds import Expect
+from vertibayes_protocols import parties, wire
+from vertibayes_protocols.errors import DataError, QueryRefusedError, TransportError
+from vertibayes_protocols.federation import DEALER, federate
+from vertibayes_protocols.queries import CONVERSATIONS, Commit, Describe, Meet
+from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.session import QUERY_CELLS, Query
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.transports.local import EnvelopedPackets
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 NAMED = ProtocolError, QueryRefusedError, DataError, TransportError, DealReusedError
 SITES = {"a": "xy", "b": "z", "c": "w"}
@@ -122,7 +122,7 @@ def noted(place=-1, change=None):
     def carrier(session, traffic):
         return Noted(session, traffic, seen, place, change)
 
-    with mock.patch("protocols.transports.local.EnvelopedPackets", carrier):
+    with mock.patch("vertibayes_protocols.transports.local.EnvelopedPackets", carrier):
         started, study = federation()
     with started:
         yield started, study, seen
@@ -228,7 +228,7 @@ def consider(broken, kind, count):
         roles[role.party] = role
         return parties.serve(role, *others)
 
-    with mock.patch("protocols.federation.serve", serve), noted() as (started, study, _):
+    with mock.patch("vertibayes_protocols.federation.serve", serve), noted() as (started, study, _):
         talk(started, study)
         queries, sides = queries_of(started, study)[kind], [roles["a"], roles[DEALER]]
         for number in range(count):

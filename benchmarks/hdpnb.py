@@ -23,22 +23,22 @@ on_one_thread()
 import numpy as np
 from noise_of_sums import noise_of_sum
 
-from mpc.membership import Estimates
-from mpc.randomness import SystemRandomness
-from protocols.accounting import Accounting, Privacy
-from protocols.federation import ANALYST
-from protocols.queries import Sums
-from protocols.queries.sums import PAIRS
-from protocols.queries.terms import Terms
-from protocols.roles import agree_pairs
-from protocols.schema import Schema
-from protocols.session import Traffic
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.statistics import LocalData
-from protocols.site.text import read_columns
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.distributed import HDPNB, pooled
+from vertibayes_mpc.membership import Estimates
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_protocols.accounting import Accounting, Privacy
+from vertibayes_protocols.federation import ANALYST
+from vertibayes_protocols.queries import Sums
+from vertibayes_protocols.queries.sums import PAIRS
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.roles import agree_pairs
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import Traffic
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.site.text import read_columns
 
 EPS = (0.1, 0.2, 0.3, 0.4)
 PARTIES = (200, 400, 600, 800, 1000, 1250, 1500, 1728)
@@ -234,7 +234,7 @@ def churn() -> None:
 
 
 def random_steps(n: int, steps: int) -> tuple[list[int], list[int]]:
-    from mpc.membership import Groups
+    from vertibayes_mpc.membership import Groups
 
     generator = np.random.default_rng(3)
     names = [f"p{i}" for i in range(n)]

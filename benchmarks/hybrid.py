@@ -22,18 +22,18 @@ on_one_thread()
 import numpy as np
 from price_of_privacy import load
 
-from mpc.commitments import BLOCK_ROWS
-from protocols.described import study_of
-from protocols.federation import federate
-from protocols.open_study import OpenStudy
-from protocols.queries import Commit, Describe, Meet
-from protocols.site.data import SiteData
-from protocols.site.placement import Placement
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure
 from vertibayes.splitting import split_rows
 from vertibayes.structure.learners import k2
+from vertibayes_mpc.commitments import BLOCK_ROWS
+from vertibayes_protocols.described import study_of
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.queries import Commit, Describe, Meet
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.placement import Placement
 
 HEADER = (
     "sites", "columns by rows", "CPU s", "ratio", "MB sent", "ratio", "MB to commit", "queries",

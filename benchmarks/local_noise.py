@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 from noise_of_sums import noise_of_sum
 
-from mpc.noise import DiscreteLaplace
-from protocols.accounting import Accounting, Privacy
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.naive_bayes.base import FLOOR, NaiveBayes
 from vertibayes.naive_bayes.federated import about_zero, exact_updates
 from vertibayes.naive_bayes.scorer import Scorer
+from vertibayes_mpc.noise import DiscreteLaplace
+from vertibayes_protocols.accounting import Accounting, Privacy
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 MODES = {"measured": "measured (not private)", "declared": "declared bounds"}
 ALPHA = {"measured": 0.0, "declared": 1.0}

@@ -21,10 +21,6 @@ on_one_thread()
 
 import numpy as np
 
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.text import read_columns
-from protocols.variables import Variable
 from vertibayes.bif import read_bif_file
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Network, Structure
@@ -33,6 +29,10 @@ from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import TableFit, fit_em_from_tables
 from vertibayes.parameters.three_steps import fit_three_steps
 from vertibayes.validation.divergence import divergence
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import read_columns
+from vertibayes_protocols.variables import Variable
 
 PRIOR = 1.0
 WIDER_CELLS = {"asia": 500, "alarm": 30_000}

@@ -22,7 +22,14 @@ from time import monotonic
 from mutants import MUTANTS, Mutant
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("mpc", "protocols", "vertibayes", "tests", "examples", "pyproject.toml")
+COPIED = (
+    "vertibayes_mpc",
+    "vertibayes_protocols",
+    "vertibayes",
+    "tests",
+    "examples",
+    "pyproject.toml",
+)
 PASSED, FAILED, BROKEN = 0, 1, 99  # exit statuses of pytest, and if it does not run
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # what is imported before pytest
 OPTIONS = ("-x", "-p", "no:xdist", "-W", REWRITTEN)
@@ -43,7 +50,7 @@ def copied(folder: Path) -> Path:
 def preload() -> None:
     """Import what the tests import, and forget this project: its copies are imported later."""
     sys.path.insert(0, str(ROOT))
-    for name in ("pytest", "hypothesis", "vertibayes.cli", "protocols.federation"):
+    for name in ("pytest", "hypothesis", "vertibayes.cli", "vertibayes_protocols.federation"):
         import_module(name)
     sys.path.remove(str(ROOT))
     for name in [name for name in sys.modules if name.partition(".")[0] in COPIED]:

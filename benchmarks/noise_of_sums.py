@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.noise import DilutedGeometric, IntegerNoise
+from vertibayes_mpc.noise import DilutedGeometric, IntegerNoise
 
 
 def noise_of_sum(

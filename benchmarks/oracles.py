@@ -26,7 +26,7 @@ from side_by_side import on_one_thread, seconds_of, table
 
 on_one_thread()
 
-from mpc.oracles import ORACLES, FrequencyOracle, Tally
+from vertibayes_mpc.oracles import ORACLES, FrequencyOracle, Tally
 
 USERS, DOMAINS, EPS = 50_000, (8, 100), 1.0
 NAMES = ("de", "sue", "oue", "the", "ss", "she")

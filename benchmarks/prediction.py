@@ -30,10 +30,6 @@ on_one_thread()
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.text import read_columns
-from protocols.variables import Variable
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
 from vertibayes.inference.prediction import posterior
@@ -41,6 +37,10 @@ from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import conditional, fit_cpts
 from vertibayes.structure.learners import k2
 from vertibayes.validation.auc import auc
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import read_columns
+from vertibayes_protocols.variables import Variable
 
 Codes = dict[str, NDArray[Any]]
 Predictor = Callable[[Codes, int], NDArray[Any]]

@@ -24,13 +24,6 @@ on_one_thread()
 
 import numpy as np
 
-from protocols.federation import Federation, federate
-from protocols.open_study import OpenStudy
-from protocols.opening import open_study
-from protocols.policy import ALLOW_ALL
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.text import read_columns
 from vertibayes.bif import read_bif
 from vertibayes.cli.demo import alarm
 from vertibayes.counting import PlainCounter
@@ -42,6 +35,13 @@ from vertibayes.prediction_over_sites import predict_over_sites
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
 from vertibayes.validation.over_sites import auc_over_sites
+from vertibayes_protocols.federation import Federation, federate
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import read_columns
 
 SITES = (2, 3, 5)
 INCOME, ZEROS = "income", ("capital-gain", "capital-loss")

@@ -24,16 +24,16 @@ import pandas as pd
 import pyagrum as gum
 from pgmpy.utils import get_example_model
 
-from protocols.federation import Federation, federate
-from protocols.site.data import SiteData
-from protocols.site.text import read_columns
-from protocols.variables import Family, Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure, from_pgmpy
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
+from vertibayes_protocols.federation import Federation, federate
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import read_columns
+from vertibayes_protocols.variables import Family, Variable
 
 PUBLISHED_ASIA = 10.8  # s, 2 sites, 10,000 records: the published code, cited, not run
 

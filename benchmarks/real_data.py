@@ -28,10 +28,6 @@ on_one_thread()
 
 import numpy as np
 
-from protocols.federation import federate
-from protocols.quantities import parse_size
-from protocols.session import Traffic
-from protocols.site.data import SiteData
 from vertibayes.cli.inputs import Source, read_sites
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -39,6 +35,10 @@ from vertibayes.network import Structure
 from vertibayes.options import Options, families_of
 from vertibayes.parameters.cpt import scores
 from vertibayes.structure.learners import k2
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.quantities import parse_size
+from vertibayes_protocols.session import Traffic
+from vertibayes_protocols.site.data import SiteData
 
 MIB = 1 << 20
 R = TypeVar("R")

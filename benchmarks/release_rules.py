@@ -33,11 +33,6 @@ from missing import completely_at_random
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from mpc.noise.gaussian import DiscreteGaussian
-from mpc.noise.polya import PolyaShare
-from protocols.budget import rho_of
-from protocols.release import FamilyTables, Rule
-from protocols.site.data import SiteData
 from vertibayes.bif import read_bif_file
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.hidden_counts import HiddenCounts, with_estimates
@@ -50,6 +45,11 @@ from vertibayes.parameters.synthetic import sample
 from vertibayes.report.release.tracing import tracing_power
 from vertibayes.structure.learners import k2
 from vertibayes.structure.scores import free_parameters
+from vertibayes_mpc.noise.gaussian import DiscreteGaussian
+from vertibayes_mpc.noise.polya import PolyaShare
+from vertibayes_protocols.budget import rho_of
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.site.data import SiteData
 
 SITES = 3
 DRAWS = 3  # of noise; one with missing values, as EM takes seconds

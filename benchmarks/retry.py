@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from side_by_side import table
 
-from protocols.deployment.templates import Names, init
+from vertibayes_protocols.deployment.templates import Names, init
 
 SITES, READY = ("one", "two", "three"), {"relay": "listening"}
 COMMAND = [sys.executable, "-m", "vertibayes"]

@@ -30,9 +30,9 @@ def memory(field: str) -> int:
 
 def one_case(records: int, variables: int, sites: int, budget: int, what: str) -> None:
     """Run one case; print its figures as JSON."""
-    from protocols.federation import federate
     from vertibayes.counting.secure import SecureCounter
     from vertibayes.splitting import split_columns
+    from vertibayes_protocols.federation import federate
 
     data = columns(records, variables)
     parts = split_columns(data, sites)
@@ -53,9 +53,9 @@ def one_case(records: int, variables: int, sites: int, budget: int, what: str) -
 
 def search(counter: object, what: str) -> str:
     """Learn the structure; or, of very many records, ask all pairs and one extension."""
-    from protocols.variables import Family
     from vertibayes.counting.secure import SecureCounter
     from vertibayes.structure.learners import k2
+    from vertibayes_protocols.variables import Family
 
     assert isinstance(counter, SecureCounter)
     if what == "k2":
@@ -68,10 +68,10 @@ def search(counter: object, what: str) -> str:
 
 def columns(records: int, variables: int) -> object:
     """Sample ALARM, as often as it takes, each time with other records and names."""
-    from protocols.site.data import SiteData
-    from protocols.variables import Variable
     from vertibayes.cli.demo import alarm
     from vertibayes.parameters.synthetic import sample
+    from vertibayes_protocols.site.data import SiteData
+    from vertibayes_protocols.variables import Variable
 
     network = alarm()
     found: dict[str, Variable] = {}

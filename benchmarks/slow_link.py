@@ -28,24 +28,24 @@ from unittest import mock
 from scale import MIB, memory
 from side_by_side import on_one_thread, table
 
-from mpc.randomness import KeyPair, SystemRandomness
-from protocols.federation import ANALYST, DEALER, federate
-from protocols.opening import open_study
-from protocols.policy import FREE
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole, DealerRole, SiteRole
-from protocols.seal import Identity
-from protocols.session import Session
-from protocols.transports.local import EnvelopedPackets
-from protocols.transports.mailbox import Mailbox
-from protocols.transports.network import NetworkTransport
-from protocols.transports.serving import answer
 from vertibayes.cli.demo import alarm
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.learners import learn_structure
+from vertibayes_mpc.randomness import KeyPair, SystemRandomness
+from vertibayes_protocols.federation import ANALYST, DEALER, federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import FREE
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.seal import Identity
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.transports.local import EnvelopedPackets
+from vertibayes_protocols.transports.mailbox import Mailbox
+from vertibayes_protocols.transports.network import NetworkTransport
+from vertibayes_protocols.transports.serving import answer
 
 PHASES = ("begin", "commit", "structure")
 PIECE = 1 << 20  # bytes
@@ -210,7 +210,7 @@ def in_one_process(parts, order, algorithm):
             round_[message.sender] += sum(map(len, packet))
             return packet
 
-    with mock.patch("protocols.transports.local.EnvelopedPackets", Noted):
+    with mock.patch("vertibayes_protocols.transports.local.EnvelopedPackets", Noted):
         federation = federate(parts)
     with federation:
         found = learn_structure(SecureCounter.of(federation, order=order), algorithm)

@@ -26,13 +26,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from federation import RELAY, Measured, alarm_file
 from side_by_side import on_one_thread, table
 
-from protocols.federation import ANALYST, DEALER
-from protocols.opening import open_study
 from tests.e2e.party import data_of
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.opening import open_study
 
 PHASES = ("begin", "commit", "K2")
 CHUNK = 1 << 14

@@ -159,9 +159,9 @@ def trouble(faults: Faults, parties: dict[str, Party], until: float, every: floa
 
 def runs_of(site: Path, folder: Path) -> dict[str, tuple[int, int]]:
     """Return, of each approved study, how many runs a site has begun and released."""
-    from protocols.deployment.files import StudyFile
-    from protocols.storage.memory import SiteMemory
     from vertibayes.cli.contracts import contract_of
+    from vertibayes_protocols.deployment.files import StudyFile
+    from vertibayes_protocols.storage.memory import SiteMemory
 
     memory, runs = SiteMemory(site / "memory" / "memory"), {}
     for name, study in STUDIES.items():

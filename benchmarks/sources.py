@@ -25,10 +25,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.sources.database import Database
-from protocols.site.sources.reading import read_table
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.sources.database import Database
+from vertibayes_protocols.site.sources.reading import read_table
 
 BATCH = 1 << 18
 READERS = ("csv", "parquet", "duckdb", "postgresql", "pandas csv", "pandas parquet")

@@ -32,7 +32,6 @@ on_one_thread()
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.data import SiteData
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Edge, Network, Structure, from_pgmpy
 from vertibayes.parameters.cpt import PSEUDO_COUNT, fit_cpts
@@ -46,6 +45,7 @@ from vertibayes.structure.strengths import (
     l1_threshold,
     strengths_from,
 )
+from vertibayes_protocols.site.data import SiteData
 
 BINS = (0.0, 0.2, 0.5, 0.8, 0.95, 1.0)
 WAYS = ("parametric", "likelihood", "rows")

@@ -38,11 +38,6 @@ from peers.structure_learners import PEERS
 warnings.simplefilter("ignore", FutureWarning)  # pgmpy renames its modules
 from pgmpy.utils import get_example_model
 
-from protocols.choices import Choices, Constant
-from protocols.federation import federate
-from protocols.opening import open_study
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes.choosing import Chooser, TableChooser
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
@@ -54,6 +49,11 @@ from vertibayes.splitting import split_columns
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.learners import learn_structure
+from vertibayes_protocols.choices import Choices, Constant
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 NETWORKS = "asia,child,insurance,alarm,hepar2,hailfinder"
 ALONE = "exact", "tan"  # exact takes 15 variables at most; tan learns a classifier

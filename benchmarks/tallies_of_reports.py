@@ -16,12 +16,12 @@ from math import expm1
 
 import numpy as np
 
-from mpc.oracles import DirectEncoding, PureOracle, SubsetSelection, SummationHistogram
-from mpc.oracles.summation import GRID
-from mpc.randomness import SystemRandomness
-from protocols.local_reports import Aggregator, ReportPlan
-from protocols.local_reports.questions import HALF, CodeQuestion, LaplaceQuestion
-from protocols.site.statistics import LocalData
+from vertibayes_mpc.oracles import DirectEncoding, PureOracle, SubsetSelection, SummationHistogram
+from vertibayes_mpc.oracles.summation import GRID
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_protocols.local_reports import Aggregator, ReportPlan
+from vertibayes_protocols.local_reports.questions import HALF, CodeQuestion, LaplaceQuestion
+from vertibayes_protocols.site.statistics import LocalData
 
 
 class People:

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from side_by_side import table
 
-from mpc.noise import DilutedGeometric, DiscreteLaplace
 from tests.noise_law import delta_at, diluted_law, largest_ratio, point
+from vertibayes_mpc.noise import DilutedGeometric, DiscreteLaplace
 
 HEADER = (
     "n", "gamma", "beta", "copies", "sd", "none", "given one", "delta of the sum", "enough",

@@ -20,18 +20,18 @@ on_one_thread()
 
 import numpy as np
 
-from mpc.randomness import SystemRandomness
-from protocols.federation import ANALYST, federate
-from protocols.policy import ALLOW_ALL
-from protocols.queries.publish import RecordNoise, count_tables
-from protocols.queries.scores import variant_of
-from protocols.queries.scoring import Split
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData
-from protocols.site.text import read_columns
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba, tables_of
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_protocols.federation import ANALYST, federate
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries.publish import RecordNoise, count_tables
+from vertibayes_protocols.queries.scores import variant_of
+from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.site.text import read_columns
 
 SIZES = (200, 400, 600, 800, 1000, 1200, 1400, 1600, 1728)
 EPS = (0.1, 0.2, 0.3, 0.4)

@@ -23,10 +23,6 @@ on_one_thread()
 
 import numpy as np
 
-from protocols.federation import federate
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.text import read_columns
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Network, Structure
@@ -36,6 +32,10 @@ from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
 from vertibayes.splitting import split_columns
 from vertibayes.validation.methods import public, scv, svdg
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import read_columns
 
 FOLDS = 10
 FILES = {

@@ -1,9 +1,10 @@
-"""What tables cost by products and by shuffle, measured beside what `protocols/queries/costs` says.
+"""What tables cost by products and by shuffle, and what the planner predicts.
 
     python benchmarks/ways.py [--repeats 5]
 
 Each row asks one query of several tables that share their prefix, in each way by force. Seconds are
-the processor's, of all parties in one process; bytes are of all links. The constants of `costs` are
+the processor's, of all parties in one process; bytes are of all links. The constants of
+`vertibayes_protocols/queries/costs` are
 fitted to such a table.
 """
 
@@ -22,13 +23,13 @@ on_one_thread()
 
 import numpy as np
 
-from protocols.federation import federate
-from protocols.queries import counting
-from protocols.queries.costs import Cost, Costs
-from protocols.queries.ways import Group, Load, Ways
-from protocols.site.data import SiteData
-from protocols.variables import Family, Variable
 from vertibayes.counting.secure import SecureCounter
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.queries import counting
+from vertibayes_protocols.queries.costs import Cost, Costs
+from vertibayes_protocols.queries.ways import Group, Load, Ways
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Variable
 
 # records, states of the prefix, states of each last variable, missing values
 CASES = [

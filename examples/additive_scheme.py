@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.additive_scheme import (
+from vertibayes_mpc.additive_scheme import (
     NEVER,
     Encryptor,
     Parameters,
@@ -20,10 +20,10 @@ from mpc.additive_scheme import (
     draw_modulus,
     open_sums,
 )
-from mpc.aggregation import Ciphertexts
-from mpc.randomness import SystemRandomness
-from mpc.rounds import Party, Program
-from mpc.scheduler import run_all
+from vertibayes_mpc.aggregation import Ciphertexts
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.scheduler import run_all
 
 
 def add_up() -> NDArray[np.int64]:

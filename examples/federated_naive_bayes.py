@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocols.accounting import Privacy
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.naive_bayes.federated import aggregate, exact_updates, local_updates, promised
 from vertibayes.naive_bayes.gossip import gossip, models_of
 from vertibayes.naive_bayes.online import OnlineModel
 from vertibayes.naive_bayes.scorer import Scorer
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 # States and bounds are declared before any data: bounds of the data would reveal values.
 SCHEMA = Schema(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.oracles import Tally, best_oracle
+from vertibayes_mpc.oracles import Tally, best_oracle
 
 ANSWERS = ("never", "rarely", "monthly", "weekly", "daily", "often a day")
 PEOPLE = (6000, 9000, 3000, 1500, 400, 100)

@@ -11,13 +11,13 @@ import json
 
 import numpy as np
 
-from protocols.accounting import Privacy
-from protocols.promise import Promise
-from protocols.queries.terms import Terms
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData
-from protocols.variables import Variable
 from vertibayes.naive_bayes.distributed import HDPNB
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.promise import Promise
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.variables import Variable
 
 SCHEMA = Schema(
     Variable("ill", ("no", "yes")),

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocols.local_reports import Aggregator, Client, ReportPlan
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.naive_bayes.local import learn_reports
+from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 SCHEMA = Schema(
     Variable("ill", ("no", "yes")),

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc.masked_sum import Member, Sum, SumPlan, collect, contribute, smallest_neighbourhood
-from mpc.masked_sum.messages import MaskedVector, Shared
-from mpc.randomness import SystemRandomness
-from mpc.scheduler import ByHand, Scheduler, Sent
-from mpc.signing import SigningKey
+from vertibayes_mpc.masked_sum import (
+    Member,
+    Sum,
+    SumPlan,
+    collect,
+    contribute,
+    smallest_neighbourhood,
+)
+from vertibayes_mpc.masked_sum.messages import MaskedVector, Shared
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_mpc.scheduler import ByHand, Scheduler, Sent
+from vertibayes_mpc.signing import SigningKey
 
 CASES = np.random.default_rng(1).poisson(20, (12, 8))  # 12 hospitals, 8 diagnoses
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpc.additive_scheme import NEVER, Parameters, draw_modulus
-from mpc.membership import Aggregator, Estimates, Groups, Member, answer_roll, call_roll
-from mpc.randomness import KeyPair, StreamKey, SystemRandomness
-from mpc.rounds import Party, Program
-from mpc.scheduler import run_all
+from vertibayes_mpc.additive_scheme import NEVER, Parameters, draw_modulus
+from vertibayes_mpc.membership import Aggregator, Estimates, Groups, Member, answer_roll, call_roll
+from vertibayes_mpc.randomness import KeyPair, StreamKey, SystemRandomness
+from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.scheduler import run_all
 
 RANDOMNESS = SystemRandomness()
 

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from mpc.noise import DilutedGeometric, DiscreteLaplace, IntegerNoise, PolyaShare
+from vertibayes_mpc.noise import DilutedGeometric, DiscreteLaplace, IntegerNoise, PolyaShare
 
 PARTIES, COUNTS, EPS = 10, 2000, 0.5
 

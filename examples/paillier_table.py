@@ -12,11 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.paillier import PrivateKey, TablePlan, count_by_state, encrypt_column, open_tables
-from mpc.paillier.messages import Integers
-from mpc.randomness import SystemRandomness
-from mpc.rounds import Party, Program
-from mpc.scheduler import run_all
+from vertibayes_mpc.paillier import (
+    PrivateKey,
+    TablePlan,
+    count_by_state,
+    encrypt_column,
+    open_tables,
+)
+from vertibayes_mpc.paillier.messages import Integers
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.scheduler import run_all
 
 TREATMENTS, OUTCOMES = ("none", "drug", "surgery"), ("died", "survived")
 

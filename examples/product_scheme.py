@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement
 from statistics import median
 from typing import Any
 
-from mpc.product_scheme import (
+from vertibayes_mpc.product_scheme import (
     NEVER,
     Encryptor,
     Parameters,
@@ -19,9 +19,9 @@ from mpc.product_scheme import (
     deal_keys,
     open_products,
 )
-from mpc.randomness import SystemRandomness
-from mpc.rounds import Party, Program
-from mpc.scheduler import run_all
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.scheduler import run_all
 
 
 def multiply() -> list[int]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc.randomness import KeyPair, SystemRandomness
-from mpc.ring import Ring
-from mpc.scalar_product import (
+from vertibayes_mpc.randomness import KeyPair, SystemRandomness
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scalar_product import (
     MaskedFactor,
     MaskedMasks,
     Multiplier,
@@ -19,7 +19,7 @@ from mpc.scalar_product import (
     scalar_product,
     subprotocols,
 )
-from mpc.scheduler import run_all
+from vertibayes_mpc.scheduler import run_all
 
 RECORDS = 10_000
 RANDOMNESS = SystemRandomness()

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from sklearn.datasets import load_breast_cancer
 
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.text import TextColumn
 from vertibayes import Network, SecureCounter, federate, fit_cpts, k2, scores
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import TextColumn
 
 
 def hospitals() -> dict[str, SiteData]:

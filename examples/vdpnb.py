@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocols.federation import ANALYST, federate
-from protocols.policy import Policy
-from protocols.queries import Publish
-from protocols.queries.publish import RecordNoise
-from protocols.queries.scoring import Split
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData
-from protocols.variables import Variable
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.vertical import most_probable, predict_joint_log_proba, tables_of
+from vertibayes_protocols.federation import ANALYST, federate
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Publish
+from vertibayes_protocols.queries.publish import RecordNoise
+from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.variables import Variable
 
 CLASSES = ("benign", "malignant")
 ATTRIBUTES = {"age": ("<50", "50+"), "size": ("small", "medium", "large"), "smoker": ("no", "yes")}

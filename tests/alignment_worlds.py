@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from mpc.alignment import (
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.alignment import (
     AlignmentPlan,
     Member,
     deal_people,
@@ -10,10 +11,9 @@ from mpc.alignment import (
     place_people,
     share_people,
 )
-from mpc.randomness import StreamKey, label
-from mpc.ring import Ring
-from mpc.scheduler import run_all
-from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import StreamKey, label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import run_all
 
 RINGS = (Ring(24), Ring(48))
 

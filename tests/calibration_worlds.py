@@ -6,16 +6,16 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from protocols.calibration.agreed import Calibration, ClassifierSpec
-from protocols.federation import RecordFederation
-from protocols.policy import ALLOW_ALL
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Family, Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from vertibayes.calibration.crc import collaborative_rc
 from vertibayes.calibration.topologies import network_of
+from vertibayes_protocols.calibration.agreed import Calibration, ClassifierSpec
+from vertibayes_protocols.federation import RecordFederation
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Family, Variable
 
 Y, A = Variable("y", ("no", "yes")), Variable("a", ("u", "v", "w"))
 B, Z = Variable("b", ("k", "l")), Numeric("z", -2.0, 2.0)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from protocols.site.data import SiteData
 from vertibayes.cli.demo import alarm
 from vertibayes.parameters.synthetic import sample
+from vertibayes_protocols.site.data import SiteData
 
 # Machines that run tests are shared: a slow example is no defect.
 settings.register_profile("shared", deadline=None)

@@ -6,8 +6,15 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mpc.paillier import PrivateKey, TablePlan, count_by_state, encrypt_column, keys, open_tables
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.paillier import (
+    PrivateKey,
+    TablePlan,
+    count_by_state,
+    encrypt_column,
+    keys,
+    open_tables,
+)
 
 PRIMES = {
     6: (5, 7),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 
-from protocols import wire
+from vertibayes_protocols import wire
 
 
 @dataclass

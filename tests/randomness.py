@@ -7,8 +7,8 @@ import itertools
 
 import numpy as np
 
-from mpc.randomness import label
-from mpc.ring import Ring
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.ring import Ring
 
 
 class SeededRandomness:

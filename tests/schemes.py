@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from mpc import additive_scheme, membership, product_scheme
-from mpc.randomness import KeyPair
-from mpc.scheduler import run_all
 from tests.randomness import SeededRandomness
+from vertibayes_mpc import additive_scheme, membership, product_scheme
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_mpc.scheduler import run_all
 
 # Primes; their product has 246 bits.
 P, Q = 6868686868686868686868686868686868747, 10303030303030303030303030303030315531

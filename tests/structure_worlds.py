@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from pgmpy.utils import get_example_model
 
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Network, Structure, from_pgmpy
 from vertibayes.parameters.synthetic import sample
 from vertibayes.structure.constraints import Constraints
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 
 def all_structures(names):

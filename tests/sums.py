@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from mpc.masked_sum import Member, Neighbourhood, SumPlan, collect, contribute
-from mpc.masked_sum.aggregator import Collection
-from mpc.masked_sum.messages import Confirmations, Survivors, as_rows, places_of
-from mpc.masked_sum.party import Contribution
-from mpc.masked_sum.roster import transcript
-from mpc.scheduler import ByHand, Scheduler
-from mpc.signing import SIGNATURE_BYTES, SigningKey
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.masked_sum import Member, Neighbourhood, SumPlan, collect, contribute
+from vertibayes_mpc.masked_sum.aggregator import Collection
+from vertibayes_mpc.masked_sum.messages import Confirmations, Survivors, as_rows, places_of
+from vertibayes_mpc.masked_sum.party import Contribution
+from vertibayes_mpc.masked_sum.roster import transcript
+from vertibayes_mpc.scheduler import ByHand, Scheduler
+from vertibayes_mpc.signing import SIGNATURE_BYTES, SigningKey
 
 MESSAGES = 5  # that a party sends in a sum
 

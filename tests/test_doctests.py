@@ -4,7 +4,11 @@ import pkgutil
 
 import pytest
 
-PACKAGES = {"mpc": 50, "protocols": 15, "vertibayes": 25}  # and the least number of examples
+PACKAGES = {
+    "vertibayes_mpc": 50,
+    "vertibayes_protocols": 15,
+    "vertibayes": 25,
+}  # and the least number of examples
 
 
 def modules_of(package):

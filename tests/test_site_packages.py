@@ -15,8 +15,8 @@ COMMANDS = (
     "vertibayes.cli.check",
     "vertibayes.cli.status",
     "vertibayes.contract",  # a site derives the steps of an approved study
-    "protocols.deployment.certificates",
-    "protocols.deployment.running",
+    "vertibayes_protocols.deployment.certificates",
+    "vertibayes_protocols.deployment.running",
 )
 NOT_AT_SITES = ("matplotlib", "networkx", "pandas", "pgmpy", "rich", "scipy", "gmpy2", "opendp")
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = {
     "md": ["*.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/**/*.md"],
-    "mpc": ["mpc/**/*.py"],
-    "protocols": ["protocols/**/*.py"],
+    "vertibayes_mpc": ["vertibayes_mpc/**/*.py"],
+    "vertibayes_protocols": ["vertibayes_protocols/**/*.py"],
     "vertibayes": ["vertibayes/**/*.py"],
     "examples": ["examples/**/*.py"],
 }

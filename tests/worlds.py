@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc.commitments import (
+from tests.randomness import HashStream
+from vertibayes_mpc.commitments import (
     CodeColumn,
     Commitments,
     Holder,
@@ -15,11 +16,10 @@ from mpc.commitments import (
     Selection,
     commit,
 )
-from mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
-from mpc.ring import Ring
-from mpc.scheduler import run_all
-from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
-from tests.randomness import HashStream
+from vertibayes_mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
 
 
 class Parts(dict):

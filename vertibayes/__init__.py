@@ -5,14 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from protocols import RELEASE
+from vertibayes_protocols import RELEASE
 
 if TYPE_CHECKING:
-    from protocols.federation import federate
-    from protocols.opening import open_study
-    from protocols.release import Rule
-    from protocols.site.data import SiteData
-    from protocols.variables import Family, Rows, Variable
     from vertibayes.bif import read_bif, write_bif
     from vertibayes.choosing import Chooser, TableChooser
     from vertibayes.choosing.secret import SecretChooser
@@ -39,6 +34,11 @@ if TYPE_CHECKING:
     from vertibayes.structure.strengths import arc_strengths, averaged_structure
     from vertibayes.study import connect_study
     from vertibayes.validation.over_sites import auc_over_sites
+    from vertibayes_protocols.federation import federate
+    from vertibayes_protocols.opening import open_study
+    from vertibayes_protocols.release import Rule
+    from vertibayes_protocols.site.data import SiteData
+    from vertibayes_protocols.variables import Family, Rows, Variable
 
 __version__ = RELEASE
 
@@ -46,18 +46,18 @@ _HOMES = {
     "Chooser": "vertibayes.choosing",
     "Constraints": "vertibayes.structure.constraints",
     "Counter": "vertibayes.counting",
-    "Family": "protocols.variables",
+    "Family": "vertibayes_protocols.variables",
     "Network": "vertibayes.network",
     "Options": "vertibayes.options",
     "PlainCounter": "vertibayes.counting",
-    "Rows": "protocols.variables",
-    "Rule": "protocols.release",
+    "Rows": "vertibayes_protocols.variables",
+    "Rule": "vertibayes_protocols.release",
     "SecretChooser": "vertibayes.choosing.secret",
     "SecureCounter": "vertibayes.counting.secure",
-    "SiteData": "protocols.site.data",
+    "SiteData": "vertibayes_protocols.site.data",
     "Structure": "vertibayes.network",
     "TableChooser": "vertibayes.choosing",
-    "Variable": "protocols.variables",
+    "Variable": "vertibayes_protocols.variables",
     "adjustment_sets": "vertibayes.inference.adjustment",
     "arc_strengths": "vertibayes.structure.strengths",
     "auc_over_sites": "vertibayes.validation.over_sites",
@@ -65,7 +65,7 @@ _HOMES = {
     "connect_study": "vertibayes.study",
     "cpdag_of": "vertibayes.structure.equivalence",
     "discretize": "vertibayes.discretization",
-    "federate": "protocols.federation",
+    "federate": "vertibayes_protocols.federation",
     "fit_cpts": "vertibayes.parameters.cpt",
     "fit_em": "vertibayes.parameters.em",
     "fit_em_from_tables": "vertibayes.parameters.em_tables",
@@ -74,7 +74,7 @@ _HOMES = {
     "learn_released": "vertibayes.released",
     "learn_structure": "vertibayes.structure.learners",
     "mdlp_edges": "vertibayes.discretization",
-    "open_study": "protocols.opening",
+    "open_study": "vertibayes_protocols.opening",
     "predict": "vertibayes.inference.prediction",
     "predict_over_sites": "vertibayes.prediction_over_sites",
     "predict_proba": "vertibayes.inference.prediction",

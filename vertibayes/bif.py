@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Variable
 from vertibayes.name_escapes import Escapes
 from vertibayes.network import Network, Structure
+from vertibayes_protocols.variables import Variable
 
 _KEYWORDS = "network|variable|probability|property|type|discrete|default|table"
 _TAKEN = re.compile(

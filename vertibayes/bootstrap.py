@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from time import perf_counter
 
-from protocols.variables import Family
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import Counter, PlainCounter
 from vertibayes.learning import Learned
@@ -18,6 +17,7 @@ from vertibayes.options import Options
 from vertibayes.structure.algorithms import algorithm_of
 from vertibayes.structure.search import Fits, Progress, silent
 from vertibayes.structure.strengths import SAMPLES, Strengths, arc_strengths
+from vertibayes_protocols.variables import Family
 
 SECONDS = 60.0  # for the samples, unless their number is given
 

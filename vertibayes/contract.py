@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from protocols.approval import Steps, StepsOf
-from protocols.contract import Contract
-from protocols.study import Study
 from vertibayes.network import Structure
 from vertibayes.options import Options
 from vertibayes.released import check_options, steps_of_study
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.constraints import Constraints
+from vertibayes_protocols.approval import Steps, StepsOf
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.study import Study
 
 BAYESIAN_NETWORK = "bayesian_network"
 

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.odds import Odds
-from protocols.open_study import OpenStudy
-from protocols.queries import Predict, ScoreTable
-from protocols.queries.declared_run import declare
-from protocols.queries.score_table_query import rule_fields
-from protocols.release import Rule
-from protocols.variables import Rows, Variable
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import has_missing_state
 from vertibayes.prediction_over_sites import distributions, evidence_of
 from vertibayes.validation.auc import Auc
 from vertibayes.validation.over_sites import BINS, auc_of_table, thresholds_of
+from vertibayes_protocols.odds import Odds
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.queries import Predict, ScoreTable
+from vertibayes_protocols.queries.declared_run import declare
+from vertibayes_protocols.queries.score_table_query import rule_fields
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.variables import Rows, Variable
 
 DECLARED_BITS = 24  # a probability differs by less than 1e-6
 

@@ -28,10 +28,10 @@ from math import log2
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.binning import bins_of
-from protocols.variables import Family, Variable
 from vertibayes.counting import Counter
 from vertibayes.counting.counter import Table
+from vertibayes_protocols.site.binning import bins_of
+from vertibayes_protocols.variables import Family, Variable
 
 TOLERANCE = 1e-12  # in bits: lower entropies differ by rounding only, and the first cut is kept
 

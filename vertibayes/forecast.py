@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-from protocols.queries.costs import Cost, Costs
-from protocols.queries.ways import Group, Load, batches, choose_ways, grouped
-from protocols.study import Study
-from protocols.variables import Family
 from vertibayes.report.words import counted, size
+from vertibayes_protocols.queries.costs import Cost, Costs
+from vertibayes_protocols.queries.ways import Group, Load, batches, choose_ways, grouped
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Family
 
 QUERY_ROUNDS = 3  # ask, answer, go
 CALL_ROUNDS = 10  # of a further call of a search, about

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 
-from protocols.site.data import SiteData
 from vertibayes.counting import Counter
 from vertibayes.network import Edge, Network, Structure
 from vertibayes.options import Options, checks, how_missing
@@ -20,6 +19,7 @@ from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.gains import edge_gains
 from vertibayes.structure.search import Progress, silent
 from vertibayes.structure.strengths import Strengths
+from vertibayes_protocols.site.data import SiteData
 
 
 @dataclass(frozen=True)

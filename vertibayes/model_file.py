@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.storage.whole_file import replacing
-from protocols.variables import Variable
 from vertibayes.bif import read_bif, write_bif
 from vertibayes.network import Network, Structure
 from vertibayes.xmlbif import read_xmlbif, write_xmlbif
+from vertibayes_protocols.storage.whole_file import replacing
+from vertibayes_protocols.variables import Variable
 
 FORMAT, VERSION = "vertibayes-network", 1
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Family, Variable
+from vertibayes_protocols.variables import Family, Variable
 
 if TYPE_CHECKING:
     from networkx import DiGraph
     from pandas import DataFrame, Series
     from pgmpy.models import DiscreteBayesianNetwork
 
-    from protocols.site.data import SiteData
+    from vertibayes_protocols.site.data import SiteData
 
 Edge: TypeAlias = tuple[str, str]
 
@@ -257,9 +257,9 @@ class Network:
         """
         from pandas import DataFrame
 
-        from protocols.site.data import SiteData
         from vertibayes.inference.prediction import predict_proba
         from vertibayes.records import read_frame
+        from vertibayes_protocols.site.data import SiteData
 
         if target not in self.variables:
             raise ValueError(f"the target must be a variable of the network, got {target!r}")

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import permutations, starmap
 from time import perf_counter
 
-from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser
 from vertibayes.counting import Counter
 from vertibayes.network import Structure
@@ -24,6 +23,7 @@ from vertibayes.structure.learners import (
     search_of,
 )
 from vertibayes.structure.search import Progress, Search, never
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.open_study import OpenStudy
-from protocols.variables import Rows, Variable
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.network import Network
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.variables import Rows, Variable
 
 
 def predict_over_sites(

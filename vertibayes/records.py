@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from protocols.errors import DataError
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding, Unseen, encode_known, read_known_numbers
-from protocols.site.frame import columns_of
-from protocols.site.sources.reading import read_table
-from protocols.site.statistics import LocalData, Numeric
-from protocols.site.text import TextColumn
-from protocols.variables import Variable
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import has_missing_state
 from vertibayes.report.words import counted
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding, Unseen, encode_known, read_known_numbers
+from vertibayes_protocols.site.frame import columns_of
+from vertibayes_protocols.site.sources.reading import read_table
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Variable
 
 MOST_LISTED = 10  # names in a message
 MOST_VALUES = 3  # values of a column in a message
@@ -178,7 +178,7 @@ def read_frame(frame: DataFrame, network: Network, target: str | None = None) ->
     Raises
     ------
     DataError
-        As `read_records`; also as `protocols.site.frame.columns_of`.
+        As `read_records`; also as `vertibayes_protocols.site.frame.columns_of`.
     """
     names = [str(name) for name in frame.columns]
     if not (set(names) - {target}) & set(network.variables):

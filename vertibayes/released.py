@@ -18,11 +18,6 @@ from math import log2
 from time import perf_counter
 from typing import Any, TypeAlias
 
-from protocols.approval import Step, Steps, Winners
-from protocols.choices import Choices
-from protocols.release import FamilyTables, Rule
-from protocols.study import Study
-from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser, follow
 from vertibayes.choosing.secret import fits_of
 from vertibayes.counting.counter import Table
@@ -35,6 +30,11 @@ from vertibayes.parameters.em_steps import NoValueError
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.learners import in_order
 from vertibayes.structure.search import Fits, Progress, Search, silent
+from vertibayes_protocols.approval import Step, Steps, Winners
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 ReleaseTables: TypeAlias = Callable[[FamilyTables], list[Table]]
 

@@ -15,11 +15,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from protocols.opening import new_study
-from protocols.storage.file_format import NewerFormatError, check_format
-from protocols.storage.growing_file import GrowingFile
-from protocols.storage.run_record import Shown
-from protocols.storage.whole_file import lock_study
+from vertibayes_protocols.opening import new_study
+from vertibayes_protocols.storage.file_format import NewerFormatError, check_format
+from vertibayes_protocols.storage.growing_file import GrowingFile
+from vertibayes_protocols.storage.run_record import Shown
+from vertibayes_protocols.storage.whole_file import lock_study
 
 FORMAT = 1
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
-from protocols.calibration.choices import Mixing, Start
-from protocols.release import RuleKind
-from protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
+from vertibayes_protocols.calibration.choices import Mixing, Start
+from vertibayes_protocols.release import RuleKind
+from vertibayes_protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
 Learner: TypeAlias = Literal["bayesian_network", "naive_bayes", "calibration", "prediction"]
 Algorithm: TypeAlias = Literal[

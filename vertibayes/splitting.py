@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.calibration.factors import Categorical
-from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData
 from vertibayes.settings import Drift
+from vertibayes_protocols.calibration.factors import Categorical
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.statistics import LocalData
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -113,7 +113,7 @@ def split_rows(
 
     Examples
     --------
-    >>> from protocols.variables import Variable
+    >>> from vertibayes_protocols.variables import Variable
     >>> x, y = np.array([[0, 1, 1, 0], [1, 0, 1, 0]], np.uint8)
     >>> known = {name: Variable(name, ("no", "yes")) for name in "xy"}
     >>> parts = split_rows(SiteData(known, {"x": x, "y": y}), 2, ["x"])

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from protocols.contract import Contract
-from protocols.deployment.files import StudyFile
-from protocols.deployment.running import study_sessions
-from protocols.open_study import OpenStudy
-from protocols.opening import new_study, open_study
-from protocols.queries import Begin
-from protocols.renewal import Renewing
-from protocols.session import Session
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.table_file import TableFile
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.deployment.running import study_sessions
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.opening import new_study, open_study
+from vertibayes_protocols.queries import Begin
+from vertibayes_protocols.renewal import Renewing
+from vertibayes_protocols.session import Session
 
 
 @contextmanager

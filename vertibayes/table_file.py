@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.open_study import Revealed
-from protocols.storage.file_format import check_format
-from protocols.storage.growing_file import GrowingFile
-from protocols.storage.whole_file import lock_study
-from protocols.study import Study
-from protocols.variables import Family, Rows
+from vertibayes_protocols.open_study import Revealed
+from vertibayes_protocols.storage.file_format import check_format
+from vertibayes_protocols.storage.growing_file import GrowingFile
+from vertibayes_protocols.storage.whole_file import lock_study
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Family, Rows
 
 FORMAT = 1
 MAGIC = b"VBT%d" % FORMAT

@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Variable
 from vertibayes.name_escapes import Escapes
 from vertibayes.network import Network, Structure
+from vertibayes_protocols.variables import Variable
 
 NAMES = Escapes(
     "[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]|^ | $|(?<= ) ", re.compile(".+", re.DOTALL)

@@ -11,8 +11,15 @@ from itertools import count
 from phe import paillier
 from side_by_side import seconds_of
 
-from mpc.additive_scheme import NEVER, Encryptor, Parameters, deal_keys, decrypt, draw_modulus
-from mpc.randomness import SystemRandomness
+from vertibayes_mpc.additive_scheme import (
+    NEVER,
+    Encryptor,
+    Parameters,
+    deal_keys,
+    decrypt,
+    draw_modulus,
+)
+from vertibayes_mpc.randomness import SystemRandomness
 
 COUNTS = 50
 PARTIES = 100

@@ -2,7 +2,7 @@
 
 The loop is what the algorithms say, with numpy for the records of one node: naive Bayes with one
 table or three moments for each feature, the plain mean, a uniform start. It repairs statistics by
-the rule of `protocols.calibration.factors`, so that both reach the same statistics.
+the rule of `vertibayes_protocols.calibration.factors`, so that both reach the same statistics.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from time import process_time
 import numpy as np
 from crc_runs import RATE, ROUNDS, RULES, Setting, Source, given, load, rounds
 
-from protocols.calibration.factors import LEAST, TINY
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
 from vertibayes.calibration.models import scales_of
+from vertibayes_protocols.calibration.factors import LEAST, TINY
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
 
 SETTING = Setting(nodes=320)
 

@@ -17,7 +17,7 @@ from flwr.common.secure_aggregation.ndarrays_arithmetic import (
 from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
 from side_by_side import seconds_of
 
-from mpc.masked_sum import (
+from vertibayes_mpc.masked_sum import (
     Member,
     Neighbourhood,
     SumPlan,
@@ -25,11 +25,11 @@ from mpc.masked_sum import (
     contribute,
     smallest_neighbourhood,
 )
-from mpc.masked_sum.masks import own_mask, pair_masks
-from mpc.randomness import StreamKey, SystemRandomness
-from mpc.scheduler import run_all
-from mpc.shamir import split
-from mpc.signing import SigningKey
+from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
+from vertibayes_mpc.randomness import StreamKey, SystemRandomness
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.shamir import split
+from vertibayes_mpc.signing import SigningKey
 
 OURS = "server may lie; fresh 256-bit seeds; lists signed"
 FLOWER = "server honest-but-curious; masks of 32-bit seeds"

@@ -6,8 +6,8 @@ from statistics import median
 
 from side_by_side import seconds_of
 
-from mpc.membership import Groups
-from mpc.randomness import SystemRandomness
+from vertibayes_mpc.membership import Groups
+from vertibayes_mpc.randomness import SystemRandomness
 
 JOINS = 60
 OURS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from side_by_side import seconds_of
 
-from mpc.noise import DilutedGeometric, DiscreteLaplace, Noise, PolyaShare
+from vertibayes_mpc.noise import DilutedGeometric, DiscreteLaplace, Noise, PolyaShare
 
 COUNTS, TIMES = 10_000, 5
 ONE = "exact; one party adds the noise and is trusted"

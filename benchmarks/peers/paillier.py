@@ -9,10 +9,16 @@ from peers.mpyc_run import mpyc_seconds
 from phe import paillier as phe
 from side_by_side import seconds_of
 
-from mpc.paillier import PrivateKey, TablePlan, count_by_state, encrypt_column, open_tables
-from mpc.paillier.interchange import to_phe_private
-from mpc.randomness import SystemRandomness
-from mpc.scheduler import run_all
+from vertibayes_mpc.paillier import (
+    PrivateKey,
+    TablePlan,
+    count_by_state,
+    encrypt_column,
+    open_tables,
+)
+from vertibayes_mpc.paillier.interchange import to_phe_private
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_mpc.scheduler import run_all
 
 RECORDS, STATES = 1000, 4
 RANDOMNESS = SystemRandomness()

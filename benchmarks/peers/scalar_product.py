@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from peers.mpyc_run import mpyc_seconds
 from side_by_side import seconds_of
 
-from mpc.masked_tables import (
+from vertibayes_mpc.masked_tables import (
     CodeColumn,
     Commitments,
     Group,
@@ -26,10 +26,10 @@ from mpc.masked_tables import (
     deal_tables,
     open_tables,
 )
-from mpc.randomness import StreamKey, label
-from mpc.ring import Elements, Ring
-from mpc.rounds import Party
-from mpc.scalar_product import (
+from vertibayes_mpc.randomness import StreamKey, label
+from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.rounds import Party
+from vertibayes_mpc.scalar_product import (
     Multiplier,
     Product,
     deal_product,
@@ -37,7 +37,7 @@ from mpc.scalar_product import (
     scalar_product,
     subprotocols,
 )
-from mpc.scheduler import run_all
+from vertibayes_mpc.scheduler import run_all
 
 RECORDS, TIMES = 10_000, 3
 RING = Ring.holding(RECORDS)

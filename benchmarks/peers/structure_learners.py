@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from protocols.site.data import SiteData
 from vertibayes.network import Structure
+from vertibayes_protocols.site.data import SiteData
 
 
 def frame_of(data: SiteData) -> pd.DataFrame:

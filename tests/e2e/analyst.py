@@ -12,20 +12,20 @@ from pathlib import Path
 
 import numpy as np
 
-from mpc.randomness import SystemRandomness
-from protocols.federation import DEALER
-from protocols.opening import open_study
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole
-from protocols.session import Session
-from protocols.transports.mailbox import Mailbox, Patience, process_of
-from protocols.transports.network import NetworkTransport
-from protocols.transports.nvflare import connect
 from tests.e2e.party import analysts_of, certificates_of, identity_of, say, stop_where_told
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.structure.learners import k2
 from vertibayes.table_file import TableFile
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.transports.mailbox import Mailbox, Patience, process_of
+from vertibayes_protocols.transports.network import NetworkTransport
+from vertibayes_protocols.transports.nvflare import connect
 
 
 def learned(counter):

@@ -7,10 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-from protocols.transports import nvflare
-from protocols.transports.nvflare import connect
-from protocols.transports.relay import start_relay
 from tests.e2e.party import certificates_of, say
+from vertibayes_protocols.transports import nvflare
+from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.relay import start_relay
 
 
 def main(party, path):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from protocols.transports.channel import Channel
 from tests.e2e.party import main, say
+from vertibayes_protocols.transports.channel import Channel
 
 
 def tell_bytes():

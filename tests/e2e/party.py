@@ -12,26 +12,26 @@ from pathlib import Path
 
 import numpy as np
 
-from mpc.randomness import KeyPair
-from mpc.signing import SigningKey
-from protocols.errors import TransportError
-from protocols.federation import ANALYST, DEALER
-from protocols.parties import Watch
-from protocols.policy import Policy
-from protocols.queries import CONVERSATIONS
-from protocols.roles import DealerRole, SiteRole
-from protocols.seal import Identity
-from protocols.site.data import SiteData
-from protocols.site.text import TextColumn
-from protocols.storage.ledger_file import LedgerFile
-from protocols.storage.memory import SiteMemory
-from protocols.transports.connection import Connection
-from protocols.transports.mailbox import Mailbox, Patience
-from protocols.transports.nvflare import connect
-from protocols.transports.relay import start_relay
-from protocols.transports.serving import answer
-from protocols.transports.tls import Certificates
-from protocols.variables import Variable
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_mpc.signing import SigningKey
+from vertibayes_protocols.errors import TransportError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.parties import Watch
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.seal import Identity
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage.ledger_file import LedgerFile
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.transports.connection import Connection
+from vertibayes_protocols.transports.mailbox import Mailbox, Patience
+from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.serving import answer
+from vertibayes_protocols.transports.tls import Certificates
+from vertibayes_protocols.variables import Variable
 
 
 def say(line):

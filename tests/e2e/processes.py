@@ -20,16 +20,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mpc.randomness import KeyPair, SystemRandomness
-from protocols.federation import ANALYST, DEALER
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole
-from protocols.session import Session
-from protocols.transports.mailbox import Mailbox, Patience, process_of
-from protocols.transports.network import NetworkTransport
-from protocols.transports.nvflare import connect
-from protocols.transports.tls import Certificates
 from tests.e2e.party import identity_of, save_data, signing_of, stop_file
+from vertibayes_mpc.randomness import KeyPair, SystemRandomness
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.transports.mailbox import Mailbox, Patience, process_of
+from vertibayes_protocols.transports.network import NetworkTransport
+from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.tls import Certificates
 
 ROOT = Path(__file__).parents[2]
 

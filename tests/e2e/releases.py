@@ -24,7 +24,7 @@ PARTIES = (*SITES, DEALER)
 PREPARE = """
 import sys
 from pathlib import Path
-from protocols.deployment.certificates import provision
+from vertibayes_protocols.deployment.certificates import provision
 from tests.protocols.deployment.parties import SITES, deployment
 folder = deployment(Path(sys.argv[1]), address=sys.argv[2], free=sys.argv[3] == "free")
 provision(folder, [*SITES, "dealer", "analyst"], "127.0.0.1")
@@ -38,7 +38,7 @@ for path in folder.glob("*/*.toml"):
 COUNT = """
 import json, os, sys, time
 from vertibayes import Family
-from protocols.deployment import running
+from vertibayes_protocols.deployment import running
 from vertibayes.study import connect_study
 begin, times = running.NetworkTransport, []
 def timed(*given, **named):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 from contextlib import ExitStack, contextmanager
 
-from protocols.deployment.files import DealerFile, SiteFile
-from protocols.deployment.log import SessionLog, teller
-from protocols.deployment.running import dealer_role, site_role
-from protocols.parties import serve
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole
-from protocols.session import Session
-from protocols.transports.local import LocalTransport
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import SITES
 from vertibayes.contract import steps_of_contract
+from vertibayes_protocols.deployment.files import DealerFile, SiteFile
+from vertibayes_protocols.deployment.log import SessionLog, teller
+from vertibayes_protocols.deployment.running import dealer_role, site_role
+from vertibayes_protocols.parties import serve
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.transports.local import LocalTransport
 
 
 def run_in_one_process(monkeypatch, folder):

@@ -6,9 +6,6 @@ import json
 import numpy as np
 import pytest
 
-from protocols.deployment.data import read_data
-from protocols.deployment.files import SiteFile
-from protocols.site.data import SiteData
 from tests.e2e.command import learn, rows_of, run, write
 from tests.e2e.studies import learn_study, refused, run_in_one_process
 from tests.protocols.deployment.parties import (
@@ -22,6 +19,9 @@ from tests.protocols.deployment.parties import (
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import learn as learn_pooled
 from vertibayes.options import Options
+from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.site.data import SiteData
 
 SIZES = {"north": 270, "south": 260, "east": 280}
 

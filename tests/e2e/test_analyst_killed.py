@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
-from protocols.federation import ANALYST, DEALER
-from protocols.storage.ledger_entries import Tables, read_ledger
 from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from vertibayes.counting import PlainCounter
 from vertibayes.splitting import split_columns
 from vertibayes.table_file import TableFile
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
 
 # In this order: each needs what the study had come to before. Who is about to send what, when.
 PHASES = {

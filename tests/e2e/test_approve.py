@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from protocols.contract import grouped_digest
-from protocols.deployment.approvals import path_of
-from protocols.deployment.files import SiteFile, StudyFile
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
 from vertibayes.cli.contracts import contract_of
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.deployment.approvals import path_of
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_one_thing_is_done_at_a_time(capsys, folder):
 def test_approvals_that_were_tampered_with_are_refused(capsys, folder):
     approve(capsys, folder, "--yes")
     own = SiteFile.read(folder / "north" / "site.toml")
-    from protocols.deployment.approvals import ApprovalFolder
+    from vertibayes_protocols.deployment.approvals import ApprovalFolder
 
     approvals, path = (
         ApprovalFolder(own.approved, lambda c: None),

@@ -10,8 +10,6 @@ import shutil
 import numpy as np
 import pytest
 
-from protocols.contract import grouped_digest
-from protocols.deployment.files import StudyFile
 from tests.e2e.command import predict, run
 from tests.e2e.studies import refused, run_in_one_process
 from tests.e2e.test_alignment import common, write_lists
@@ -24,6 +22,8 @@ from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.synthetic import sample
 from vertibayes.validation.auc import auc
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.deployment.files import StudyFile
 
 EVIDENCE = ("age", "sex", "pulse", "drug")
 

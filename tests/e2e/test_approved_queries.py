@@ -2,15 +2,15 @@
 
 import pytest
 
-from protocols.deployment.files import SiteFile, StudyFile
-from protocols.queries import Sums
-from protocols.storage.memory import SiteMemory
 from tests.e2e import test_calibrate_study, test_naive_bayes_study
 from tests.e2e.command import run
 from tests.e2e.test_calibrate_study import STUDY, SUMMED
 from tests.e2e.test_naive_bayes_study import COLUMNS, NOISY, SUMS, deployment
 from tests.protocols.deployment.parties import change
 from vertibayes.cli import contracts
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile
+from vertibayes_protocols.queries import Sums
+from vertibayes_protocols.storage.memory import SiteMemory
 
 in_one_process = test_naive_bayes_study.in_one_process
 away, sites = test_calibrate_study.away, test_calibrate_study.sites

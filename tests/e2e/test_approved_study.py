@@ -5,11 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from protocols.deployment.files import SiteFile, StudyFile
-from protocols.errors import QueryRefusedError
-from protocols.queries import Begin
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Family
 from tests.e2e.command import run
 from tests.e2e.studies import learn_study, refused, run_in_one_process
 from tests.protocols.deployment.parties import SITES, change, deployment, pooled
@@ -17,6 +12,11 @@ from vertibayes import PlainCounter, k2
 from vertibayes.cli import contracts
 from vertibayes.cli.up import approve_for_practice, party_files
 from vertibayes.study import connect_study
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.queries import Begin
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Family
 
 
 @pytest.fixture
@@ -92,7 +92,9 @@ def test_an_analyst_who_begins_one_study_and_runs_another_is_refused(
     approve(capsys, folder)
     study = folder / "analyst" / "study.toml"
     begin = Begin.of(contracts.contract_of(StudyFile.read(study)))
-    monkeypatch.setattr("protocols.queries.Begin.of", lambda *_, study: replace(begin, study=study))
+    monkeypatch.setattr(
+        "vertibayes_protocols.queries.Begin.of", lambda *_, study: replace(begin, study=study)
+    )
     change(study, old, new)
     code, _, error = learn_study(capsys, folder, tmp_path / "out", "--quiet")
     assert code == 2 and reason in error, error

@@ -17,9 +17,9 @@ from tests.e2e.processes import Authority, Process, free_address
 CONNECT = """
 import os, sys
 from pathlib import Path
-from protocols.errors import TransportError
-from protocols.transports.tls import Certificates
-from protocols.transports.nvflare import connect
+from vertibayes_protocols.errors import TransportError
+from vertibayes_protocols.transports.tls import Certificates
+from vertibayes_protocols.transports.nvflare import connect
 try:
     connect("b", sys.argv[1], (), certificates=Certificates(*map(Path, sys.argv[2:])), timeout=5.0)
 except TransportError as error:

@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from protocols.errors import PeerGoneError
-from protocols.renewal import Renewing
 from tests.e2e.studies import learn_study, run_in_one_process
 from tests.e2e.test_approved_study import approve
 from tests.protocols.deployment.parties import change, deployment
 from tests.protocols.small import packets
 from vertibayes import k2
 from vertibayes.study import connect_study
+from vertibayes_protocols.errors import PeerGoneError
+from vertibayes_protocols.renewal import Renewing
 
 LINE = r"there is no session \(south: cannot be reached\): the next try is in [01]\.\d s\n"
 

@@ -7,8 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from protocols.calibration.classifier import naive_bayes
-from protocols.schema import Schema
 from tests.e2e.command import FILES as LEARNED
 from tests.e2e.command import read_rows, run, write
 from vertibayes.bif import read_bif_file
@@ -16,6 +14,8 @@ from vertibayes.calibration.models import to_naive_bayes
 from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.naive_bayes.model_file import read_naive_bayes
+from vertibayes_protocols.calibration.classifier import naive_bayes
+from vertibayes_protocols.schema import Schema
 
 RECORDS = 300
 FILES = {*LEARNED - {"ledger.json"}, "calibration.json", "calibration.svg", "network.json",

@@ -7,13 +7,6 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from protocols.deployment.files import SiteFile, StudyFile, own_keys
-from protocols.deployment.running import site_role
-from protocols.parties import serve
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole
-from protocols.session import Session
-from protocols.transports.local import LocalTransport
 from tests.calibration_worlds import simulated
 from tests.e2e.command import FILES, run, write
 from tests.e2e.test_naive_bayes_study import deployment
@@ -23,6 +16,13 @@ from vertibayes.cli import calibrate_study
 from vertibayes.cli.calibrate_study import read_calibration
 from vertibayes.cli.deployment import _keep
 from vertibayes.contract import steps_of_contract
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
+from vertibayes_protocols.deployment.running import site_role
+from vertibayes_protocols.parties import serve
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.transports.local import LocalTransport
 
 SITES = dict.fromkeys(("one", "two", "three"), ("a", "b", "c", "y"))
 SUMMED = "exact_sums = true"

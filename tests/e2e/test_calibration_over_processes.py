@@ -9,15 +9,15 @@ import pytest
 
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole
-from protocols.session import Session
-from protocols.site.data import SiteData
-from protocols.transports.network import session_of_those_there
 from tests.calibration_worlds import STATES, agree, chain, parties, ring, simulated
 from tests.e2e.party import signing_of
 from tests.e2e.processes import Processes
 from vertibayes.calibration.between_machines import calibrate_sites
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.transports.network import session_of_those_there
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

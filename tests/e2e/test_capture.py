@@ -1,8 +1,8 @@
 """What travels between each party and a relay, over plain TCP, and what cannot be read in it.
 
-The connections have no TLS: only the seals of `protocols.seal` hide what is sent. Names, states and
-identifiers have words in them that are nowhere else; the record of all connections is searched for
-these words, as they are and written in other ways, and for columns of codes.
+The connections have no TLS: only the seals of `vertibayes_protocols.seal` hide what is sent. Names,
+states and identifiers have words in them that are nowhere else; the record of all connections is
+searched for these words, as they are and written in other ways, and for columns of codes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,6 @@ import pytest
 
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
-from protocols.federation import ANALYST, DEALER
-from protocols.opening import open_study
-from protocols.site.data import SiteData
-from protocols.site.text import TextColumn
-from protocols.variables import Variable
 from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from tests.e2e.proxy import Proxy
@@ -27,6 +22,11 @@ from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Variable
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

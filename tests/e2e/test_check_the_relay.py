@@ -7,12 +7,17 @@ from threading import Thread
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from protocols.deployment import certificates
-from protocols.deployment.parts import RelayAddress
-from protocols.transports.knock import GREETING
-from protocols.transports.tls import Certificates, HandshakeError, relay_context, secure_relay
 from tests.e2e.processes import Authority, free_address
 from vertibayes.cli import check
+from vertibayes_protocols.deployment import certificates
+from vertibayes_protocols.deployment.parts import RelayAddress
+from vertibayes_protocols.transports.knock import GREETING
+from vertibayes_protocols.transports.tls import (
+    Certificates,
+    HandshakeError,
+    relay_context,
+    secure_relay,
+)
 
 PARTIES = "north", "south"
 

@@ -6,13 +6,13 @@ from dataclasses import asdict
 
 import pytest
 
-from protocols.deployment.files import StudyFile
 from tests.e2e.studies import learn_study, run_in_one_process
 from tests.protocols.deployment.parties import RECORDS, SITES, change, deployment, records
 from vertibayes.cli import hosted
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.hosted import host_site, log_path, report_of
 from vertibayes.cli.up import approve_for_practice, party_files
+from vertibayes_protocols.deployment.files import StudyFile
 
 
 @pytest.fixture

@@ -9,24 +9,24 @@ import pytest
 
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
-from mpc.errors import PartyGoneError
-from protocols.accounting import Privacy
-from protocols.errors import QueryRefusedError
-from protocols.federation import DEALER
-from protocols.gossip import replay
-from protocols.queries import Describe, Meet, Publish, Updates
-from protocols.queries.members import Members
-from protocols.queries.publish import RecordNoise
-from protocols.queries.scoring import Logarithms, Split
-from protocols.queries.terms import Terms
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData
-from protocols.variables import Variable
 from tests.e2e.processes import Processes
 from vertibayes.naive_bayes.distributed import pooled
 from vertibayes.naive_bayes.releases import learn_sums
 from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba
+from vertibayes_mpc.errors import PartyGoneError
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.gossip import replay
+from vertibayes_protocols.queries import Describe, Meet, Publish, Updates
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.publish import RecordNoise
+from vertibayes_protocols.queries.scoring import Logarithms, Split
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.variables import Variable
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

@@ -9,18 +9,18 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 import pytest
 
-from protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
-from protocols.deployment.running import dealer_role, site_role
-from protocols.deployment.templates import Names, init
-from protocols.parties import serve
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole
-from protocols.session import Session
-from protocols.transports.local import LocalTransport
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import without_release
 from vertibayes.contract import steps_of_contract
 from vertibayes.naive_bayes.model_file import read_naive_bayes
+from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
+from vertibayes_protocols.deployment.running import dealer_role, site_role
+from vertibayes_protocols.deployment.templates import Names, init
+from vertibayes_protocols.parties import serve
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.transports.local import LocalTransport
 
 RECORDS = 120
 

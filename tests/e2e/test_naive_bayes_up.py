@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from protocols.deployment.files import SiteFile
 from tests.e2e.processes import free_address
 from tests.e2e.test_naive_bayes_study import NUMBERS, with_ages
 from tests.e2e.test_up import processes_of, pytestmark, up
 from vertibayes.naive_bayes.model_file import read_naive_bayes
+from vertibayes_protocols.deployment.files import SiteFile
 
 __all__ = ["pytestmark"]  # the same needs
 

@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from mpc.noise import geometric
-from protocols.schema import Schema
 from tests.e2e.command import FILES, outputs, predict, read_rows, write
 from vertibayes.bif import read_bif_file
 from vertibayes.cli import main
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes_mpc.noise import geometric
+from vertibayes_protocols.schema import Schema
 
 NAMES = ["HISTORY", "LVFAILURE", "CVP", "PCWP", "LVEDVOLUME", "HYPOVOLEMIA"]
 VDPNB = ("--method", "vdpnb", "--target", "LVFAILURE")
@@ -227,7 +227,7 @@ def test_what_is_refused(tmp_path, capsys, monkeypatch, options, reason):
 
 def test_products_that_do_not_fit(tmp_path, capsys, monkeypatch):
     """They are refused before anything is counted."""
-    monkeypatch.setattr("protocols.queries.publish.count_tables", pytest.fail)
+    monkeypatch.setattr("vertibayes_protocols.queries.publish.count_tables", pytest.fail)
     generator = np.random.default_rng(1)
     names = [f"x{i}" for i in range(250)]
     path = write(tmp_path / "w.csv", [*names, "y"], generator.integers(0, 2, (1000, 251)).tolist())

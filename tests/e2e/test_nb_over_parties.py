@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpc.noise import PolyaShare
 from tests.e2e.command import FILES, outputs, predict, read_rows, write
 from tests.e2e.test_nb import NAMES, assert_refused, nb, pooled_model
 from vertibayes.bif import read_bif_file
+from vertibayes_mpc.noise import PolyaShare
 
 HDPNB = ("--method", "hdpnb", "--target", "LVFAILURE")
 

@@ -12,13 +12,13 @@ import pytest
 
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
-from protocols.deployment.files import StudyFile
 from tests.e2e.processes import free_address
 from tests.e2e.test_up import processes_of, wait_until
 from tests.protocols.deployment.parties import SITES, deployment, pooled
 from vertibayes import PlainCounter, k2
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.up import approve_for_practice, party_files
+from vertibayes_protocols.deployment.files import StudyFile
 
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "integrations" / "nvflare"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
-from protocols.deployment.roster.roster import read_roster
+from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
+from vertibayes_protocols.deployment.roster.roster import read_roster
 
 ROOT = Path(__file__).parents[2]
 

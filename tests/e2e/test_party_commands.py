@@ -12,14 +12,14 @@ from shutil import copytree
 
 import pytest
 
-from protocols.deployment.files import StudyFile
-from protocols.deployment.keys import read_private
-from protocols.public_keys import decode_public
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import change, deployment
 from vertibayes.cli import processes
 from vertibayes.cli.check import reach
 from vertibayes.cli.up import party_files
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.deployment.keys import read_private
+from vertibayes_protocols.public_keys import decode_public
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three_sites"
 
@@ -130,7 +130,7 @@ def test_the_files_of_all_parties_are_found(folder):
 
 def test_the_files_of_the_example_fit_together(capsys, tmp_path, monkeypatch):
     """What `prepare.sh` does, without the shell; each script runs what its folder has."""
-    monkeypatch.setattr("protocols.deployment.certificates.KEY_BITS", 2048)
+    monkeypatch.setattr("vertibayes_protocols.deployment.certificates.KEY_BITS", 2048)
     folder = tmp_path / "three"
     copytree(EXAMPLE, folder)
     runpy.run_path(str(EXAMPLE / "make_records.py"))["main"](folder)

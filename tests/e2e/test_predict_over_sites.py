@@ -9,8 +9,6 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from protocols.federation import federate
-from protocols.policy import FREE, Policy
 from tests.e2e.command import predict, run
 from tests.e2e.studies import run_in_one_process
 from tests.protocols.deployment.parties import SITES, change, deployment, pooled
@@ -23,6 +21,8 @@ from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.policy import FREE, Policy
 
 NETWORK = any_network({"c": (), "f": ("c",), "g": ("c", "f")}, 1)
 DATA = sample(NETWORK, 30, seed=2)

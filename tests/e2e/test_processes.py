@@ -11,10 +11,6 @@ pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 've
 
 import numpy as np
 
-from protocols.errors import PeerGoneError
-from protocols.federation import DEALER
-from protocols.opening import open_study
-from protocols.transports.network import NetworkTransport
 from tests.e2e.processes import Processes
 from tests.protocols.test_star import collects
 from vertibayes.counting import PlainCounter
@@ -22,6 +18,10 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
+from vertibayes_protocols.errors import PeerGoneError
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.transports.network import NetworkTransport
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

@@ -18,12 +18,12 @@ pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 've
 from nvflare.fuel.f3.drivers.driver_params import DriverParams
 from nvflare.fuel.f3.drivers.net_utils import get_ssl_context
 
-from protocols.errors import TransportError
-from protocols.transports import nvflare as module
-from protocols.transports.cells import nvflare
-from protocols.transports.knock import knock
-from protocols.transports.nvflare import connect
 from tests.e2e.processes import Authority, Process, free_address
+from vertibayes_protocols.errors import TransportError
+from vertibayes_protocols.transports import nvflare as module
+from vertibayes_protocols.transports.cells import nvflare
+from vertibayes_protocols.transports.knock import knock
+from vertibayes_protocols.transports.nvflare import connect
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

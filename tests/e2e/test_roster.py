@@ -6,13 +6,13 @@ from shutil import copytree
 
 import pytest
 
-from protocols.deployment.files import SiteFile
-from protocols.deployment.keys import make_private, read_private
-from protocols.deployment.roster.changes import enrolment_line, first_roster
-from protocols.deployment.roster.roster import read_roster, write_roster
-from protocols.deployment.templates import Names, init
-from protocols.public_keys import public_text
 from tests.e2e.command import run
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.deployment.keys import make_private, read_private
+from vertibayes_protocols.deployment.roster.changes import enrolment_line, first_roster
+from vertibayes_protocols.deployment.roster.roster import read_roster, write_roster
+from vertibayes_protocols.deployment.templates import Names, init
+from vertibayes_protocols.public_keys import public_text
 
 PARTIES = {"clinic": "site", "hospital": "site", "dealer": "dealer", "ana": "analyst"}
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from protocols.deployment.files import SiteFile
-from protocols.deployment.roster.pinning import rotate
 from tests.e2e.processes import free_address
 from tests.e2e.test_up import up
 from tests.protocols.deployment.parties import change, pooled
@@ -15,6 +13,8 @@ from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import learn
 from vertibayes.options import Options
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.deployment.roster.pinning import rotate
 
 pytestmark = [
     pytest.mark.skipif(

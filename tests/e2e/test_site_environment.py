@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from protocols.deployment.certificates import provision
 from tests.e2e.processes import free_address
 from tests.protocols.deployment.parties import SITES, deployment, pooled
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import learn
 from vertibayes.options import Options
+from vertibayes_protocols.deployment.certificates import provision
 
 ROOT = Path(__file__).parents[2]
 ANALYSTS = ("pandas", "matplotlib", "pgmpy", "scipy", "networkx", "rich", "docker", "gunicorn")
@@ -34,7 +34,14 @@ def environment(tmp_path_factory):
     pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--require-hashes", "-r", lock], check=True)
     source = folder.parent / "source"
-    names = ("mpc", "protocols", "vertibayes", "pyproject.toml", "README.md", "LICENSE")
+    names = (
+        "vertibayes_mpc",
+        "vertibayes_protocols",
+        "vertibayes",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+    )
     source.mkdir()
     for name in names:
         subprocess.run(["cp", "-r", ROOT / name, source / name], check=True)

@@ -14,11 +14,11 @@ import pytest
 
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
-from protocols.deployment.files import SiteFile
-from protocols.storage.memory import SiteMemory
-from protocols.transports.cells import Outgoing, make_cell, stop_cell
 from tests.e2e.processes import Process, free_address
 from tests.protocols.deployment.parties import deployment
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.transports.cells import Outgoing, make_cell, stop_cell
 
 SECONDS = 3.0
 FILES = {"relay": ("relay", "relay.toml"), "dealer": ("dealer", "dealer.toml"),

@@ -10,16 +10,16 @@ import pytest
 
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
-from mpc.errors import ProtocolError
-from mpc.randomness import KeyPair, SystemRandomness
-from protocols.errors import PeerGoneError
-from protocols.federation import ANALYST, DEALER
-from protocols.opening import open_study
 from tests.e2e.processes import Authority, Processes
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
+from vertibayes_mpc.errors import ProtocolError
+from vertibayes_mpc.randomness import KeyPair, SystemRandomness
+from vertibayes_protocols.errors import PeerGoneError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.opening import open_study
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from protocols.deployment.files import SiteFile, StudyFile
 from tests.e2e.command import assert_refused, learn, outputs, write
 from tests.protocols.deployment.parties import change, deployment
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.study_settings import options_of
 from vertibayes.cli.what_leaves import what_leaves
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile
 
 NAMES = ["c", "a", "b", "d"]
 

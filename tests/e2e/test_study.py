@@ -11,12 +11,6 @@ from shutil import rmtree
 import numpy as np
 import pytest
 
-from mpc.randomness import KeyPair
-from protocols.deployment.files import SiteFile
-from protocols.deployment.keys import read_private
-from protocols.deployment.log import line
-from protocols.deployment.running import site_role
-from protocols.public_keys import encode_public
 from tests.e2e.command import run
 from tests.e2e.studies import learn_study, refused, run_in_one_process
 from tests.protocols.deployment.parties import (
@@ -33,6 +27,12 @@ from vertibayes.learning import learn
 from vertibayes.options import Options
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.structure.learners import k2
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.deployment.keys import read_private
+from vertibayes_protocols.deployment.log import line
+from vertibayes_protocols.deployment.running import site_role
+from vertibayes_protocols.public_keys import encode_public
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three_sites"
 

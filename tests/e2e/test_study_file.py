@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from protocols.deployment.files import SiteFile
 from tests.e2e.command import run
 from tests.e2e.studies import learn_study, refused, run_in_one_process
 from tests.protocols.deployment.parties import change, deployment, pooled
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import learn
 from vertibayes.options import Options
+from vertibayes_protocols.deployment.files import SiteFile
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from time import monotonic, sleep
 
 import pytest
 
-from protocols.deployment.certificates import provision
 from tests.e2e.processes import free_address
 from tests.protocols.deployment.parties import SITES, change, deployment, pooled, records
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import learn
 from vertibayes.options import Options
+from vertibayes_protocols.deployment.certificates import provision
 
 HERE = Path(__file__).parents[2]
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from protocols import RELEASE
-from protocols.wire import VERSION
 from tests.e2e.releases import DEALER, NEW, OLD, PARTIES, RELAY, Releases, last_release
 from tests.protocols.deployment.parties import RECORDS, SITES, change
+from vertibayes_protocols import RELEASE
+from vertibayes_protocols.wire import VERSION
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nvflare") is None,

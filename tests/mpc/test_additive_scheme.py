@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc import additive_scheme
-from mpc.additive_scheme import (
+from tests.mpc.test_moduli import EASY
+from tests.randomness import SeededRandomness
+from tests.schemes import SMALL, encryptors, sums
+from vertibayes_mpc import additive_scheme
+from vertibayes_mpc.additive_scheme import (
     NEVER,
     Encryptor,
     Packing,
@@ -23,19 +26,16 @@ from mpc.additive_scheme import (
     draw_modulus,
     open_sums,
 )
-from mpc.aggregation import Ciphertexts
-from mpc.errors import (
+from vertibayes_mpc.aggregation import Ciphertexts
+from vertibayes_mpc.errors import (
     DealReusedError,
     MalformedMessageError,
     ProtocolError,
     ReplayedMessageError,
     UnknownFaultyPartyError,
 )
-from mpc.rounds import Round
-from mpc.scheduler import run_all
-from tests.mpc.test_moduli import EASY
-from tests.randomness import SeededRandomness
-from tests.schemes import SMALL, encryptors, sums
+from vertibayes_mpc.rounds import Round
+from vertibayes_mpc.scheduler import run_all
 
 VECTORS = json.loads(
     (Path(__file__).parent.parent / "vectors" / "additive_scheme.json").read_text()

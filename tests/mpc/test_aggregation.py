@@ -7,15 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.aggregation import NEVER, Ciphertexts, Expected, Times, check_senders, full_domain_hash
-from mpc.errors import (
+from vertibayes_mpc.aggregation import (
+    NEVER,
+    Ciphertexts,
+    Expected,
+    Times,
+    check_senders,
+    full_domain_hash,
+)
+from vertibayes_mpc.errors import (
     DealReusedError,
     MalformedMessageError,
     ProtocolError,
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from protocols.wire import decode, encode
+from vertibayes_protocols.wire import decode, encode
 
 EXPECTED = Expected(b"label", 5, 2, 2, 1001)
 GOOD = Ciphertexts(b"label", "a", 5, 2, (b"\x00\x02", b"\x03\xe8"))

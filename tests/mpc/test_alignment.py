@@ -5,28 +5,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc import integers
-from mpc.alignment import (
+from tests.alignment_worlds import RINGS, align, plan_of, programs, rows_of
+from tests.randomness import SeededRandomness
+from vertibayes_mpc import integers
+from vertibayes_mpc.alignment import (
     AlignmentPlan,
     Member,
     match_people,
     place_people,
     share_people,
 )
-from mpc.alignment.curve import blind, hash_to_curve
-from mpc.alignment.messages import Links
-from mpc.elligator import elligator2
-from mpc.errors import (
+from vertibayes_mpc.alignment.curve import blind, hash_to_curve
+from vertibayes_mpc.alignment.messages import Links
+from vertibayes_mpc.elligator import elligator2
+from vertibayes_mpc.errors import (
     MalformedMessageError,
     PeopleNotApartError,
     TooFewPeopleError,
     UnexpectedMessageError,
     UnknownFaultyPartyError,
 )
-from mpc.randomness import StreamKey
-from mpc.scheduler import run_all
-from tests.alignment_worlds import RINGS, align, plan_of, programs, rows_of
-from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import StreamKey
+from vertibayes_mpc.scheduler import run_all
 
 
 def added_up(plan, outputs, owner):
@@ -174,9 +174,9 @@ def test_the_order_of_a_list_does_not_matter():
 def test_large_lists_travel_in_pieces(level, monkeypatch):
     plan = plan_of(THREE, level=level, sizes={"a": 9})
     whole, few = run_all(programs(plan, THREE))
-    monkeypatch.setattr("mpc.alignment.messages.PIECE_BYTES", 64)
-    monkeypatch.setattr("mpc.alignment.chain.TASK_KEYS", 2)
-    monkeypatch.setattr("mpc.alignment.curve.TASK_KEYS", 2)
+    monkeypatch.setattr("vertibayes_mpc.alignment.messages.PIECE_BYTES", 64)
+    monkeypatch.setattr("vertibayes_mpc.alignment.chain.TASK_KEYS", 2)
+    monkeypatch.setattr("vertibayes_mpc.alignment.curve.TASK_KEYS", 2)
     pieces, many = run_all(programs(plan, THREE))
     assert len(many) > 1.5 * len(few)
     assert all(s.message.values.nbytes <= 64 for s in many)
@@ -190,7 +190,7 @@ def test_few_keys_are_blinded_between_two_messages(level, monkeypatch):
     """The other sessions of a site wait meanwhile."""
     plan = plan_of(THREE, level=level, sizes={"a": 9})
     whole, _ = run_all(programs(plan, THREE))
-    monkeypatch.setattr("mpc.alignment.chain.PIECE_KEYS", 2)
+    monkeypatch.setattr("vertibayes_mpc.alignment.chain.PIECE_KEYS", 2)
     pieces, sent = run_all(programs(plan, THREE))
     sizes = {s: 2 * (32 + plan.row_bytes(s)) + 32 for s in THREE}  # and the name of the message
     links = [s.message.values.nbytes for s in sent if isinstance(s.message, Links)]

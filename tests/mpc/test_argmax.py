@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
-from mpc.argmax.digits import compare, digits_of, unit_digits
-from mpc.argmax.messages import (
+from tests.mpc.test_shuffled_tables import tampered
+from tests.worlds import world
+from vertibayes_mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
+from vertibayes_mpc.argmax.digits import compare, digits_of, unit_digits
+from vertibayes_mpc.argmax.messages import (
     BitNumbers,
     BitProducts,
     MaskedBits,
@@ -21,16 +23,14 @@ from mpc.argmax.messages import (
     OneHots,
     Winners,
 )
-from mpc.errors import (
+from vertibayes_mpc.errors import (
     DealReusedError,
     MalformedMessageError,
     UnexpectedMessageError,
     UnknownFaultyPartyError,
 )
-from mpc.ring import Ring
-from mpc.scheduler import run_all
-from tests.mpc.test_shuffled_tables import tampered
-from tests.worlds import world
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import run_all
 
 SITES = "abcde"
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.cpace import Confirmation, Point, Side, generator, same_secret
-from mpc.elligator import elligator2
-from mpc.errors import MalformedMessageError
-from mpc.prefixed import prefixed
-from mpc.rounds import Round
-from mpc.scheduler import run_all
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.cpace import Confirmation, Point, Side, generator, same_secret
+from vertibayes_mpc.elligator import elligator2
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.prefixed import prefixed
+from vertibayes_mpc.rounds import Round
+from vertibayes_mpc.scheduler import run_all
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "cpace.json").read_text())
 SESSION = b"session"
@@ -89,7 +89,7 @@ def test_nothing_sent_is_of_use_for_testing_another_guess():
     scalar = SeededRandomness(b"b").bytes(32)
 
     def code_for(base):
-        from mpc.cpace import _code, _names
+        from vertibayes_mpc.cpace import _code, _names
 
         side = Side(generator(base, _names("a", "b"), SESSION), scalar)
         return _code(side.key(point, SESSION), "a", "b")

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from mpc.errors import (
+from vertibayes_mpc.errors import (
     FaultyPartyError,
     ImpossibleTablesError,
     MalformedMessageError,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.membership import Estimates, tolerable_dropouts
-from mpc.noise import DilutedGeometric
+from vertibayes_mpc.membership import Estimates, tolerable_dropouts
+from vertibayes_mpc.noise import DilutedGeometric
 
 
 def names(count):

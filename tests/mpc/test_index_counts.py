@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import mpc.table_lookups.counts
-from mpc.argmax import RankPlan, deal_argmax, share_ranks
-from mpc.errors import DealReusedError
-from mpc.ring import Ring
-from mpc.scheduler import run_all
-from mpc.table_lookups import CountPlan, deal_counts, share_counts
+import vertibayes_mpc.table_lookups.counts
 from tests.mpc.test_argmax import check_costs, shares_of, sites_of
+from vertibayes_mpc.argmax import RankPlan, deal_argmax, share_ranks
+from vertibayes_mpc.errors import DealReusedError
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.table_lookups import CountPlan, deal_counts, share_counts
 
 
 def test_ranks_are_the_numbers_of_values_that_the_first_reaches():
@@ -37,7 +37,7 @@ def test_ranks_are_the_numbers_of_values_that_the_first_reaches():
 @pytest.mark.parametrize("number", [1, 2, 4])
 @pytest.mark.parametrize("part_bytes", [200, 1 << 20])
 def test_counts_are_those_of_the_indices_in_the_clear(number, part_bytes, monkeypatch):
-    monkeypatch.setattr(mpc.table_lookups.counts, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(vertibayes_mpc.table_lookups.counts, "PART_BYTES", part_bytes)
     codes, w = np.random.default_rng(number).integers(0, 2**5, 300), sites_of(number)
     plan = CountPlan(b"query", tuple(w.holders), 300, 5, Ring(16))
     programs = {

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc import integers
-from mpc.integers import invert, is_probable_prime, powmod, rsa_primes, uniform_below
 from tests.randomness import SeededRandomness
+from vertibayes_mpc import integers
+from vertibayes_mpc.integers import invert, is_probable_prime, powmod, rsa_primes, uniform_below
 
 numbers = st.integers(0, 2**300)
 

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, xlogy
 
-import mpc.lookups.plan
-from mpc.errors import DealReusedError, MalformedMessageError, UnexpectedMessageError
-from mpc.lookups import (
+import vertibayes_mpc.lookups.plan
+from tests.worlds import world
+from vertibayes_mpc.errors import DealReusedError, MalformedMessageError, UnexpectedMessageError
+from vertibayes_mpc.lookups import (
     Batch,
     LookupPlan,
     PublicFunction,
@@ -22,11 +23,10 @@ from mpc.lookups import (
     log_power,
     look_up,
 )
-from mpc.lookups.logarithms import LOG_BITS, LOG_ERROR, MOST_RECORDS, logs
-from mpc.ring import Ring
-from mpc.rounds import Round
-from mpc.scheduler import run_all
-from tests.worlds import world
+from vertibayes_mpc.lookups.logarithms import LOG_BITS, LOG_ERROR, MOST_RECORDS, logs
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Round
+from vertibayes_mpc.scheduler import run_all
 
 # ---- functions -----------------------------------------------------------------------------------
 
@@ -230,14 +230,14 @@ def test_batches_of_any_sites_and_functions_are_looked_up_in_the_same_rounds(dra
     generator = np.random.default_rng(seed)
     counts = [generator.integers(0, records + 1, batch.counts) for batch in plan.batches]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mpc.lookups.plan, "PART_BYTES", part_bytes)
+        patch.setattr(vertibayes_mpc.lookups.plan, "PART_BYTES", part_bytes)
         check(sites_of(sites, records), plan, counts)
         assert plan.rounds <= 4 * len(plan.parts)
         assert plan.memory <= part_bytes + 3000 * len(plan.batches)
 
 
 def test_parts_have_all_lookups_once_and_take_no_more_memory_than_allowed(monkeypatch):
-    monkeypatch.setattr(mpc.lookups.plan, "PART_BYTES", 50_000)
+    monkeypatch.setattr(vertibayes_mpc.lookups.plan, "PART_BYTES", 50_000)
     function = cut(5, 100)
     batches = Batch(("a", "b"), ((function, 501),)), Batch(("a", "b", "c"), ((function, 77),) * 2)
     plan = LookupPlan(b"q", Ring(32), batches)

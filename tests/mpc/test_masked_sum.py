@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.errors import DealReusedError, PartyGoneError
-from mpc.masked_sum import (
+from tests.e2e.test_examples import load
+from tests.randomness import SeededRandomness
+from tests.sums import MESSAGES, Dropping, World, run_dropping
+from vertibayes_mpc.errors import DealReusedError, PartyGoneError
+from vertibayes_mpc.masked_sum import (
     Member,
     Neighbourhood,
     SumPlan,
@@ -20,9 +23,9 @@ from mpc.masked_sum import (
     contribute,
     smallest_neighbourhood,
 )
-from mpc.masked_sum.aggregator import Collection
-from mpc.masked_sum.masks import own_mask, pair_masks
-from mpc.masked_sum.messages import (
+from vertibayes_mpc.masked_sum.aggregator import Collection
+from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
+from vertibayes_mpc.masked_sum.messages import (
     Advertisement,
     Confirmation,
     Confirmations,
@@ -33,14 +36,11 @@ from mpc.masked_sum.messages import (
     Shared,
     Survivors,
 )
-from mpc.masked_sum.roster import Circle
-from mpc.randomness import KeyPair, StreamKey
-from mpc.scheduler import Scheduler, run_all
-from mpc.signing import SigningKey
-from protocols.transports.local import EnvelopedPackets, Traffic
-from tests.e2e.test_examples import load
-from tests.randomness import SeededRandomness
-from tests.sums import MESSAGES, Dropping, World, run_dropping
+from vertibayes_mpc.masked_sum.roster import Circle
+from vertibayes_mpc.randomness import KeyPair, StreamKey
+from vertibayes_mpc.scheduler import Scheduler, run_all
+from vertibayes_mpc.signing import SigningKey
+from vertibayes_protocols.transports.local import EnvelopedPackets, Traffic
 
 FROM_AGGREGATOR = [Keys, Delivered, Survivors, Confirmations]
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "masked_sum.json").read_text())

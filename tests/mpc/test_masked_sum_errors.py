@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mpc.errors import (
+from tests.sums import Dropping, World, changing, run_changing, run_dropping
+from vertibayes_mpc.errors import (
     FaultyPartyError,
     MalformedMessageError,
     PartyGoneError,
@@ -17,9 +18,9 @@ from mpc.errors import (
     UnexpectedMessageError,
     UnknownFaultyPartyError,
 )
-from mpc.masked_sum import Neighbourhood, SumPlan, contribute
-from mpc.masked_sum.aggregator import Collection
-from mpc.masked_sum.messages import (
+from vertibayes_mpc.masked_sum import Neighbourhood, SumPlan, contribute
+from vertibayes_mpc.masked_sum.aggregator import Collection
+from vertibayes_mpc.masked_sum.messages import (
     Advertisement,
     Confirmation,
     Confirmations,
@@ -30,11 +31,10 @@ from mpc.masked_sum.messages import (
     Shared,
     Survivors,
 )
-from mpc.masked_sum.roster import transcript
-from mpc.masked_sum.seeds import SeedShares
-from mpc.rounds import Round
-from mpc.scheduler import ByHand, Scheduler
-from tests.sums import Dropping, World, changing, run_changing, run_dropping
+from vertibayes_mpc.masked_sum.roster import transcript
+from vertibayes_mpc.masked_sum.seeds import SeedShares
+from vertibayes_mpc.rounds import Round
+from vertibayes_mpc.scheduler import ByHand, Scheduler
 
 FROM_PARTIES = [Advertisement, Shared, MaskedVector, Confirmation, Revealed]
 FROM_AGGREGATOR = [Keys, Delivered, Survivors, Confirmations]

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import pytest
 
-from mpc.errors import MalformedMessageError, ProtocolError
-from mpc.masked_sum import seeds
-from mpc.masked_sum.party import Contribution
-from mpc.masked_sum.seeds import SeedShares
 from tests.randomness import SeededRandomness
 from tests.sums import World, run_changing, run_dropping
+from vertibayes_mpc.errors import MalformedMessageError, ProtocolError
+from vertibayes_mpc.masked_sum import seeds
+from vertibayes_mpc.masked_sum.party import Contribution
+from vertibayes_mpc.masked_sum.seeds import SeedShares
 
 
 def error_of(programs):

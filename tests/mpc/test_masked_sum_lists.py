@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from mpc.errors import MalformedMessageError, ProtocolError
-from mpc.masked_sum import Neighbourhood, SumPlan, smallest_neighbourhood
-from mpc.masked_sum.messages import Survivors, places_of
-from mpc.masked_sum.party import SIGNATURES_CHECKED
-from mpc.masked_sum.roster import Roster
 from tests.sums import Contributing, World
+from vertibayes_mpc.errors import MalformedMessageError, ProtocolError
+from vertibayes_mpc.masked_sum import Neighbourhood, SumPlan, smallest_neighbourhood
+from vertibayes_mpc.masked_sum.messages import Survivors, places_of
+from vertibayes_mpc.masked_sum.party import SIGNATURES_CHECKED
+from vertibayes_mpc.masked_sum.roster import Roster
 
 # ---- signatures ----------------------------------------------------------------------------------
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from mpc.masked_sum import (
+from vertibayes_mpc.masked_sum import (
     Neighbourhood,
     compromise_probability,
     failure_probability,
     smallest_neighbourhood,
 )
-from mpc.masked_sum.parameters import at_least
-from mpc.masked_sum.roster import Circle
+from vertibayes_mpc.masked_sum.parameters import at_least
+from vertibayes_mpc.masked_sum.roster import Circle
 
 pytestmark = pytest.mark.laws
 

@@ -7,14 +7,14 @@ from itertools import combinations
 
 import pytest
 
-from mpc.errors import UnknownFaultyPartyError
-from mpc.masked_sum import Neighbourhood
-from mpc.masked_sum.messages import Delivered, Shared
-from mpc.masked_sum.seeds import Envelope, SeedShares
-from mpc.randomness import KEY_BYTES, StreamKey
-from mpc.shamir import SHARE_BYTES, recover
 from tests.randomness import SeededRandomness
 from tests.sums import Contributing, World, run_changing
+from vertibayes_mpc.errors import UnknownFaultyPartyError
+from vertibayes_mpc.masked_sum import Neighbourhood
+from vertibayes_mpc.masked_sum.messages import Delivered, Shared
+from vertibayes_mpc.masked_sum.seeds import Envelope, SeedShares
+from vertibayes_mpc.randomness import KEY_BYTES, StreamKey
+from vertibayes_mpc.shamir import SHARE_BYTES, recover
 
 
 def given_out(contributing, owner):

@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.commitments import Commitments, Operand, Selection, commit
-from mpc.commitments.commit import Columns
-from mpc.errors import DealReusedError, MalformedMessageError, ProtocolError, UnexpectedMessageError
-from mpc.masked_tables import (
+from tests.worlds import plain_tables, world
+from vertibayes_mpc.commitments import Commitments, Operand, Selection, commit
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.errors import (
+    DealReusedError,
+    MalformedMessageError,
+    ProtocolError,
+    UnexpectedMessageError,
+)
+from vertibayes_mpc.masked_tables import (
     Group,
     Plan,
     count_tables,
@@ -17,13 +23,12 @@ from mpc.masked_tables import (
     open_tables,
     share_tables,
 )
-from mpc.masked_tables.basis import tables_of
-from mpc.masked_tables.messages import Correction, Masked, Part
-from mpc.ring import Ring
-from mpc.rounds import Round
-from mpc.scheduler import run_all
-from mpc.sharing import Share
-from tests.worlds import plain_tables, world
+from vertibayes_mpc.masked_tables.basis import tables_of
+from vertibayes_mpc.masked_tables.messages import Correction, Masked, Part
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Round
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.sharing import Share
 
 
 @st.composite
@@ -267,7 +272,7 @@ def test_an_extension_of_many_columns_is_sent_in_pieces(monkeypatch):
     w, _ = three_sites()
     whole = w.plan(groups)
     expected, _ = w.count(whole)
-    monkeypatch.setattr("mpc.masked_tables.plan.STEP_BYTES", 1)
+    monkeypatch.setattr("vertibayes_mpc.masked_tables.plan.STEP_BYTES", 1)
     plan = w.plan(groups)
     tables, transcript = w.count(plan)
     assert all(map(np.array_equal, tables, expected))

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.additive_scheme import NEVER
-from mpc.aggregation import Ciphertexts
-from mpc.errors import (
+from tests.randomness import SeededRandomness
+from tests.schemes import Meeting
+from vertibayes_mpc.additive_scheme import NEVER
+from vertibayes_mpc.aggregation import Ciphertexts
+from vertibayes_mpc.errors import (
     DealReusedError,
     FaultyPartyError,
     ProtocolError,
@@ -17,19 +19,17 @@ from mpc.errors import (
     UnexpectedMessageError,
     UnknownFaultyPartyError,
 )
-from mpc.membership import (
+from vertibayes_mpc.membership import (
     Groups,
     Member,
     Roll,
     answer_roll,
     pair_key,
 )
-from mpc.randomness import label
-from mpc.rounds import Round
-from mpc.scheduler import run_all
-from protocols.wire import decode, encode
-from tests.randomness import SeededRandomness
-from tests.schemes import Meeting
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.rounds import Round
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_protocols.wire import decode, encode
 
 
 def names(count):
@@ -184,7 +184,7 @@ def test_a_name_that_is_twice_among_the_absent_is_one_absent_party(monkeypatch):
     counts = counts_of(meeting.groups.parties)
     assert meeting.sum(counts, absent=["p5", "p5"])[0] == wanted(counts, ["p5"])
     digest = lambda absent: label("absent", *sorted(absent))  # noqa: E731
-    monkeypatch.setattr("mpc.membership.pair_keys.roll_digest", digest)
+    monkeypatch.setattr("vertibayes_mpc.membership.pair_keys.roll_digest", digest)
     with pytest.raises(ProtocolError) as caught:
         meeting.sum(counts, absent=["p5", "p5"])
     assert caught.value.parties == tuple(names(5))

@@ -5,10 +5,10 @@ from itertools import count
 
 import pytest
 
-from mpc import moduli
-from mpc.additive_scheme.parameters import RSA_2048
-from mpc.integers import is_probable_prime, rsa_primes
-from mpc.moduli import check_modulus
+from vertibayes_mpc import moduli
+from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.integers import is_probable_prime, rsa_primes
+from vertibayes_mpc.moduli import check_modulus
 
 PRIME = 2**1279 - 1
 LARGE = 2**2203 - 1  # Mersenne's primes

@@ -13,11 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.noise import DilutedGeometric, DiscreteGaussian, DiscreteLaplace, PolyaShare, no_noise
-from mpc.noise.exact import bernoulli, bernoulli_exp, logarithmic, poisson
-from mpc.noise.geometric import _scale
-from mpc.noise.opendp import measurement
-from mpc.randomness import SystemRandomness
 from tests.noise_law import (
     add_copy,
     diluted_law,
@@ -29,6 +24,17 @@ from tests.noise_law import (
     quantile,
 )
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.noise import (
+    DilutedGeometric,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    PolyaShare,
+    no_noise,
+)
+from vertibayes_mpc.noise.exact import bernoulli, bernoulli_exp, logarithmic, poisson
+from vertibayes_mpc.noise.geometric import _scale
+from vertibayes_mpc.noise.opendp import measurement
+from vertibayes_mpc.randomness import SystemRandomness
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "noise.json").read_text())
 CHANCE = 1e-6  # of a sampler's test to fail: OpenDP cannot be seeded

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from mpc.oracles import (
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.oracles import (
     ORACLES,
     DirectEncoding,
     OptimalUnary,
@@ -26,8 +27,7 @@ from mpc.oracles import (
     ThresholdHistogram,
     best_oracle,
 )
-from mpc.oracles.draws import Draws
-from tests.randomness import SeededRandomness
+from vertibayes_mpc.oracles.draws import Draws
 
 pytestmark = pytest.mark.laws
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc import integers
-from mpc.additive_scheme.parameters import RSA_2048
-from mpc.paillier import EncryptedCounts, Packing, PrivateKey, PublicKey, keys
-from mpc.paillier.residues import Residues, primitive_base
 from tests.mpc.test_moduli import EASY
 from tests.paillier_worlds import PRIMES, Draws, small_key
 from tests.randomness import SeededRandomness
+from vertibayes_mpc import integers
+from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.paillier import EncryptedCounts, Packing, PrivateKey, PublicKey, keys
+from vertibayes_mpc.paillier.residues import Residues, primitive_base
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "paillier.json").read_text())
 KEY = small_key()
@@ -58,7 +58,7 @@ def test_the_owner_draws_from_all_randomizers_alike():
 
 
 def test_a_base_that_is_a_power_would_leave_randomizers_out():
-    with patch("mpc.paillier.residues.primitive_base", lambda prime: 4):
+    with patch("vertibayes_mpc.paillier.residues.primitive_base", lambda prime: 4):
         key = small_key(6)
         ours = {key.encrypt([0], Draws(a, b))[0] for a in range(4) for b in range(6)}
     assert len(ours) == 6

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from phe import paillier as phe
 
-from mpc.additive_scheme.parameters import RSA_2048
-from mpc.paillier import PublicKey
-from mpc.paillier.interchange import (
+from tests.paillier_worlds import small_key
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.paillier import PublicKey
+from vertibayes_mpc.paillier.interchange import (
     from_phe,
     from_phe_private,
     from_phe_public,
@@ -17,8 +19,6 @@ from mpc.paillier.interchange import (
     to_phe_private,
     to_phe_public,
 )
-from tests.paillier_worlds import small_key
-from tests.randomness import SeededRandomness
 
 ROOT = Path(__file__).parents[2]
 VALUES = [0, 1, 2**32, 2**2000]
@@ -108,8 +108,8 @@ def test_the_package_does_without_phe_and_gmpy2():
     code = """
 import sys
 sys.modules.update(dict.fromkeys(("phe", "gmpy2")))
-from mpc.paillier import PrivateKey
-from mpc.randomness import SystemRandomness
+from vertibayes_mpc.paillier import PrivateKey
+from vertibayes_mpc.randomness import SystemRandomness
 key = PrivateKey.generate()
 print(key.decrypt(key.public.encrypt([7], SystemRandomness())))
 """

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.errors import (
+from tests.paillier_worlds import counted, plan_of, programs_of, small_key
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
     ReplayedMessageError,
     UnexpectedMessageError,
     UnknownFaultyPartyError,
 )
-from mpc.paillier import PrivateKey, count_by_state, encrypt_column
-from mpc.paillier.messages import Answer, EncryptedBlock, MaskedCounts, Masks
-from mpc.scheduler import ByHand, Scheduler, Sent, run_all
-from protocols.transports.local import EnvelopedPackets, Traffic
-from tests.paillier_worlds import counted, plan_of, programs_of, small_key
-from tests.randomness import SeededRandomness
+from vertibayes_mpc.paillier import PrivateKey, count_by_state, encrypt_column
+from vertibayes_mpc.paillier.messages import Answer, EncryptedBlock, MaskedCounts, Masks
+from vertibayes_mpc.scheduler import ByHand, Scheduler, Sent, run_all
+from vertibayes_protocols.transports.local import EnvelopedPackets, Traffic
 
 ROOT = Path(__file__).parents[2]
 KEY = small_key()

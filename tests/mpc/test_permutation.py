@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-import mpc.randomness
-from mpc.randomness import KeyPair, StreamKey, label
+import vertibayes_mpc.randomness
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KeyPair, StreamKey, label
 
 KEY = StreamKey(bytes(range(32)))
 
@@ -26,7 +26,7 @@ def p_uniform(found, count):
 
 def whole_words(monkeypatch):
     """Have all permutations sort whole words, as above 2^21 records."""
-    monkeypatch.setattr(mpc.randomness, "MOST_PLACE_BITS", 0)
+    monkeypatch.setattr(vertibayes_mpc.randomness, "MOST_PLACE_BITS", 0)
 
 
 def cut(monkeypatch, bits):
@@ -68,19 +68,21 @@ def test_orders_with_ties_are_rejected(monkeypatch):
     """Ties in the order of the records are what the test above must find."""
     cut(monkeypatch, 2)
     monkeypatch.setattr(
-        mpc.randomness, "_sorted_words", lambda words, _: np.argsort(words, kind="stable")
+        vertibayes_mpc.randomness,
+        "_sorted_words",
+        lambda words, _: np.argsort(words, kind="stable"),
     )
     assert p_uniform(orders(3, 2400), 3) < 1e-9
 
 
 def test_each_attempt_has_a_stream_of_its_own(monkeypatch):
-    sort, drawn = mpc.randomness._sorted_words, []
+    sort, drawn = vertibayes_mpc.randomness._sorted_words, []
 
     def third(words, place_bits):
         drawn.append(words.copy())
         return sort(words, place_bits) if len(drawn) == 3 else None
 
-    monkeypatch.setattr(mpc.randomness, "_sorted_words", third)
+    monkeypatch.setattr(vertibayes_mpc.randomness, "_sorted_words", third)
     KEY.permutation(b"name", 5)
     assert len({words.tobytes() for words in drawn}) == 3
 
@@ -105,10 +107,10 @@ def test_every_place_appears_once(monkeypatch, count, way):
 def test_more_records_than_places_fit_beside_keys_sort_whole_words(monkeypatch):
     """The bound is 2^21 records: here 2^3."""
     asked = []
-    monkeypatch.setattr(mpc.randomness, "MOST_PLACE_BITS", 3)
-    sort = mpc.randomness._sorted_keys
+    monkeypatch.setattr(vertibayes_mpc.randomness, "MOST_PLACE_BITS", 3)
+    sort = vertibayes_mpc.randomness._sorted_keys
     monkeypatch.setattr(
-        mpc.randomness, "_sorted_keys", lambda *a: asked.append(len(a[0])) or sort(*a)
+        vertibayes_mpc.randomness, "_sorted_keys", lambda *a: asked.append(len(a[0])) or sort(*a)
     )
     for count in (7, 8, 9, 20):
         KEY.permutation(b"name", count)

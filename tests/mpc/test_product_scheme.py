@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc import product_scheme
-from mpc.aggregation import Ciphertexts
-from mpc.errors import (
+from tests.randomness import SeededRandomness
+from tests.schemes import ProductParameters, encryptors
+from vertibayes_mpc import product_scheme
+from vertibayes_mpc.aggregation import Ciphertexts
+from vertibayes_mpc.errors import (
     DealReusedError,
     MalformedMessageError,
     ProtocolError,
     UnknownFaultyPartyError,
 )
-from mpc.product_scheme import (
+from vertibayes_mpc.product_scheme import (
     MODP_PRIMES,
     NEVER,
     Encryptor,
@@ -27,9 +29,7 @@ from mpc.product_scheme import (
     decrypt,
     open_products,
 )
-from mpc.scheduler import run_all
-from tests.randomness import SeededRandomness
-from tests.schemes import ProductParameters, encryptors
+from vertibayes_mpc.scheduler import run_all
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "product_scheme.json").read_text())
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.randomness import KeyPair, StreamKey, SystemRandomness, label
-from mpc.ring import Ring
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KeyPair, StreamKey, SystemRandomness, label
+from vertibayes_mpc.ring import Ring
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "streams.json").read_text())
 KEY = StreamKey(bytes(range(32)))

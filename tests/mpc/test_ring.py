@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.ring import TILE_CELLS, Ring
+from vertibayes_mpc.ring import TILE_CELLS, Ring
 
 
 def elements(ring, generator, *shape):

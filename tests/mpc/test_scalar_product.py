@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.randomness import StreamKey, label
-from mpc.ring import Ring
-from mpc.rounds import Message
-from mpc.scalar_product import (
+from tests.randomness import HashStream
+from vertibayes_mpc.randomness import StreamKey, label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Message
+from vertibayes_mpc.scalar_product import (
     MaskedFactor,
     MaskedMasks,
     Multiplier,
@@ -24,10 +25,9 @@ from mpc.scalar_product import (
     share_product,
     subprotocols,
 )
-from mpc.scheduler import ByHand, Scheduler, run_all
-from mpc.sharing import Share
-from protocols.wire import decode, encode
-from tests.randomness import HashStream
+from vertibayes_mpc.scheduler import ByHand, Scheduler, run_all
+from vertibayes_mpc.sharing import Share
+from vertibayes_protocols.wire import decode, encode
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "scalar_product.json").read_text())
 

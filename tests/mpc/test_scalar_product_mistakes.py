@@ -3,11 +3,18 @@
 import numpy as np
 import pytest
 
-from mpc.errors import DealReusedError, MalformedMessageError, ProtocolError, UnexpectedMessageError
-from mpc.randomness import StreamKey, label
-from mpc.ring import Ring
-from mpc.rounds import Round
-from mpc.scalar_product import (
+from tests.mpc.test_scalar_product import keys_of, ones, product_of, programs
+from tests.randomness import HashStream
+from vertibayes_mpc.errors import (
+    DealReusedError,
+    MalformedMessageError,
+    ProtocolError,
+    UnexpectedMessageError,
+)
+from vertibayes_mpc.randomness import StreamKey, label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Round
+from vertibayes_mpc.scalar_product import (
     MaskedFactor,
     MaskedMasks,
     Multiplier,
@@ -16,10 +23,8 @@ from mpc.scalar_product import (
     scalar_product,
     subprotocols,
 )
-from mpc.scheduler import ByHand, Scheduler, run_all
-from mpc.sharing import Share
-from tests.mpc.test_scalar_product import keys_of, ones, product_of, programs
-from tests.randomness import HashStream
+from vertibayes_mpc.scheduler import ByHand, Scheduler, run_all
+from vertibayes_mpc.sharing import Share
 
 # ---- a caller's mistakes -------------------------------------------------------------------------
 

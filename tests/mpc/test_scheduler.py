@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.errors import PartyGoneError, ProtocolError
-from mpc.rounds import Expect, Message, Round
-from mpc.scheduler import ByHand, Scheduler
+from vertibayes_mpc.errors import PartyGoneError, ProtocolError
+from vertibayes_mpc.rounds import Expect, Message, Round
+from vertibayes_mpc.scheduler import ByHand, Scheduler
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.shamir import PRIME, SHARE_BYTES, recover, split
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.shamir import PRIME, SHARE_BYTES, recover, split
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "shamir.json").read_text())
 SECRETS = st.integers(0, 2**256 - 1) | st.sampled_from([0, 2**256 - 1, PRIME - 1])

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.errors import MalformedMessageError, UnexpectedMessageError
-from mpc.ring import Ring
-from mpc.rounds import ArrayMessage, Round
-from mpc.scheduler import run_all
-from mpc.sharing import Share, open_sum, send_share, zero_share
 from tests.randomness import HashStream
+from vertibayes_mpc.errors import MalformedMessageError, UnexpectedMessageError
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import ArrayMessage, Round
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.sharing import Share, open_sum, send_share, zero_share
 
 RING = Ring(16)
 

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.commitments import Selection
-from mpc.errors import (
+from tests.worlds import plain_tables, shuffle, world
+from vertibayes_mpc.commitments import Selection
+from vertibayes_mpc.errors import (
     DealReusedError,
     ImpossibleTablesError,
     MalformedMessageError,
     UnexpectedMessageError,
 )
-from mpc.masked_tables import Group
-from mpc.rounds import Round
-from mpc.scheduler import run_all
-from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
-from mpc.shuffled_tables.messages import Codes, Masks, Noise, Shuffled, Tags
-from tests.worlds import plain_tables, shuffle, world
+from vertibayes_mpc.masked_tables import Group
+from vertibayes_mpc.rounds import Round
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
+from vertibayes_mpc.shuffled_tables.messages import Codes, Masks, Noise, Shuffled, Tags
 
 
 @st.composite

@@ -1,7 +1,7 @@
 import pytest
 
-from mpc.signing import SigningKey, is_signed
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.signing import SigningKey, is_signed
 
 # RFC 8032, section 7.1, test 2.
 KEY = SigningKey(bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb"))

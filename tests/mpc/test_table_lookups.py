@@ -9,14 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import mpc.table_lookups.plan
-from mpc.commitments import PartColumn, Selection, SharedColumn
-from mpc.errors import DealReusedError, MalformedMessageError, UnexpectedMessageError
-from mpc.scheduler import run_all
-from mpc.table_lookups import TableLookupPlan, deal_rows, open_rows, share_rows, show_rows
-from mpc.table_lookups.messages import MaskedIndices, UnitVectors
+import vertibayes_mpc.table_lookups.plan
 from tests.mpc.test_shuffled_tables import tampered
 from tests.worlds import pooled, world
+from vertibayes_mpc.commitments import PartColumn, Selection, SharedColumn
+from vertibayes_mpc.errors import DealReusedError, MalformedMessageError, UnexpectedMessageError
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.table_lookups import (
+    TableLookupPlan,
+    deal_rows,
+    open_rows,
+    share_rows,
+    show_rows,
+)
+from vertibayes_mpc.table_lookups.messages import MaskedIndices, UnitVectors
 
 
 def site_program(holder, plan, tables):
@@ -77,7 +83,7 @@ def test_the_sums_are_those_of_the_rows_in_the_clear(drawn, part_bytes):
     plan = TableLookupPlan(b"query", Selection(w.commitments, indices), axes, width)
     tables = tables_of(plan)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mpc.table_lookups.plan, "PART_BYTES", part_bytes)
+        patch.setattr(vertibayes_mpc.table_lookups.plan, "PART_BYTES", part_bytes)
         outputs, transcript = run_all(programs_of(w, plan, tables))
     assert np.array_equal(outputs["analyst"], in_the_clear(columns, records, plan, tables))
     check_costs(plan, transcript)

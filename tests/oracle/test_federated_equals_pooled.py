@@ -7,10 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from protocols.federation import federate
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.text import read_columns
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure
@@ -18,6 +14,10 @@ from vertibayes.parameters.cpt import fit_cpts, scores
 from vertibayes.parameters.em import fit_em
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import read_columns
 
 # An independent reference: at most 3 parents, file order. arcs, K2 score in nats.
 REFERENCE = {

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpc.lookups import Batch, LookupPlan, PublicFunction, deal_lookups, look_up
-from mpc.lookups.messages import Dealt, unpacked
-from mpc.lookups.two_sites import Bits
-from mpc.randomness import label
-from mpc.ring import Ring
-from mpc.scheduler import run_all
 from tests.randomness import HashStream
 from tests.worlds import world
+from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, deal_lookups, look_up
+from vertibayes_mpc.lookups.messages import Dealt, unpacked
+from vertibayes_mpc.lookups.two_sites import Bits
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import run_all
 
 PLAN_NAME = b"the same for any number of settings"
 RING, COUNTS = Ring(2), range(4)

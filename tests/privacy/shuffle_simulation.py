@@ -22,17 +22,17 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from mpc.commitments import Selection
-from mpc.commitments.commit import Columns
-from mpc.masked_tables import Group
-from mpc.ring import Ring
-from mpc.rounds import Expect, Round
-from mpc.scheduler import run_all
-from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled
-from mpc.shuffled_tables.messages import Codes
-from mpc.shuffled_tables.site import _Chains
 from tests.randomness import HashStream
 from tests.worlds import is_held_twice, plain_tables, pooled, world
+from vertibayes_mpc.commitments import Selection
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.masked_tables import Group
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled
+from vertibayes_mpc.shuffled_tables.messages import Codes
+from vertibayes_mpc.shuffled_tables.site import _Chains
 
 MOST_SETTINGS = 600_000
 PROBES = 48  # pairs of settings that differ in one element, to find whether it changes the view

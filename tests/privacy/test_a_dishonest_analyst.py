@@ -11,19 +11,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.errors import UnexpectedMessageError
-from mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
-from mpc.masked_tables.masks import Masks
-from mpc.scheduler import run_all
-from protocols.errors import QueryRefusedError
-from protocols.federation import federate
-from protocols.policy import Policy
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Family, Rows
 from tests.randomness import SeededRandomness
 from tests.worlds import world
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
+from vertibayes_mpc.errors import UnexpectedMessageError
+from vertibayes_mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
+from vertibayes_mpc.masked_tables.masks import Masks
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Family, Rows
 
 RECORDS = 32
 
@@ -145,7 +145,7 @@ def test_one_person_more_is_refused_across_sessions(alarm_data):
 
 
 def identified(data, ids, last):
-    from protocols.site.text import TextColumn
+    from vertibayes_protocols.site.text import TextColumn
 
     codes = {n: c[:last] for n, c in data.codes.items()}
     return type(data)(data.variables, codes, TextColumn.of(ids[:last]))

@@ -13,17 +13,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.commitments import Commitments, Operand
-from mpc.commitments.commit import Columns
-from mpc.errors import ImpossibleTablesError
-from mpc.ring import Ring
-from protocols.queries.impossible import uniform_errors
-from protocols.roles import AnalystRole
-from protocols.site.data import SiteData
-from protocols.transports.control import Abort
-from protocols.variables import Variable
 from tests.protocols.small import committed, count, packets, sealed, study_of
 from tests.worlds import put_together, taken_apart
+from vertibayes_mpc.commitments import Commitments, Operand
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_mpc.ring import Ring
+from vertibayes_protocols.queries.impossible import uniform_errors
+from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.transports.control import Abort
+from vertibayes_protocols.variables import Variable
 
 RECORDS = 60
 BITS = 20  # that b reads; it could read all

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc.masked_tables import Group
 from tests.worlds import world
+from vertibayes_mpc.masked_tables import Group
 
 RECORDS = 32
 

@@ -18,12 +18,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.commitments.commit import Columns
-from mpc.errors import ImpossibleTablesError
-from mpc.masked_tables import Plan
-from mpc.masked_tables.messages import Masked, Part
-from protocols.queries import Commit
-from protocols.queries.commit import commitments_of
 from tests.protocols.small import (
     committed,
     count,
@@ -36,6 +30,12 @@ from tests.protocols.small import (
 )
 from tests.randomness import SeededRandomness
 from tests.worlds import put_together, taken_apart
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_mpc.masked_tables import Plan
+from vertibayes_mpc.masked_tables.messages import Masked, Part
+from vertibayes_protocols.queries import Commit
+from vertibayes_protocols.queries.commit import commitments_of
 
 DATA = data_of(a="x", b="yzw")
 STUDY = study_of(DATA)

@@ -14,18 +14,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.commitments import Commitments, Operand
-from mpc.commitments.commit import Columns
-from mpc.errors import ImpossibleTablesError
-from mpc.masked_tables.dealer import MaskBlock
-from mpc.ring import Ring
-from protocols.queries.tables import Tables
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from tests.protocols.small import packets, sealed, seeded
 from tests.worlds import put_together, taken_apart
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.structure.learners import k2
+from vertibayes_mpc.commitments import Commitments, Operand
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_mpc.masked_tables.dealer import MaskBlock
+from vertibayes_mpc.ring import Ring
+from vertibayes_protocols.queries.tables import Tables
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 READ = 16
 RECORDS = 200
@@ -37,7 +37,7 @@ HELD_BY_B = Commitments(
 
 @pytest.fixture
 def unchecked(monkeypatch):
-    monkeypatch.setattr("protocols.queries.tables._check_possible", lambda *_: None)
+    monkeypatch.setattr("vertibayes_protocols.queries.tables._check_possible", lambda *_: None)
 
 
 def test_a_lie_that_does_not_add_up_ends_the_run(monkeypatch):

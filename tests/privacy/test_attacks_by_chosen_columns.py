@@ -13,17 +13,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mpc.commitments import Holder
-from protocols.approval import Steps
-from protocols.choices import Choices, scores_of
-from protocols.errors import QueryRefusedError
-from protocols.policy import Policy
-from protocols.queries import release_query
-from protocols.queries.release_plan import ReleaseNoise
-from protocols.release import Rule
-from protocols.site.data import SiteData
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Family, Variable
 from tests.privacy.test_attacks_on_approved_studies import begun, federation_of, released
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting import PlainCounter
@@ -31,6 +20,17 @@ from vertibayes.options import Options
 from vertibayes.released import steps_of_study
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.learners import search_of
+from vertibayes_mpc.commitments import Holder
+from vertibayes_protocols.approval import Steps
+from vertibayes_protocols.choices import Choices, scores_of
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import release_query
+from vertibayes_protocols.queries.release_plan import ReleaseNoise
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Family, Variable
 
 CUT, NOISE = Rule("cut", fewest=10), Rule("laplace", epsilon=1.0)
 

@@ -6,21 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.alignment.match import _Study
-from mpc.errors import ProtocolError
-from mpc.randomness import KEY_BYTES
-from protocols.alignment import AlignmentRequest
-from protocols.errors import QueryRefusedError
-from protocols.federation import DEALER
-from protocols.opening import open_study
-from protocols.queries import Align, Commit
-from protocols.queries.align import ALIGN, Recall
-from protocols.roles import SiteRole
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Family, Rows
 from tests.protocols.hidden import LEVEL_2, random_lists
 from tests.protocols.listed import DIGITS, Listed, counted
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.alignment.match import _Study
+from vertibayes_mpc.errors import ProtocolError
+from vertibayes_mpc.randomness import KEY_BYTES
+from vertibayes_protocols.alignment import AlignmentRequest
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.queries import Align, Commit
+from vertibayes_protocols.queries.align import ALIGN, Recall
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Family, Rows
 
 THREE = Listed(
     {"a": "x", "b": "y", "c": "z"},
@@ -118,7 +118,9 @@ def test_sessions_side_by_side_have_no_more_alignments_than_one():
 
 
 def test_a_site_that_checks_only_when_it_agrees_begins_more(monkeypatch):
-    monkeypatch.setattr("protocols.queries.align.check_spent", lambda _: None)  # nobody had begun
+    monkeypatch.setattr(
+        "vertibayes_protocols.queries.align.check_spent", lambda _: None
+    )  # nobody had begun
     assert begin_side_by_side(5) == 5
 
 
@@ -219,7 +221,7 @@ def test_sites_share_a_variable_only_if_the_alignment_keeps_their_people_apart()
 
 
 def test_without_the_check_of_people_two_codes_of_one_person_are_counted(monkeypatch):
-    monkeypatch.setattr("protocols.queries.commit_query._check_apart", lambda *_: None)
+    monkeypatch.setattr("vertibayes_protocols.queries.commit_query._check_apart", lambda *_: None)
     assert counted_twice().sum() == OVERLAP.table("x", "y", people=range(1, 91)).sum() + 3
 
 
@@ -238,7 +240,7 @@ class OneLess(_Study):
 
 def test_a_matcher_that_lies_exchanges_one_person_of_unknown_people_for_another(monkeypatch):
     """Sites see the number of people alone; the most alignments bound how often it can lie."""
-    monkeypatch.setattr("mpc.alignment.match._Study", OneLess)
+    monkeypatch.setattr("vertibayes_mpc.alignment.match._Study", OneLess)
     lists = random_lists(3, sites=2, people=200)
     before, after = before_and_after(lists, lists, LEVEL_2, LEVEL_2, kept="ab")
     change = (after[1] - before[1]).ravel()
@@ -251,7 +253,7 @@ def test_at_level_1_sites_notice_a_matcher_that_leaves_somebody_out(monkeypatch)
     with lists.federate() as federation:
         tables(lists, federation, LEVEL_1, b"1" * 16)
         memories = {site: federation.roles[site].memory for site in "ab"}
-    monkeypatch.setattr("mpc.alignment.match._Study", OneLess)
+    monkeypatch.setattr("vertibayes_mpc.alignment.match._Study", OneLess)
     with lists.federate(memories=memories) as federation:
         with pytest.raises(QueryRefusedError, match="would single out fewer than 10"):
             tables(lists, federation, LEVEL_1, b"2" * 16)

@@ -9,17 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.randomness import KeyPair
-from protocols.approval import Approved
-from protocols.contract import Contract
-from protocols.errors import PeerGoneError, QueryRefusedError
-from protocols.federation import ANALYST, DEALER
-from protocols.policy import ALLOW_ALL
-from protocols.queries import Begin, Consensus, consensus
-from protocols.queries.declared_run import DeclaredRun, declare
 from tests.calibration_worlds import agree, federation_of, network_of, parties, ring
 from tests.protocols.small import packets
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.errors import PeerGoneError, QueryRefusedError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import Begin, Consensus, consensus
+from vertibayes_protocols.queries.declared_run import DeclaredRun, declare
 
 HELD, ROUNDS, FAILED = parties(5), 4, 3
 AGREED = agree(ring(5), HELD, shown=False)

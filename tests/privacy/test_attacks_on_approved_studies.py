@@ -12,17 +12,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocols.approval import Approved
-from protocols.choices import Choices, Constant, Score
-from protocols.contract import Contract
-from protocols.errors import QueryRefusedError
-from protocols.federation import ANALYST, DEALER, federate
-from protocols.opening import open_study
-from protocols.policy import Policy
-from protocols.queries import Begin, Choose
-from protocols.queries.tables import ask_tables
-from protocols.release import FamilyTables, Rule
-from protocols.variables import Family, Rows, Variable
 from tests.privacy.test_a_lie_that_ends_runs import data as two_values
 from tests.privacy.test_a_lie_that_ends_runs import lying
 from tests.privacy.test_attacks_on_free_tables import (
@@ -37,6 +26,17 @@ from tests.privacy.test_attacks_on_free_tables import (
 from tests.protocols.small import packets
 from tests.randomness import SeededRandomness
 from vertibayes.counting.released import ReleasedCounter
+from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.choices import Choices, Constant, Score
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import ANALYST, DEALER, federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Begin, Choose
+from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 MEMORY = 1 << 26
 POLICY = Policy()  # of sites that answer approved studies alone

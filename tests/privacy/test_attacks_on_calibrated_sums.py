@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from mpc.errors import ProtocolError, UnexpectedMessageError
-from mpc.masked_sum import Neighbourhood, compromise_probability
-from mpc.masked_sum.messages import Keys, MaskedVector, Shared, Survivors
-from mpc.rounds import Round, send
-from protocols.calibration import nodes, starts
-from protocols.calibration.graph import Graph
-from protocols.calibration.local import posterior, statistics_of, update
-from protocols.calibration.nodes import Attendance, AveragingNode
-from protocols.errors import QueryRefusedError
-from protocols.policy import ALLOW_ALL, Policy
-from protocols.queries import Consensus, neighbourhood_sums
-from protocols.queries.neighbourhood_sums import GivenUp, collect
-from protocols.site.statistics import LocalData
 from tests.calibration_worlds import NETWORK, agree, chain, federation_of, parties, ring
 from tests.privacy.test_attacks_on_calibration import ALL_KINDS, counts_of, run, solved
 from tests.vertibayes.hdpnb_worlds import watch
+from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
+from vertibayes_mpc.masked_sum import Neighbourhood, compromise_probability
+from vertibayes_mpc.masked_sum.messages import Keys, MaskedVector, Shared, Survivors
+from vertibayes_mpc.rounds import Round, send
+from vertibayes_protocols.calibration import nodes, starts
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.local import posterior, statistics_of, update
+from vertibayes_protocols.calibration.nodes import Attendance, AveragingNode
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.policy import ALLOW_ALL, Policy
+from vertibayes_protocols.queries import Consensus, neighbourhood_sums
+from vertibayes_protocols.queries.neighbourhood_sums import GivenUp, collect
+from vertibayes_protocols.site.statistics import LocalData
 
 HELD = parties(4, numbers=False)
 THREE = {name: HELD[name] for name in ("s0", "s1", "s2")}

@@ -13,19 +13,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mpc.errors import UnexpectedMessageError
-from mpc.masked_sum.messages import MaskedVector
-from protocols.calibration.graph import Graph
-from protocols.calibration.local import update
-from protocols.errors import QueryRefusedError
-from protocols.policy import Policy
-from protocols.queries import Consensus
-from protocols.queries.consensus import Statistics
-from protocols.queries.neighbourhood_sums import Grid
-from protocols.site.statistics import LocalData
 from tests.calibration_worlds import NETWORK, A, B, Y, agree, chain, federation_of, parties, ring
 from tests.randomness import SeededRandomness
 from tests.vertibayes.hdpnb_worlds import watch
+from vertibayes_mpc.errors import UnexpectedMessageError
+from vertibayes_mpc.masked_sum.messages import MaskedVector
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.local import update
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Consensus
+from vertibayes_protocols.queries.consensus import Statistics
+from vertibayes_protocols.queries.neighbourhood_sums import Grid
+from vertibayes_protocols.site.statistics import LocalData
 
 KINDS = np.array(list(product(range(2), range(3), range(2))))  # y, a, b
 ALL_KINDS = LocalData({v.name: v for v in (Y, A, B)}, dict(zip("yab", KINDS.T, strict=True)))

@@ -13,19 +13,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from protocols.choices import Choices, Constant, Score
-from protocols.errors import QueryRefusedError
-from protocols.federation import federate
-from protocols.opening import open_study
-from protocols.policy import FREE
-from protocols.site.data import SiteData
-from protocols.site.text import TextColumn
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Family, Rows, Variable
 from tests.randomness import SeededRandomness
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
+from vertibayes_protocols.choices import Choices, Constant, Score
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import FREE
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 RECORDS = 200
 VARIABLES = 12

@@ -13,11 +13,11 @@ from itertools import combinations, islice, product
 import numpy as np
 import pytest
 
-from mpc.aggregation import NEVER
-from mpc.errors import ProtocolError
-from mpc.membership import Member
-from mpc.membership.pair_keys import roll_digest, signed_sum
 from tests.schemes import Meeting
+from vertibayes_mpc.aggregation import NEVER
+from vertibayes_mpc.errors import ProtocolError
+from vertibayes_mpc.membership import Member
+from vertibayes_mpc.membership.pair_keys import roll_digest, signed_sum
 
 
 def combinations_opened(keys):

@@ -10,10 +10,10 @@ from statistics import median
 import pytest
 from scipy.stats import chi2_contingency
 
-from mpc import product_scheme
-from mpc.integers import uniform_below
 from tests.randomness import SeededRandomness
 from tests.schemes import ProductParameters, encryptors
+from vertibayes_mpc import product_scheme
+from vertibayes_mpc.integers import uniform_below
 
 TINY = ProductParameters(10, b"study", 2, 16)  # p = 563
 PRIME, ORDER = TINY.prime, TINY.order

@@ -8,15 +8,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from protocols.errors import QueryRefusedError
-from protocols.federation import federate
-from protocols.policy import Policy
-from protocols.queries.publish import PUBLISH, Publish, RecordNoise, count_tables
-from protocols.queries.scoring import Split
-from protocols.roles import SiteRole
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.variables import Variable
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries.publish import PUBLISH, Publish, RecordNoise, count_tables
+from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 STATES = ("no", "yes")
 NAMES = ("a", "b", "y")

@@ -11,27 +11,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.additive_scheme import Parameters
-from mpc.errors import FaultyPartyError
-from mpc.membership.roll import Roll
-from protocols.accounting import Privacy
-from protocols.budget import Cost
-from protocols.errors import QueryRefusedError
-from protocols.federation import RecordFederation, federate
-from protocols.policy import Policy
-from protocols.queries import Commit, Sums
-from protocols.queries.aggregations import parameters_of
-from protocols.queries.members import Members
-from protocols.queries.sums import SUMS
-from protocols.queries.terms import Terms
-from protocols.roles import SiteRole
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Variable
 from tests.protocols.small import count, data_of, plain, study_of
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
+from vertibayes_mpc.additive_scheme import Parameters
+from vertibayes_mpc.errors import FaultyPartyError
+from vertibayes_mpc.membership.roll import Roll
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import RecordFederation, federate
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Commit, Sums
+from vertibayes_protocols.queries.aggregations import parameters_of
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.sums import SUMS
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Variable
 
 SCHEMA = Schema(Variable("y", ("no", "yes")), {"a": Variable("a", ("u", "v", "w"))})
 EXACT = Policy(exact_sums=True, free_tables=True)
@@ -228,7 +228,7 @@ def twice(monkeypatch):
     asked, site = query(world, "additive", Privacy(eps=1.0)), world.roles["p00"]
     first = answered(site, asked)
     later = site.memory.began + 2 * 3_600_000_000
-    monkeypatch.setattr("protocols.storage.memory.time_ns", lambda: 1000 * later)
+    monkeypatch.setattr("vertibayes_protocols.storage.memory.time_ns", lambda: 1000 * later)
     site.memory = SiteMemory(randomness=SeededRandomness())
     return first, answered(site, asked)
 
@@ -236,7 +236,7 @@ def twice(monkeypatch):
 def test_a_site_that_has_lost_its_memory_uses_no_key_again(monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(QueryRefusedError, match="keys are used"):
         twice(patch)
-    monkeypatch.setattr("protocols.queries.contributing.CLOCKS", 1 << 62)
+    monkeypatch.setattr("vertibayes_protocols.queries.contributing.CLOCKS", 1 << 62)
     first, second = twice(monkeypatch)
     opened = first * pow(second, -1, SMALL**2) % SMALL**2
     assert opened % SMALL == 1, "the key is gone: the rest is the difference of its noise"

@@ -10,12 +10,12 @@ from itertools import combinations
 
 import pytest
 
-from mpc import additive_scheme
-from mpc.additive_scheme import decrypt
-from mpc.errors import UnknownFaultyPartyError
-from mpc.integers import uniform_below
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL, P, Q, encryptors, sums
+from vertibayes_mpc import additive_scheme
+from vertibayes_mpc.additive_scheme import decrypt
+from vertibayes_mpc.errors import UnknownFaultyPartyError
+from vertibayes_mpc.integers import uniform_below
 
 MOST = 10_000  # counts are known to be smaller
 

@@ -12,29 +12,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.oracles import SummationHistogram
-from mpc.oracles.summation import GRID
-from protocols.accounting import Privacy
-from protocols.budget import Cost, rho_of
-from protocols.errors import QueryRefusedError
-from protocols.gossip import Estimate, GossipNodes
-from protocols.local_reports import Client, ReportPlan
-from protocols.policy import Policy
-from protocols.queries import Publish, Report, Sums, Updates
-from protocols.queries.contributing import noisy_statistics
-from protocols.queries.members import Members
-from protocols.queries.publish import PUBLISH, RecordNoise
-from protocols.queries.report import REPORT
-from protocols.queries.scoring import Split
-from protocols.queries.sums import SUMS
-from protocols.queries.terms import Terms
-from protocols.queries.updates import UPDATES, Delivered
-from protocols.roles import SiteRole
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric, parts
-from protocols.storage.memory import SiteMemory
 from tests.randomness import SeededRandomness
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, parties
+from vertibayes_mpc.oracles import SummationHistogram
+from vertibayes_mpc.oracles.summation import GRID
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.budget import Cost, rho_of
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.gossip import Estimate, GossipNodes
+from vertibayes_protocols.local_reports import Client, ReportPlan
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Publish, Report, Sums, Updates
+from vertibayes_protocols.queries.contributing import noisy_statistics
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.publish import PUBLISH, RecordNoise
+from vertibayes_protocols.queries.report import REPORT
+from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.queries.sums import SUMS
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.updates import UPDATES, Delivered
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric, parts
+from vertibayes_protocols.storage.memory import SiteMemory
 
 DRAWS = 500
 BUDGET = Policy(most_epsilon=1.0, most_delta=1e-5)

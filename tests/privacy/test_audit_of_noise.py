@@ -8,17 +8,17 @@ chance of 1e-4 at most; OpenDP's draws cannot be seeded.
 import numpy as np
 import pytest
 
-from mpc.noise import DilutedGeometric, DiscreteGaussian, DiscreteLaplace, PolyaShare
-from mpc.randomness import SystemRandomness
-from protocols.accounting import Accounting, Privacy
-from protocols.budget import rho_of
-from protocols.queries.release_plan import ReleaseNoise
-from protocols.release import FamilyTables, Rule
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Family, Variable
 from tests.noise_law import diluted_law, gaussian_law, geometric_law, polya_law
 from tests.privacy.audit import audited_eps
+from vertibayes_mpc.noise import DilutedGeometric, DiscreteGaussian, DiscreteLaplace, PolyaShare
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_protocols.accounting import Accounting, Privacy
+from vertibayes_protocols.budget import rho_of
+from vertibayes_protocols.queries.release_plan import ReleaseNoise
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Family, Variable
 
 pytestmark = pytest.mark.laws
 

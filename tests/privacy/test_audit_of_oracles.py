@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mpc.oracles import ORACLES
 from tests.privacy.audit import audited_eps
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.oracles import ORACLES
 
 pytestmark = pytest.mark.laws
 

@@ -12,16 +12,6 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from mpc.commitments import CodeColumn
-from mpc.commitments.commit import Columns
-from mpc.errors import MalformedMessageError, UnexpectedMessageError, UnknownFaultyPartyError
-from mpc.rounds import exchange
-from protocols.errors import PeerAbortedError
-from protocols.federation import DEALER
-from protocols.opening import open_study
-from protocols.queries import Commit, commit
-from protocols.queries.commit import Joining, commitments_of
-from protocols.queries.comparing import Received
 from tests.protocols.network import Parties
 from tests.protocols.small import (
     committed,
@@ -34,8 +24,24 @@ from tests.protocols.small import (
     study_of,
 )
 from tests.worlds import put_together, taken_apart
+from vertibayes_mpc.commitments import CodeColumn
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.errors import (
+    MalformedMessageError,
+    UnexpectedMessageError,
+    UnknownFaultyPartyError,
+)
+from vertibayes_mpc.rounds import exchange
+from vertibayes_protocols.errors import PeerAbortedError
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.queries import Commit, commit
+from vertibayes_protocols.queries.commit import Joining, commitments_of
+from vertibayes_protocols.queries.comparing import Received
 
-committing = import_module("mpc.commitments.commit")  # the package has a function of this name
+committing = import_module(
+    "vertibayes_mpc.commitments.commit"
+)  # the package has a function of this name
 DATA = data_of(b="z", a="x", c="w")
 STUDY = study_of(DATA)
 FORMS = commitments_of(STUDY, {name: [name.encode()] for name in STUDY.variables}, b"")

@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from mpc.alignment.chain import MATCHED_BYTES, Chain
-from mpc.alignment.curve import POINT_BYTES, blind, hash_to_curve
-from mpc.alignment.messages import NUMBERS
-from mpc.randomness import KEY_BYTES, StreamKey
-from mpc.ring import Ring
-from mpc.scheduler import run_all
 from tests.alignment_worlds import plan_of, programs
+from vertibayes_mpc.alignment.chain import MATCHED_BYTES, Chain
+from vertibayes_mpc.alignment.curve import POINT_BYTES, blind, hash_to_curve
+from vertibayes_mpc.alignment.messages import NUMBERS
+from vertibayes_mpc.randomness import KEY_BYTES, StreamKey
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import run_all
 
 KNOWN = bytes(KEY_BYTES)
 RING = Ring(24)
@@ -87,7 +87,7 @@ class Run:
         site.honest, site.orders_of = [s for s in lists if s not in coalition], {}
         rows = {s: [np.array(codes[s], RING.dtype)] for s in lists}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mpc.alignment.site.Chain", site)
+            patch.setattr("vertibayes_mpc.alignment.site.Chain", site)
             steps = programs(self.plan, lists, rows, seed=seed)
             self.outputs, self.transcript = run_all(steps)
 
@@ -332,8 +332,8 @@ def test_without_streams_of_the_sites_shares_are_rows(monkeypatch):
     def zeros(plan, key, owner, people):
         return [np.zeros(people, ring.dtype) for ring in plan.rings(owner)]
 
-    monkeypatch.setattr("mpc.alignment.site.shares_of", zeros)
-    monkeypatch.setattr("mpc.alignment.dealer.shares_of", zeros)
+    monkeypatch.setattr("vertibayes_mpc.alignment.site.shares_of", zeros)
+    monkeypatch.setattr("vertibayes_mpc.alignment.dealer.shares_of", zeros)
     assert compare(2, [TWO[0], TWO[2]], "a", FEW) < 1e-6
 
 

@@ -30,19 +30,19 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import mpc.argmax.site
-from mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
-from mpc.argmax.dealer import _Dealer
-from mpc.argmax.masks import Masks, packed
-from mpc.argmax.messages import BitNumbers, BitProducts, MaskedBits, OneHots, Winners
-from mpc.argmax.plan import Part
-from mpc.argmax.site import _Contest, _show, _winners_first
-from mpc.ring import Ring
-from mpc.rounds import send
-from mpc.scheduler import run_all
+import vertibayes_mpc.argmax.site
 from tests.mpc.test_argmax import SITES, shares_of, sites_of
 from tests.privacy.shuffle_simulation import MOST_SETTINGS, KnownStream, Secret, SecretStream
 from tests.privacy.simulation import has_choices, is_simulatable
+from vertibayes_mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
+from vertibayes_mpc.argmax.dealer import _Dealer
+from vertibayes_mpc.argmax.masks import Masks, packed
+from vertibayes_mpc.argmax.messages import BitNumbers, BitProducts, MaskedBits, OneHots, Winners
+from vertibayes_mpc.argmax.plan import Part
+from vertibayes_mpc.argmax.site import _Contest, _show, _winners_first
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import send
+from vertibayes_mpc.scheduler import run_all
 
 pytestmark = pytest.mark.laws
 
@@ -354,13 +354,13 @@ def no_zeros(party, peers, ring, name, count):
 
 @pytest.mark.parametrize("case", ["dealer and analyst", "star, dealer and analyst"])
 def test_winners_without_zero_shares_are_rejected(case, monkeypatch):
-    drawn = mpc.argmax.site.zero_share
+    drawn = vertibayes_mpc.argmax.site.zero_share
 
     def drawn_in_vain(*parameters):
         drawn(*parameters)
         return no_zeros(*parameters)
 
-    monkeypatch.setattr(mpc.argmax.site, "zero_share", drawn_in_vain)
+    monkeypatch.setattr(vertibayes_mpc.argmax.site, "zero_share", drawn_in_vain)
     assert is_rejected(CASES[case])
 
 
@@ -404,6 +404,6 @@ def fits(places, shares, sent):
 
 def test_the_dealer_with_the_analyst_reads_ranks_without_zero_shares(monkeypatch):
     assert 0.15 < orders_that_fit(0).mean() < 0.35, "with them, each order fits by chance"
-    monkeypatch.setattr(mpc.argmax.site, "zero_share", no_zeros)
+    monkeypatch.setattr(vertibayes_mpc.argmax.site, "zero_share", no_zeros)
     true, other = orders_that_fit(0)
     assert true.all() and other.mean() < 0.5, "most sets show which loser is the second"

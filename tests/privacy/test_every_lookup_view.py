@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import mpc.lookups.factors
-import mpc.lookups.masks
-import mpc.lookups.plan
-from mpc.lookups.masks import Masks
-from mpc.randomness import label
+import vertibayes_mpc.lookups.factors
+import vertibayes_mpc.lookups.masks
+import vertibayes_mpc.lookups.plan
 from tests.privacy.lookup_simulation import Case, Settings, is_simulatable, view_of
+from vertibayes_mpc.lookups.masks import Masks
+from vertibayes_mpc.randomness import label
 
 pytestmark = pytest.mark.laws
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.laws
 @pytest.fixture(autouse=True)
 def one_part(monkeypatch):
     """Have all settings in one part."""
-    monkeypatch.setattr(mpc.lookups.plan, "PART_BYTES", 1 << 40)
-    monkeypatch.setattr(mpc.lookups.factors, "CHUNK", 1 << 16)
+    monkeypatch.setattr(vertibayes_mpc.lookups.plan, "PART_BYTES", 1 << 40)
+    monkeypatch.setattr(vertibayes_mpc.lookups.factors, "CHUNK", 1 << 16)
 
 
 PAIRS = ((0, 0), (1, 2))
@@ -92,5 +92,5 @@ def test_one_mask_for_two_batches_is_rejected(monkeypatch):
     def without_batch(kind, name, batch, *parts):
         return label(kind, name, *parts)
 
-    monkeypatch.setattr(mpc.lookups.masks, "label", without_batch)
+    monkeypatch.setattr(vertibayes_mpc.lookups.masks, "label", without_batch)
     assert is_rejected(CASES["the first of three, twice"])

@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import mpc.commitments.masks
-import mpc.shuffled_tables.site
-from mpc.commitments import Operand
-from mpc.randomness import label
-from mpc.ring import Ring
-from mpc.shuffled_tables.streams import Streams
+import vertibayes_mpc.commitments.masks
+import vertibayes_mpc.shuffled_tables.site
 from tests.privacy.shuffle_simulation import Case, asked, data_of, distributions, good_views
 from tests.privacy.simulation import has_choices, is_simulatable
 from tests.worlds import Parts
+from vertibayes_mpc.commitments import Operand
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.shuffled_tables.streams import Streams
 
 pytestmark = pytest.mark.laws
 
@@ -202,7 +202,7 @@ def test_one_mask_for_two_columns_is_rejected(monkeypatch):
     def without_id(purpose, context, _, form):
         return label(purpose, context, form)
 
-    monkeypatch.setattr(mpc.commitments.masks, "label", without_id)
+    monkeypatch.setattr(vertibayes_mpc.commitments.masks, "label", without_id)
     assert is_rejected(Case(columns_of("a", "a", "b"), [(0, 2)], "analyst", "a"))
 
 
@@ -220,7 +220,7 @@ def test_codes_that_are_not_sealed_are_rejected(monkeypatch):
 def test_shares_without_zero_shares_are_rejected(monkeypatch):
     """The dealer knows the holders' shares: it finds the seal's order in what they open."""
     monkeypatch.setattr(
-        mpc.shuffled_tables.site,
+        vertibayes_mpc.shuffled_tables.site,
         "zero_share",
         lambda party, peers, ring, name, count: np.zeros(count, ring.dtype),
     )

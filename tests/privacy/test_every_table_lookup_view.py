@@ -13,18 +13,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-import mpc.table_lookups.masks
-import mpc.table_lookups.site
-from mpc.commitments import Selection
-from mpc.randomness import label
-from mpc.ring import Ring
-from mpc.scheduler import run_all
-from mpc.table_lookups import CountPlan, TableLookupPlan, deal_counts, share_counts
-from mpc.table_lookups.masks import Masks
+import vertibayes_mpc.table_lookups.masks
+import vertibayes_mpc.table_lookups.site
 from tests.mpc.test_table_lookups import programs_of
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
 from tests.randomness import HashStream, TableStream
 from tests.worlds import world
+from vertibayes_mpc.commitments import Selection
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.table_lookups import CountPlan, TableLookupPlan, deal_counts, share_counts
+from vertibayes_mpc.table_lookups.masks import Masks
 
 pytestmark = pytest.mark.laws
 
@@ -177,7 +177,7 @@ def test_one_mask_for_two_tables_is_rejected(monkeypatch):
     def without_table(purpose, name, table, *parts):
         return label(purpose, name, *parts)
 
-    monkeypatch.setattr(mpc.table_lookups.masks, "label", without_table)
+    monkeypatch.setattr(vertibayes_mpc.table_lookups.masks, "label", without_table)
     assert is_rejected("two tables, first")
 
 
@@ -185,5 +185,5 @@ def test_sums_without_zero_shares_are_rejected(monkeypatch):
     def no_zeros(party, peers, ring, name, count):
         return np.zeros(count, ring.dtype)
 
-    monkeypatch.setattr(mpc.table_lookups.site, "zero_share", no_zeros)
+    monkeypatch.setattr(vertibayes_mpc.table_lookups.site, "zero_share", no_zeros)
     assert not is_simulatable(of_dealer_and_analyst())

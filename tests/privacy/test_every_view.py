@@ -10,18 +10,18 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import mpc.commitments.masks
-import mpc.masked_tables.masks
-import mpc.masked_tables.site
-from mpc.commitments import Commitments, Holder, PartColumn
-from mpc.masked_tables import Group
-from mpc.randomness import label
-from mpc.ring import Ring
-from mpc.scheduler import run_all
-from mpc.sharing import open_sum, send_share, zero_share
+import vertibayes_mpc.commitments.masks
+import vertibayes_mpc.masked_tables.masks
+import vertibayes_mpc.masked_tables.site
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
 from tests.randomness import TableStream
 from tests.worlds import Parts
+from vertibayes_mpc.commitments import Commitments, Holder, PartColumn
+from vertibayes_mpc.masked_tables import Group
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.sharing import open_sum, send_share, zero_share
 
 pytestmark = pytest.mark.laws
 
@@ -179,7 +179,7 @@ def test_one_mask_for_two_commitments_is_rejected(monkeypatch):
     def without_id(purpose, context, _, form):
         return label(purpose, context, form)
 
-    monkeypatch.setattr(mpc.commitments.masks, "label", without_id)
+    monkeypatch.setattr(vertibayes_mpc.commitments.masks, "label", without_id)
     ask = asking([Group((0,), (2,)), Group((1,), (2,))])
     columns = columns_of("a", "a", "b")
     assert is_rejected(columns, ask)
@@ -191,8 +191,8 @@ def test_one_correction_for_two_tables_is_rejected(monkeypatch):
     def without_term(purpose, *parts):
         return label(purpose, *(parts[:1] if purpose == "table" else parts))
 
-    monkeypatch.setattr(mpc.masked_tables.masks, "label", without_term)
-    monkeypatch.setattr(mpc.masked_tables.site, "zero_share", no_zero_share)
+    monkeypatch.setattr(vertibayes_mpc.masked_tables.masks, "label", without_term)
+    monkeypatch.setattr(vertibayes_mpc.masked_tables.site, "zero_share", no_zero_share)
     columns = columns_of("a", "a", "b")
     ask = asking([Group((0,), (2,)), Group((1,), (2,))])
     assert is_rejected(columns, ask)
@@ -204,7 +204,7 @@ def test_extensions_without_a_new_mask_are_rejected(monkeypatch):
     def one_stream(purpose, *parts):
         return label("remask" if purpose == "extend" else purpose, *parts)
 
-    monkeypatch.setattr(mpc.masked_tables.masks, "label", one_stream)
+    monkeypatch.setattr(vertibayes_mpc.masked_tables.masks, "label", one_stream)
     assert is_rejected(columns_of("a", "b", "c"), asking([Group((0, 1), (2,))]))
 
 

@@ -13,15 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from mpc.commitments.commit import Columns
-from mpc.commitments.masks import column_mask
-from mpc.errors import MalformedMessageError
-from mpc.masked_tables import site as counting
-from mpc.randomness import KeyPair, StreamKey
-from mpc.sharing import Share, zero_share
-from protocols.federation import DEALER
-from protocols.queries import Commit, commit
-from protocols.queries.commit import MASKS, ZEROS, Joining
 from tests.protocols.small import (
     committed,
     count,
@@ -33,6 +24,15 @@ from tests.protocols.small import (
     study_of,
 )
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.commitments.masks import column_mask
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.masked_tables import site as counting
+from vertibayes_mpc.randomness import KeyPair, StreamKey
+from vertibayes_mpc.sharing import Share, zero_share
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.queries import Commit, commit
+from vertibayes_protocols.queries.commit import MASKS, ZEROS, Joining
 
 DATA = data_of(a="x", b="y", c="z")
 PARTIES = (*DATA, DEALER)

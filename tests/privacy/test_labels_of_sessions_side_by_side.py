@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 
-from mpc.commitments.commit import Columns
-from mpc.labelled import Labelled
-from protocols.roles import SiteRole
-from protocols.shared_state import SharedState
-from protocols.transports.connection import Connection
 from tests.privacy.test_labels_over_restarts import Notes
 from tests.protocols.test_sessions_side_by_side import STUDY, learn_by_turns, start
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.labelled import Labelled
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.shared_state import SharedState
+from vertibayes_protocols.transports.connection import Connection
 
 
 class SessionNotes(Notes):

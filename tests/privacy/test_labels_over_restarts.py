@@ -14,28 +14,28 @@ from dataclasses import replace
 
 import pytest
 
-from mpc.commitments.commit import Columns
-from mpc.labelled import Labelled
-from mpc.masked_tables import site as counting
-from mpc.masked_tables.block import Block
-from mpc.masked_tables.messages import Masked
-from mpc.randomness import SystemRandomness
-from mpc.sharing import Share
-from mpc.shuffled_tables import ShufflePlan
-from mpc.shuffled_tables.messages import Shuffled
-from mpc.shuffled_tables.site import _Chains
-from protocols.errors import QueryRefusedError
-from protocols.federation import DEALER, federate
-from protocols.opening import open_study
-from protocols.queries.costs import Cost, Costs
-from protocols.site.text import TextColumn
-from protocols.storage.memory import SiteMemory
-from protocols.transports.local import EnvelopedPackets
-from protocols.variables import Family
 from tests.protocols.small import data_of
 from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.labelled import Labelled
+from vertibayes_mpc.masked_tables import site as counting
+from vertibayes_mpc.masked_tables.block import Block
+from vertibayes_mpc.masked_tables.messages import Masked
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_mpc.sharing import Share
+from vertibayes_mpc.shuffled_tables import ShufflePlan
+from vertibayes_mpc.shuffled_tables.messages import Shuffled
+from vertibayes_mpc.shuffled_tables.site import _Chains
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import DEALER, federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.queries.costs import Cost, Costs
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.transports.local import EnvelopedPackets
+from vertibayes_protocols.variables import Family
 
 PEOPLE = TextColumn.of(f"person {place}" for place in range(40))
 DATA = {site: replace(found, ids=PEOPLE) for site, found in data_of(a="xy", b="z", c="w").items()}

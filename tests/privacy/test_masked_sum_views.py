@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from mpc.masked_sum.aggregator import Collection
-from mpc.masked_sum.masks import own_mask, pair_masks
-from mpc.masked_sum.messages import MaskedVector
-from mpc.masked_sum.party import Contribution
-from mpc.ring import Ring
-from mpc.scheduler import run_all
 from tests.randomness import SeededRandomness
 from tests.sums import World
+from vertibayes_mpc.masked_sum.aggregator import Collection
+from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
+from vertibayes_mpc.masked_sum.messages import MaskedVector
+from vertibayes_mpc.masked_sum.party import Contribution
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import run_all
 
 VICTIM = "p01"
 NAMES = ("p", "q", "r")

@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from mpc.errors import (
+from tests.randomness import SeededRandomness
+from tests.sums import Changing, World
+from vertibayes_mpc.errors import (
     PartyGoneError,
     ProtocolError,
     UnexpectedMessageError,
     UnknownFaultyPartyError,
 )
-from mpc.masked_sum import Neighbourhood, smallest_neighbourhood
-from mpc.masked_sum.aggregator import Collection
-from mpc.masked_sum.masks import own_mask, pair_masks
-from mpc.masked_sum.messages import (
+from vertibayes_mpc.masked_sum import Neighbourhood, smallest_neighbourhood
+from vertibayes_mpc.masked_sum.aggregator import Collection
+from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
+from vertibayes_mpc.masked_sum.messages import (
     Confirmations,
     Delivered,
     Keys,
@@ -29,14 +31,12 @@ from mpc.masked_sum.messages import (
     as_rows,
     places_of,
 )
-from mpc.masked_sum.party import SIGNATURES_CHECKED, Contribution
-from mpc.masked_sum.roster import Roster
-from mpc.randomness import KeyPair, StreamKey
-from mpc.rounds import Round
-from mpc.scheduler import Scheduler, run_all
-from mpc.shamir import SHARE_BYTES, recover
-from tests.randomness import SeededRandomness
-from tests.sums import Changing, World
+from vertibayes_mpc.masked_sum.party import SIGNATURES_CHECKED, Contribution
+from vertibayes_mpc.masked_sum.roster import Roster
+from vertibayes_mpc.randomness import KeyPair, StreamKey
+from vertibayes_mpc.rounds import Round
+from vertibayes_mpc.scheduler import Scheduler, run_all
+from vertibayes_mpc.shamir import SHARE_BYTES, recover
 
 VICTIM = "p01"
 

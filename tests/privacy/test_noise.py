@@ -10,7 +10,6 @@ import math
 import numpy as np
 import pytest
 
-from mpc.noise import DilutedGeometric, DiscreteLaplace, PolyaShare
 from tests.noise_law import (
     delta_at,
     diluted_law,
@@ -21,6 +20,7 @@ from tests.noise_law import (
     polya_law,
 )
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.noise import DilutedGeometric, DiscreteLaplace, PolyaShare
 
 EPS, DELTA = 0.5, 1e-5
 

@@ -5,7 +5,7 @@ I. Mironov (2012). On Significance of the Least Significant Bits for Differentia
 
 import numpy as np
 
-from mpc.noise import DiscreteLaplace
+from vertibayes_mpc.noise import DiscreteLaplace
 
 DRAWS = 20_000
 FINE = 2.0**53  # what 1 + noise is near 0 is a multiple of 1 / FINE: the sum is rounded near 1

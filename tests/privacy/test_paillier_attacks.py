@@ -11,14 +11,14 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 
-from mpc.errors import UnknownFaultyPartyError
-from mpc.integers import uniform_below
-from mpc.paillier import TablePlan, count_by_state, keys, open_tables
-from mpc.paillier.messages import Answer, EncryptedBlock, MaskedCounts, Masks, to_bytes
-from mpc.rounds import Expect, Round
-from mpc.scheduler import run_all
 from tests.paillier_worlds import plan_of, programs_of, small_key
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.errors import UnknownFaultyPartyError
+from vertibayes_mpc.integers import uniform_below
+from vertibayes_mpc.paillier import TablePlan, count_by_state, keys, open_tables
+from vertibayes_mpc.paillier.messages import Answer, EncryptedBlock, MaskedCounts, Masks, to_bytes
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_mpc.scheduler import run_all
 
 KEY = small_key()
 P, N = KEY.p, KEY.public.modulus

@@ -13,10 +13,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mpc.paillier import count_by_state, encrypt_column, open_tables
-from mpc.paillier.messages import EncryptedBlock, MaskedCounts, Masks, to_bytes
-from mpc.scheduler import run_all
 from tests.paillier_worlds import Draws, plan_of, programs_of, small_key
+from vertibayes_mpc.paillier import count_by_state, encrypt_column, open_tables
+from vertibayes_mpc.paillier.messages import EncryptedBlock, MaskedCounts, Masks, to_bytes
+from vertibayes_mpc.scheduler import run_all
 
 KEY = small_key(6)
 N = KEY.public.modulus

@@ -12,20 +12,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from mpc.randomness import StreamKey, label
-from mpc.ring import Ring
-from mpc.scalar_product import (
-    MaskedFactor,
-    MaskedMasks,
-    Multiplier,
-    Product,
-    deal_product,
-    receive_product,
-    scalar_product,
-)
-from mpc.scalar_product.product import Subprotocol
-from mpc.scheduler import run_all
-from mpc.sharing import Share
 from tests.privacy.published_scalar_product import (
     LARGEST,
     JavaRandom,
@@ -37,6 +23,20 @@ from tests.privacy.published_scalar_product import (
 )
 from tests.privacy.simulation import has_choices, influential, is_simulatable
 from tests.randomness import HashStream, TableStream
+from vertibayes_mpc.randomness import StreamKey, label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scalar_product import (
+    MaskedFactor,
+    MaskedMasks,
+    Multiplier,
+    Product,
+    deal_product,
+    receive_product,
+    scalar_product,
+)
+from vertibayes_mpc.scalar_product.product import Subprotocol
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.sharing import Share
 
 
 def run(parties, bits, vectors, keys):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
-from mpc.randomness import StreamKey, label
-from mpc.shuffled_tables.messages import Codes, Masks, Noise, Shuffled, Tags
-from mpc.shuffled_tables.streams import Streams
 from tests.worlds import shuffle, taken_apart, world
+from vertibayes_mpc.randomness import StreamKey, label
+from vertibayes_mpc.shuffled_tables.messages import Codes, Masks, Noise, Shuffled, Tags
+from vertibayes_mpc.shuffled_tables.streams import Streams
 
 RECORDS = 20_000
 BUCKETS = 32

@@ -23,16 +23,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.commitments import Selection
-from mpc.masked_tables import Group
-from mpc.ring import Ring
-from mpc.rounds import Expect, Round
-from mpc.scheduler import run_all
-from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled
-from mpc.shuffled_tables.messages import Codes
-from mpc.shuffled_tables.site import _Chains
-from mpc.shuffled_tables.streams import Streams
 from tests.worlds import plain_tables, world
+from vertibayes_mpc.commitments import Selection
+from vertibayes_mpc.masked_tables import Group
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled
+from vertibayes_mpc.shuffled_tables.messages import Codes
+from vertibayes_mpc.shuffled_tables.site import _Chains
+from vertibayes_mpc.shuffled_tables.streams import Streams
 
 RECORDS, STATES = 200, 8
 OWN = 3  # the codes of the lying site's column

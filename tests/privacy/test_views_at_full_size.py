@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from mpc.masked_tables import Group
-from mpc.masked_tables.messages import Correction, Masked, Part
-from mpc.randomness import StreamKey, label
-from mpc.sharing import Share
 from tests.worlds import taken_apart, world
+from vertibayes_mpc.masked_tables import Group
+from vertibayes_mpc.masked_tables.messages import Correction, Masked, Part
+from vertibayes_mpc.randomness import StreamKey, label
+from vertibayes_mpc.sharing import Share
 
 RECORDS = 20_000
 BUCKETS = 32

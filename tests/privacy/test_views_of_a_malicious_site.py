@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from mpc.commitments import commit
-from mpc.labelled import Labelled
-from mpc.masked_tables import Group, Plan, basis, count_tables, deal_tables, open_tables
-from mpc.masked_tables.messages import Correction
-from mpc.ring import Ring
-from mpc.scheduler import ByHand, Scheduler
 from tests.worlds import world
+from vertibayes_mpc.commitments import commit
+from vertibayes_mpc.labelled import Labelled
+from vertibayes_mpc.masked_tables import Group, Plan, basis, count_tables, deal_tables, open_tables
+from vertibayes_mpc.masked_tables.messages import Correction
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.scheduler import ByHand, Scheduler
 
 RECORDS = 1 << 18
 BLOCK = RECORDS

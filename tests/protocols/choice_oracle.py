@@ -8,9 +8,9 @@ from math import factorial, prod
 
 import numpy as np
 
-from mpc.lookups import log_gamma, log_power
-from protocols.choices import constant_of, scores_of
-from protocols.queries.choice_lookups import choice_lookups
+from vertibayes_mpc.lookups import log_gamma, log_power
+from vertibayes_protocols.choices import constant_of, scores_of
+from vertibayes_protocols.queries.choice_lookups import choice_lookups
 
 
 def counted(data, asked, missing, places=slice(None)):

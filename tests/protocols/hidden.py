@@ -7,16 +7,16 @@ from functools import reduce
 
 import numpy as np
 
-from protocols.alignment import AlignmentRequest
-from protocols.federation import DEALER, federate
-from protocols.opening import open_study
-from protocols.policy import Policy
-from protocols.site.data import SiteData
-from protocols.site.identifiers import Identifiers
-from protocols.site.text import TextColumn
-from protocols.variables import Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
+from vertibayes_protocols.alignment import AlignmentRequest
+from vertibayes_protocols.federation import DEALER, federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.identifiers import Identifiers
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Variable
 
 LEVEL_2 = AlignmentRequest(2, ("digits",))
 FREE = Policy(free_tables=True, most_epsilon=1e5)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocols.alignment import AlignmentRequest
-from protocols.opening import open_study
-from protocols.site.data import SiteData
-from protocols.site.identifiers import Identifiers
-from protocols.site.text import TextColumn
-from protocols.variables import Family, Rows, Variable
 from tests.protocols.small import STATES, seeded
+from vertibayes_protocols.alignment import AlignmentRequest
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.identifiers import Identifiers
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 WRITTEN = ("{}", "{:04d}", " {}", "0{}", "{} ")  # a number, as each site writes it
 

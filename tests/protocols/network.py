@@ -8,19 +8,19 @@ import time
 
 import numpy as np
 
-from mpc.randomness import KeyPair
-from protocols.errors import PeerGoneError
-from protocols.federation import ANALYST, DEALER
-from protocols.parties import Watch
-from protocols.policy import FREE
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole, DealerRole, SiteRole
-from protocols.seal import Identity
-from protocols.session import Session
-from protocols.transports.mailbox import Mailbox, Patience, party_of
-from protocols.transports.network import NetworkTransport
-from protocols.transports.serving import answer
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.errors import PeerGoneError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.parties import Watch
+from vertibayes_protocols.policy import FREE
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.seal import Identity
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.transports.mailbox import Mailbox, Patience, party_of
+from vertibayes_protocols.transports.network import NetworkTransport
+from vertibayes_protocols.transports.serving import answer
 
 QUICK = Patience(silent=20.0, gone=0.3, probe=0.1, hello=5.0)
 

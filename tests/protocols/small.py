@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocols.errors import QueryRefusedError
-from protocols.federation import DEALER, federate
-from protocols.queries import Commit, Meet
-from protocols.queries.tables import ask_tables
-from protocols.site.data import SiteData
-from protocols.storage.memory import SiteMemory
-from protocols.study import Study
-from protocols.transports.local import EnvelopedPackets
-from protocols.variables import Family, Rows, Variable
-from protocols.wire import ENVELOPE, encode
 from tests.randomness import SeededRandomness
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import DEALER, federate
+from vertibayes_protocols.queries import Commit, Meet
+from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.transports.local import EnvelopedPackets
+from vertibayes_protocols.variables import Family, Rows, Variable
+from vertibayes_protocols.wire import ENVELOPE, encode
 
 STATES = ("no", "yes", "maybe")
 
@@ -107,5 +107,5 @@ def packets(monkeypatch, change=lambda sent, packet: packet):
             return change(sent, packet)
 
     with monkeypatch.context() as patch:
-        patch.setattr("protocols.transports.local.EnvelopedPackets", Watched)
+        patch.setattr("vertibayes_protocols.transports.local.EnvelopedPackets", Watched)
         yield seen

@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.alignment.match import _Study
-from mpc.alignment.messages import Keys
-from mpc.errors import PeopleNotApartError
-from protocols.alignment import AlignmentLimits, AlignmentRequest
-from protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
-from protocols.federation import DEALER
-from protocols.policy import FREE
-from protocols.queries import Align, Commit, Meet
-from protocols.queries.align import Recall
-from protocols.site.placement import Placement
-from protocols.site.study_people import StudyPeople
-from protocols.storage.meet_counts import ALIGNMENTS, forgive
-from protocols.storage.memory import SiteMemory
 from tests.protocols.listed import DIGITS, Listed, counted, opened, site_of
 from tests.protocols.small import memories, packets, refusal
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.alignment.match import _Study
+from vertibayes_mpc.alignment.messages import Keys
+from vertibayes_mpc.errors import PeopleNotApartError
+from vertibayes_protocols.alignment import AlignmentLimits, AlignmentRequest
+from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.policy import FREE
+from vertibayes_protocols.queries import Align, Commit, Meet
+from vertibayes_protocols.queries.align import Recall
+from vertibayes_protocols.site.placement import Placement
+from vertibayes_protocols.site.study_people import StudyPeople
+from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, forgive
+from vertibayes_protocols.storage.memory import SiteMemory
 
 TWO = Listed({"a": "xy", "b": "z"}, {"a": range(1, 81), "b": range(31, 111)})
 ALL = {"a": "xy", "b": "z", "c": "w", "d": "v", "e": "u"}
@@ -420,7 +420,7 @@ def test_sites_that_hold_everybody_notice_a_matcher_that_swaps_two_places(monkey
 def test_without_that_comparison_the_tables_would_be_wrong(monkeypatch):
     """The control."""
     garbling(monkeypatch, "b")
-    monkeypatch.setattr("protocols.queries.meet._compares_people", lambda *_: False)
+    monkeypatch.setattr("vertibayes_protocols.queries.meet._compares_people", lambda *_: False)
     study = opened(MIXED.federate())
     assert not np.array_equal(counted(study, "x", "z"), MIXED.table("x", "z", people=range(1, 101)))
 
@@ -434,7 +434,7 @@ def test_sites_that_hold_some_of_the_people_compare_their_number_alone(monkeypat
 
 @pytest.mark.laws
 def test_several_processes_blind_a_long_list(monkeypatch):
-    monkeypatch.setattr("protocols.queries.align.POOL_KEYS", 100)
+    monkeypatch.setattr("vertibayes_protocols.queries.align.POOL_KEYS", 100)
     federation = TWO.federate()
     federation.roles["a"].processes = 2
     study = opened(federation)

@@ -6,20 +6,20 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mpc.alignment.messages import Links
-from mpc.errors import TooFewPeopleError, UnknownFaultyPartyError
-from protocols.alignment import AlignmentLimits
-from protocols.errors import QueryRefusedError, RecordsDifferError
-from protocols.queries import Commit
-from protocols.queries.align import ALIGN, Align
-from protocols.queries.publish import Publish, RecordNoise
-from protocols.queries.scoring import Split
-from protocols.roles import DealerRole, SiteRole
-from protocols.schema import Schema
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Family, Rows, Variable
 from tests.protocols.hidden import FREE, LEVEL_2, random_lists
 from tests.protocols.small import packets
+from vertibayes_mpc.alignment.messages import Links
+from vertibayes_mpc.errors import TooFewPeopleError, UnknownFaultyPartyError
+from vertibayes_protocols.alignment import AlignmentLimits
+from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
+from vertibayes_protocols.queries import Commit
+from vertibayes_protocols.queries.align import ALIGN, Align
+from vertibayes_protocols.queries.publish import Publish, RecordNoise
+from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 STUDY = bytes(range(16))
 FAMILIES = [Family("u"), Family("v", ("u",)), Family("w", ("u", "v"))]
@@ -292,7 +292,7 @@ def test_each_party_limits_the_memory_of_an_alignment_before_a_key_is_sent(small
     def of_dealer(*args, **options):
         return dealer(*args[:3], **options)
 
-    monkeypatch.setattr("protocols.federation.DealerRole", of_dealer)
+    monkeypatch.setattr("vertibayes_protocols.federation.DealerRole", of_dealer)
     with packets(monkeypatch) as seen:
         federation = lists.federate(limits=limits)
     with federation:

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from mpc.commitments import MOST_INDICATORS
-from protocols.alignment import Alignment
-from protocols.approval import Approved
-from protocols.contract import Contract
-from protocols.federation import ANALYST, DEALER
-from protocols.opening import open_study
-from protocols.policy import ALLOW_ALL
-from protocols.queries import Begin, Commit, Describe, Meet, Predict
-from protocols.queries.declared_run import declare, declare_opening
-from protocols.variables import Rows
 from tests.protocols.small import refusal, seeded, study_of
 from tests.protocols.test_predict import DATA, odds, values
 from tests.protocols.test_predict import opened as opened_freely
+from vertibayes_mpc.commitments import MOST_INDICATORS
+from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import Begin, Commit, Describe, Meet, Predict
+from vertibayes_protocols.queries.declared_run import declare, declare_opening
+from vertibayes_protocols.variables import Rows
 
 APPROVED = odds("xz", "w")
 

@@ -5,25 +5,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.commitments import BLOCK_ROWS
-from protocols.alignment import Alignment
-from protocols.approval import Approved
-from protocols.approved_study import open_approved
-from protocols.choices import Choices, Score
-from protocols.contract import Contract, grouped_digest
-from protocols.errors import QueryRefusedError
-from protocols.federation import ANALYST, DEALER
-from protocols.policy import FREE, Policy
-from protocols.queries import Align, Begin, Commit, Describe, Meet
-from protocols.queries.choose import Choose, portions
-from protocols.queries.release_query import Release
-from protocols.queries.tables import ask_tables
-from protocols.release import FamilyTables, Rule
-from protocols.storage.memory import SiteMemory
-from protocols.study import CHOICE_INDICATORS
-from protocols.variables import Family, Rows
 from tests.protocols.listed import Listed
 from tests.protocols.small import data_of, seeded, study_of
+from vertibayes_mpc.commitments import BLOCK_ROWS
+from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.approved_study import open_approved
+from vertibayes_protocols.choices import Choices, Score
+from vertibayes_protocols.contract import Contract, grouped_digest
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.policy import FREE, Policy
+from vertibayes_protocols.queries import Align, Begin, Commit, Describe, Meet
+from vertibayes_protocols.queries.choose import Choose, portions
+from vertibayes_protocols.queries.release_query import Release
+from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.study import CHOICE_INDICATORS
+from vertibayes_protocols.variables import Family, Rows
 
 RULE = Rule("cut", fewest=5)
 DATA = data_of(60, a="xy", b="zw")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 
-from protocols.federation import ANALYST, DEALER
-from protocols.opening import open_study
-from protocols.seal import DATA, HEADER, HELLO, MAGIC, UNKNOWN, Seal
-from protocols.session import Go
-from protocols.transports import network
-from protocols.transports.connection import Connection
-from protocols.transports.mailbox import AGAIN_SECONDS, HELLO_BYTES, MOST_EARLY, Mailbox
-from protocols.variables import Family
-from protocols.wire import VERSION, Envelope, encode, header, name_digest
 from tests.protocols.network import QUICK, MemoryLink, Network, Parties, identities
 from tests.protocols.small import data_of
 from vertibayes.counting.secure import SecureCounter
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.seal import DATA, HEADER, HELLO, MAGIC, UNKNOWN, Seal
+from vertibayes_protocols.session import Go
+from vertibayes_protocols.transports import network
+from vertibayes_protocols.transports.connection import Connection
+from vertibayes_protocols.transports.mailbox import AGAIN_SECONDS, HELLO_BYTES, MOST_EARLY, Mailbox
+from vertibayes_protocols.variables import Family
+from vertibayes_protocols.wire import VERSION, Envelope, encode, header, name_digest
 
 DATA_OF = data_of(a="xy", b="z", c="w")
 KNOWN = identities("a", "b", ANALYST)

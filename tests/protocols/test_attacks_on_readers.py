@@ -8,16 +8,16 @@ import json
 import numpy as np
 import pytest
 
-from mpc.errors import MalformedMessageError
-from protocols.deployment.tables import TomlFile
-from protocols.errors import QueryRefusedError
-from protocols.queries import Describe
-from protocols.queries.describe import Description
-from protocols.session import Answer
-from protocols.storage.memory import SiteMemory
 from tests.protocols.small import data_of, packets, sealed, seeded
 from vertibayes.cli.outputs import write_folder
 from vertibayes.table_file import TableFile
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.deployment.tables import TomlFile
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.queries import Describe
+from vertibayes_protocols.queries.describe import Description
+from vertibayes_protocols.session import Answer
+from vertibayes_protocols.storage.memory import SiteMemory
 
 DATA = data_of(a="x", b="z")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from protocols.site.binning import (
+from vertibayes_protocols.site.binning import (
     FEWEST_RECORDS,
     Bin,
     bin_names,

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.storage.block_file import BlockFile
+from vertibayes_protocols.storage.block_file import BlockFile
 
 
 def block(shape, fill, dtype=np.uint16):

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from protocols.accounting import TAIL, Privacy
-from protocols.budget import SLACK, Cost, eps_of, rho_of
-from protocols.errors import QueryRefusedError
-from protocols.policy import ALLOW_ALL, Policy
-from protocols.queries import Publish
-from protocols.queries.publish import RecordNoise
-from protocols.storage.memory import SiteMemory
 from tests.protocols.test_publish import QUERY, SPLIT, sites
 from tests.protocols.test_sums import ask, query_of
 from tests.vertibayes.hdpnb_worlds import federation_of, parties
+from vertibayes_protocols.accounting import TAIL, Privacy
+from vertibayes_protocols.budget import SLACK, Cost, eps_of, rho_of
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.policy import ALLOW_ALL, Policy
+from vertibayes_protocols.queries import Publish
+from vertibayes_protocols.queries.publish import RecordNoise
+from vertibayes_protocols.storage.memory import SiteMemory
 
 DELTA = 1e-5
 AT = DELTA * (1 - SLACK)  # what zCDP has of it

@@ -13,26 +13,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.errors import MalformedMessageError
-from mpc.randomness import KeyPair, SystemRandomness
-from mpc.rounds import Expect
-from protocols import wire
-from protocols.choices import Choices, Score
-from protocols.deployment.parts import POLICY
-from protocols.errors import QueryRefusedError
-from protocols.federation import federate
-from protocols.opening import open_study
-from protocols.policy import Policy
-from protocols.queries import CONVERSATIONS, Choose, Commit, Release, Tables
-from protocols.queries.costs import Costs
-from protocols.queries.tables import ask_tables
-from protocols.release import FamilyTables, Rule
-from protocols.roles import DealerRole
-from protocols.session import QUERY_CELLS, Query
-from protocols.variables import Family, Rows
 from tests.party_memory import measured
 from tests.protocols.test_ways import drawn
 from vertibayes.splitting import split_columns
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.randomness import KeyPair, SystemRandomness
+from vertibayes_mpc.rounds import Expect
+from vertibayes_protocols import wire
+from vertibayes_protocols.choices import Choices, Score
+from vertibayes_protocols.deployment.parts import POLICY
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import CONVERSATIONS, Choose, Commit, Release, Tables
+from vertibayes_protocols.queries.costs import Costs
+from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.roles import DealerRole
+from vertibayes_protocols.session import QUERY_CELLS, Query
+from vertibayes_protocols.variables import Family, Rows
 
 MIB = 1 << 20
 OBJECTS = 2 * MIB  # of the interpreter, for any query

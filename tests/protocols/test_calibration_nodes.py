@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from protocols.calibration.graph import Graph
-from protocols.calibration.local import statistics_of
-from protocols.calibration.nodes import (
+from tests.calibration_worlds import MIXED, NETWORK, agree, chain, parties, ring, simulated
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.local import statistics_of
+from vertibayes_protocols.calibration.nodes import (
     Attendance,
     AveragingNode,
     Checkpoints,
     RelayNode,
     relay_rate,
 )
-from tests.calibration_worlds import MIXED, NETWORK, agree, chain, parties, ring, simulated
 
 
 def pairs(text):

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.errors import QueryRefusedError
-from protocols.policy import Policy
-from protocols.site.data import SiteData
-from protocols.site.text import TextColumn
-from protocols.storage import changes as module
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Variable
 from tests.protocols.small import committed, count, data_of, study_of
 from tests.randomness import SeededRandomness
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage import changes as module
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Variable
 
 STATES = ("no", "yes", "maybe")
 COLUMNS = "abc"

@@ -8,29 +8,29 @@ import time
 import numpy as np
 import pytest
 
-from mpc.errors import (
-    PartyGoneError,
-)
-from mpc.rounds import Expect, Round
-from protocols.errors import (
-    PeerAbortedError,
-    PeerGoneError,
-    PeerTimeoutError,
-    QueryRefusedError,
-)
-from protocols.federation import ANALYST, DEALER, federate
-from protocols.opening import open_study
-from protocols.queries import Describe
-from protocols.session import Answer, Go
-from protocols.transports.connection import Connection
-from protocols.transports.control import Asked, Taken
-from protocols.transports.network import NetworkTransport
-from protocols.variables import Family, Rows
 from tests.protocols.network import QUICK, Killed, Network, Parties, same_tables
 from tests.protocols.small import data_of, memories
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
+from vertibayes_mpc.errors import (
+    PartyGoneError,
+)
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_protocols.errors import (
+    PeerAbortedError,
+    PeerGoneError,
+    PeerTimeoutError,
+    QueryRefusedError,
+)
+from vertibayes_protocols.federation import ANALYST, DEALER, federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.queries import Describe
+from vertibayes_protocols.session import Answer, Go
+from vertibayes_protocols.transports.connection import Connection
+from vertibayes_protocols.transports.control import Asked, Taken
+from vertibayes_protocols.transports.network import NetworkTransport
+from vertibayes_protocols.variables import Family, Rows
 
 DATA = data_of(a="xy", b="z", c="w")
 FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]
@@ -206,7 +206,7 @@ def test_a_party_that_never_comes_is_named():
 
 
 def test_who_is_late_is_told_soon_and_may_come_then(monkeypatch):
-    monkeypatch.setattr("protocols.transports.network.SOON", 0.1)
+    monkeypatch.setattr("vertibayes_protocols.transports.network.SOON", 0.1)
     with Parties(DATA) as parties:
         parties.network.kill("b")
         parties.threads["b"].join(5)
@@ -324,7 +324,7 @@ def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):
     with federate(DATA) as federation:
         wanted = SecureCounter.of(federation, block_rows=16).tables(FAMILIES)
     for window, asks in ((1 << 25, False), (100, True)):
-        monkeypatch.setattr("protocols.transports.connection.WINDOW", window)
+        monkeypatch.setattr("vertibayes_protocols.transports.connection.WINDOW", window)
         told.clear()
         with Parties(DATA) as parties:
             session, counter = counter_of(parties)

@@ -6,25 +6,25 @@ from time import monotonic, sleep
 
 import pytest
 
-from mpc.errors import (
+from tests.protocols.network import QUICK, Network, Parties, identities
+from tests.protocols.small import data_of
+from vertibayes.counting.secure import SecureCounter
+from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from mpc.randomness import SystemRandomness
-from mpc.rounds import Expect, Round
-from protocols.errors import PeerAbortedError, PeerGoneError
-from protocols.federation import ANALYST, DEALER
-from protocols.opening import open_study
-from protocols.seal import HELLO, UNKNOWN, Identity
-from protocols.session import Go
-from protocols.transports.mailbox import LatePacketsError
-from protocols.transports.network import NetworkTransport
-from protocols.variables import Family
-from tests.protocols.network import QUICK, Network, Parties, identities
-from tests.protocols.small import data_of
-from vertibayes.counting.secure import SecureCounter
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_protocols.errors import PeerAbortedError, PeerGoneError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.seal import HELLO, UNKNOWN, Identity
+from vertibayes_protocols.session import Go
+from vertibayes_protocols.transports.mailbox import LatePacketsError
+from vertibayes_protocols.transports.network import NetworkTransport
+from vertibayes_protocols.variables import Family
 
 DATA = data_of(a="xy", b="z", c="w")
 FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]

@@ -9,18 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocols.choices import Choices, Constant, Score, constants_last
-from protocols.errors import QueryRefusedError
-from protocols.federation import ANALYST, DEALER
-from protocols.joined import Joined
-from protocols.ledger import Fact
-from protocols.open_study import OpenStudy
-from protocols.policy import FREE, Policy
-from protocols.queries import Commit, Describe
-from protocols.queries.choice_lookups import choice_lookups
-from protocols.queries.choose import Choose, portions, score_error
-from protocols.site.data import SiteData
-from protocols.variables import Family, Rows, Variable
 from tests.protocols.choice_oracle import (
     decided_wrongly,
     functions_of,
@@ -42,6 +30,18 @@ from tests.protocols.small import (
 from tests.protocols.test_choice_precision import k2_score, log_likelihood
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
+from vertibayes_protocols.choices import Choices, Constant, Score, constants_last
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.policy import FREE, Policy
+from vertibayes_protocols.queries import Commit, Describe
+from vertibayes_protocols.queries.choice_lookups import choice_lookups
+from vertibayes_protocols.queries.choose import Choose, portions, score_error
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)

@@ -2,16 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from mpc.commitments.commit import Columns
-from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
-from mpc.randomness import KeyPair
-from protocols.errors import QueryRefusedError
-from protocols.policy import Policy
-from protocols.queries import Commit
-from protocols.queries.commit import COMMIT, Committed, Joining, commitments_of
-from protocols.roles import DealerRole, SiteRole
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from tests.protocols.small import (
     STATES,
     committed,
@@ -24,6 +14,16 @@ from tests.protocols.small import (
     study_of,
 )
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Commit
+from vertibayes_protocols.queries.commit import COMMIT, Committed, Joining, commitments_of
+from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)

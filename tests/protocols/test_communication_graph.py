@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.graph import Graph
 
 
 @st.composite

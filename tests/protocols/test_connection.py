@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from mpc.errors import (
+from tests.protocols.network import identities
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from mpc.rounds import Expect, Round
-from protocols.errors import (
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_protocols.errors import (
     PeerAbortedError,
     PeerGoneError,
     PeerTimeoutError,
     SessionOverError,
     TransportError,
 )
-from protocols.federation import ANALYST
-from protocols.seal import OVERHEAD, Seal
-from protocols.session import Answer, Go
-from protocols.transports.connection import Connection
-from protocols.transports.mailbox import Patience
-from tests.protocols.network import identities
-from tests.randomness import SeededRandomness
+from vertibayes_protocols.federation import ANALYST
+from vertibayes_protocols.seal import OVERHEAD, Seal
+from vertibayes_protocols.session import Answer, Go
+from vertibayes_protocols.transports.connection import Connection
+from vertibayes_protocols.transports.mailbox import Patience
 
 SESSION = bytes(range(16))
 PATIENCE = Patience(silent=100.0, gone=10.0, probe=2.0, hello=60.0)
@@ -152,7 +152,7 @@ def test_a_peer_that_was_not_there_when_it_was_greeted_is_greeted_when_it_comes(
 
 
 def test_messages_that_wait_are_limited_for_each_sender(monkeypatch):
-    monkeypatch.setattr("protocols.transports.connection.MOST_WAITING", 10_000)
+    monkeypatch.setattr("vertibayes_protocols.transports.connection.MOST_WAITING", 10_000)
     ends = Ends("a", "b")
     for _ in range(20):
         ends[ANALYST].send({"a": Go(False)})
@@ -165,7 +165,7 @@ def test_messages_that_wait_are_limited_for_each_sender(monkeypatch):
 
 
 def test_what_is_read_makes_room(monkeypatch):
-    monkeypatch.setattr("protocols.transports.connection.MOST_WAITING", 1_000)
+    monkeypatch.setattr("vertibayes_protocols.transports.connection.MOST_WAITING", 1_000)
     ends = Ends("a", "b")
     for _ in range(100):
         ends["b"].send({"a": Go(False)})
@@ -228,7 +228,9 @@ def test_an_idle_party_waits_without_an_end_and_looks_after_its_peer():
 def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):
     ends, step = Ends("a", "b"), Round({"b": Go(True)}, {})
     ends["a"].send(step.outbox)
-    monkeypatch.setattr("protocols.transports.connection.WINDOW", ends["a"].peers["b"].unread)
+    monkeypatch.setattr(
+        "vertibayes_protocols.transports.connection.WINDOW", ends["a"].peers["b"].unread
+    )
     ends["a"].wait_for(step, 0.0)
     assert not ends["a"].is_waiting()  # one message is within the window
     ends["a"].send(step.outbox)
@@ -242,7 +244,7 @@ def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):
 
 
 def test_who_does_not_read_is_given_up_when_its_time_is_over(monkeypatch):
-    monkeypatch.setattr("protocols.transports.connection.WINDOW", 0)
+    monkeypatch.setattr("vertibayes_protocols.transports.connection.WINDOW", 0)
     ends, step = Ends("a", "b"), Round({"b": Go(True)}, {}, need=0)
     ends["a"].send(step.outbox)
     ends["a"].wait_for(step, 0.0)

@@ -7,18 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.errors import (
-    MalformedMessageError,
-    PartyGoneError,
-    ProtocolError,
-    UnexpectedMessageError,
-)
-from protocols.calibration.graph import Graph
-from protocols.errors import QueryRefusedError
-from protocols.policy import ALLOW_ALL
-from protocols.queries import Consensus
-from protocols.queries.consensus import CONSENSUS, LOST, Finished, Statistics
-from protocols.roles import SiteRole
 from tests.calibration_worlds import (
     MIXED,
     NETWORK,
@@ -32,6 +20,18 @@ from tests.calibration_worlds import (
 )
 from tests.vertibayes.hdpnb_worlds import drop_after, watch
 from vertibayes.calibration.between_machines import calibrate_sites
+from vertibayes_mpc.errors import (
+    MalformedMessageError,
+    PartyGoneError,
+    ProtocolError,
+    UnexpectedMessageError,
+)
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import Consensus
+from vertibayes_protocols.queries.consensus import CONSENSUS, LOST, Finished, Statistics
+from vertibayes_protocols.roles import SiteRole
 
 HELD = parties(5)
 TOGETHER = ring(5)

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from mpc.signing import SigningKey
-from protocols.policy import ALLOW_ALL
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole
-from protocols.session import Session
-from protocols.site.data import SiteData
-from protocols.transports.network import session_of_those_there
 from tests.calibration_worlds import agree, chain, parties, ring, simulated
 from tests.protocols.network import QUICK, Network, Parties
 from vertibayes.calibration.between_machines import calibrate_sites
+from vertibayes_mpc.signing import SigningKey
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.transports.network import session_of_those_there
 
 HELD = parties(4)
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from protocols.contract import MOST_RUNS, Contract, grouped_digest
-from protocols.release import Rule
+from vertibayes_protocols.contract import MOST_RUNS, Contract, grouped_digest
+from vertibayes_protocols.release import Rule
 
 
 def key(number):

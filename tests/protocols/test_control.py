@@ -2,14 +2,14 @@
 
 import pytest
 
-from mpc.errors import (
+from vertibayes_mpc.errors import (
     ImpossibleTablesError,
     MalformedMessageError,
     PartyGoneError,
     UnknownFaultyPartyError,
 )
-from protocols import wire
-from protocols.transports.control import Abort
+from vertibayes_protocols import wire
+from vertibayes_protocols.transports.control import Abort
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocols.choices import Choices
-from protocols.queries import choice_lookups as lookups_module
-from protocols.queries import choice_precision
-from protocols.queries.choice_lookups import ChoiceLookups, choice_lookups
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from tests.protocols.choice_oracle import decided_wrongly
 from tests.protocols.small import STATES, committed
 from tests.protocols.test_choose import chosen, gain
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.queries import choice_lookups as lookups_module
+from vertibayes_protocols.queries import choice_precision
+from vertibayes_protocols.queries.choice_lookups import ChoiceLookups, choice_lookups
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 RECORDS = 300
 

@@ -1,10 +1,5 @@
 import pytest
 
-from mpc.errors import MalformedMessageError
-from protocols.ledger import Fact, RevealedTable
-from protocols.policy import Policy
-from protocols.queries import Describe, Description
-from protocols.variables import Rows
 from tests.protocols.small import (
     committed,
     count,
@@ -13,6 +8,11 @@ from tests.protocols.small import (
     sealed,
     seeded,
 )
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.ledger import Fact, RevealedTable
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Describe, Description
+from vertibayes_protocols.variables import Rows
 
 DATA = data_of(a="xy", b="z", c="w")
 

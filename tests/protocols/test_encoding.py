@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import DataError
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding, encode, encode_known
-from protocols.site.findings import UnsuitableColumnError
-from protocols.site.inspection import MOST_NUMBERS
-from protocols.site.numerals import number
-from protocols.site.text import TextColumn
-from protocols.variables import Variable
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding, encode, encode_known
+from vertibayes_protocols.site.findings import UnsuitableColumnError
+from vertibayes_protocols.site.inspection import MOST_NUMBERS
+from vertibayes_protocols.site.numerals import number
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Variable
 
 
 def encoded(values, **options):

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from protocols.deployment.log import line
-from protocols.transports import entrance as module
-from protocols.transports import tls
-from protocols.transports.entrance import Entrance, LimitedLog
-from protocols.transports.tls import Certificates, HandshakeError, secure_party, shown_by
 from tests.e2e.processes import Authority
+from vertibayes_protocols.deployment.log import line
+from vertibayes_protocols.transports import entrance as module
+from vertibayes_protocols.transports import tls
+from vertibayes_protocols.transports.entrance import Entrance, LimitedLog
+from vertibayes_protocols.transports.tls import Certificates, HandshakeError, secure_party, shown_by
 
 ADDRESS = "127.0.0.1", 4711
 

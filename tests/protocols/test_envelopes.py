@@ -2,13 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.errors import (
+from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from protocols.wire import ENVELOPE, Envelope, check_header, header
+from vertibayes_protocols.wire import ENVELOPE, Envelope, check_header, header
 
 EXPECTED = Envelope(bytes(range(16)), "p", "q", 3, 0)
 TEXT = b"body"

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protocols.deployment.approvals import read_approval
-from protocols.errors import DataError
-from protocols.ledger import Fact, RevealedTable
-from protocols.storage.changes import Changes
-from protocols.storage.file_format import NewerFormatError, check_format
-from protocols.storage.ledger_file import LedgerFile
-from protocols.storage.meet_counts import Count, read_forgiven
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Rows
 from tests.protocols.small import data_of, study_of
 from vertibayes.table_file import TableFile
+from vertibayes_protocols.deployment.approvals import read_approval
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.ledger import Fact, RevealedTable
+from vertibayes_protocols.storage.changes import Changes
+from vertibayes_protocols.storage.file_format import NewerFormatError, check_format
+from vertibayes_protocols.storage.ledger_file import LedgerFile
+from vertibayes_protocols.storage.meet_counts import Count, read_forgiven
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Rows
 
 OLD = Path(__file__).parents[1] / "vectors" / "v0_1_0"  # written by the code of that release
 DATA = data_of(a="xy", b="z")

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from protocols.errors import DataError
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
 
 GAP = np.nan
 
@@ -67,7 +67,7 @@ def test_declared_states_go_before_categories_and_missing_codes_are_no_states():
 
 
 def test_many_numbers_are_binned_and_a_frame_reads_as_its_csv_file(tmp_path):
-    from protocols.site.text import read_columns
+    from vertibayes_protocols.site.text import read_columns
 
     generator = np.random.default_rng(0)
     frame = pd.DataFrame({"n": generator.normal(size=200), "i": generator.integers(0, 90, 200)})

@@ -11,16 +11,21 @@ from contextlib import closing, suppress
 import numpy as np
 import pytest
 
-from protocols.deployment.approvals import Approval, approvals_in, read_approval, write_approval
-from protocols.ledger import RevealedTable
-from protocols.open_study import Revealed
-from protocols.storage.growing_file import GrowingFile
-from protocols.storage.ledger_file import LedgerFile
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Family, Rows
 from tests.protocols.small import committed, count, data_of, packets, study_of
 from tests.protocols.test_contract import CONTRACT
 from vertibayes.table_file import TableFile
+from vertibayes_protocols.deployment.approvals import (
+    Approval,
+    approvals_in,
+    read_approval,
+    write_approval,
+)
+from vertibayes_protocols.ledger import RevealedTable
+from vertibayes_protocols.open_study import Revealed
+from vertibayes_protocols.storage.growing_file import GrowingFile
+from vertibayes_protocols.storage.ledger_file import LedgerFile
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Family, Rows
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 CALLS = "pwrite", "write", "fsync", "ftruncate"

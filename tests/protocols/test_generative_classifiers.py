@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.calibration.classifier import Scale, naive_bayes, network_classifier
-from protocols.calibration.local import local_rc, posterior, update
-from protocols.errors import DataError
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.network import Network, Structure
+from vertibayes_protocols.calibration.classifier import Scale, naive_bayes, network_classifier
+from vertibayes_protocols.calibration.local import local_rc, posterior, update
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 SHAPES = {
     "a class with parents": ["ay", "by"],
@@ -91,7 +91,7 @@ def test_the_posterior_is_that_of_the_whole_network(edges):
 
 
 def _site(data):
-    from protocols.site.data import SiteData
+    from vertibayes_protocols.site.data import SiteData
 
     codes = {name: column.astype(np.uint8) for name, column in data.codes.items()}
     return SiteData(data.variables, codes)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import DataError
-from protocols.site.identifiers import RULES, Identifiers, combined, rule_of
-from protocols.site.text import TextColumn
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.identifiers import RULES, Identifiers, combined, rule_of
+from vertibayes_protocols.site.text import TextColumn
 
 
 def identifiers(*texts, rule="exact", **options):

@@ -6,9 +6,9 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
-from protocols.key_agreement import Own, Peer, agree_session_key
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
+from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
 
 SOURCE = SeededRandomness(b"four keys")
 STATIC, EPHEMERAL = ({party: KeyPair.generate(SOURCE) for party in "ab"} for _ in range(2))

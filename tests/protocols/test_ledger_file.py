@@ -4,10 +4,10 @@ from contextlib import closing
 
 import pytest
 
-from protocols.ledger import RevealedTable
-from protocols.storage.ledger_file import LedgerFile
-from protocols.variables import Rows
 from tests.protocols.small import committed, count, data_of, packets
+from vertibayes_protocols.ledger import RevealedTable
+from vertibayes_protocols.storage.ledger_file import LedgerFile
+from vertibayes_protocols.variables import Rows
 
 TABLES = [
     RevealedTable(("x", "z"), 9, "analyst", Rows()),

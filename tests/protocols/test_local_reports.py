@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from protocols.errors import DataError
-from protocols.local_reports import Aggregator, Client, ReportPlan, Reports
-from protocols.local_reports.bins import binned_data, binned_schema
-from protocols.local_reports.questions import LaplaceQuestion, OneBitQuestion
-from protocols.schema import Schema
-from protocols.site.binning import bins_of
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from tests.privacy.audit import audited_eps
 from tests.randomness import SeededRandomness
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan, Reports
+from vertibayes_protocols.local_reports.bins import binned_data, binned_schema
+from vertibayes_protocols.local_reports.questions import LaplaceQuestion, OneBitQuestion
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.binning import bins_of
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 TARGET = Variable("ill", ("no", "a", "b"))
 SCHEMA = Schema(

@@ -4,24 +4,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.commitments.commit import Columns
-from mpc.errors import (
+from tests.protocols.small import committed, count, data_of, packets, sealed, seeded, study_of
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.commitments.commit import Columns
+from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from mpc.rounds import Expect, Round
-from protocols.errors import TransportError
-from protocols.federation import ANALYST, DEALER, federate
-from protocols.queries import Commit, Describe
-from protocols.queries.commit import Committed, Joining
-from protocols.queries.comparing import Received
-from protocols.session import Answer, Go
-from protocols.transports.local import LocalTransport
-from protocols.wire import ENVELOPE, name_digest
-from tests.protocols.small import committed, count, data_of, packets, sealed, seeded, study_of
-from tests.randomness import SeededRandomness
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_protocols.errors import TransportError
+from vertibayes_protocols.federation import ANALYST, DEALER, federate
+from vertibayes_protocols.queries import Commit, Describe
+from vertibayes_protocols.queries.commit import Committed, Joining
+from vertibayes_protocols.queries.comparing import Received
+from vertibayes_protocols.session import Answer, Go
+from vertibayes_protocols.transports.local import LocalTransport
+from vertibayes_protocols.wire import ENVELOPE, name_digest
 
 DATA = data_of(a="xy", b="z", c="w")
 

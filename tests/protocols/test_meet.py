@@ -6,19 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.cpace import Confirmation, Point, same_secret
-from mpc.errors import MalformedMessageError
-from mpc.rounds import Expect, Round
-from mpc.scheduler import run_all
-from protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
-from protocols.federation import DEALER
-from protocols.policy import Policy
-from protocols.public_keys import encode_public
-from protocols.queries import Commit, Meet
-from protocols.queries.meet import MEET, Met, _secret, list_digest
-from protocols.roles import SiteRole
-from protocols.session import ask
-from protocols.site.text import TextColumn
 from tests.protocols.small import (
     data_of,
     meet,
@@ -30,6 +17,19 @@ from tests.protocols.small import (
     study_of,
 )
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.cpace import Confirmation, Point, same_secret
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_mpc.scheduler import run_all
+from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.public_keys import encode_public
+from vertibayes_protocols.queries import Commit, Meet
+from vertibayes_protocols.queries.meet import MEET, Met, _secret, list_digest
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.session import ask
+from vertibayes_protocols.site.text import TextColumn
 
 PEOPLE = [f"person {place}" for place in range(40)]
 SWAPPED = [PEOPLE[1], PEOPLE[0], *PEOPLE[2:]]
@@ -244,7 +244,7 @@ def guess(federation, monkeypatch, people):
     held = federation.roles["b"].data
     with monkeypatch.context() as patch:
         lists = lambda data, **_: claimed if data is held else list_digest(data)  # noqa: E731
-        patch.setattr("protocols.queries.meet.list_digest", lists)
+        patch.setattr("vertibayes_protocols.queries.meet.list_digest", lists)
         quiet = copy(MEET)
         quiet.analyst = going_on
         query = query_of(federation)

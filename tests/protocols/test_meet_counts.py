@@ -4,15 +4,15 @@ from collections import defaultdict, deque
 
 import pytest
 
-from mpc.cpace import Confirmation
-from protocols.errors import QueryRefusedError, RecordsDifferError
-from protocols.policy import Policy
-from protocols.queries.meet import MEET, Met
-from protocols.roles import SiteRole
-from protocols.storage.meet_counts import Count, forgive, read_forgiven
-from protocols.storage.memory import SiteMemory
 from tests.protocols.small import meet, memories, refusal, seeded
 from tests.protocols.test_meet import ANOTHER, query_of, with_ids
+from vertibayes_mpc.cpace import Confirmation
+from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries.meet import MEET, Met
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.storage.meet_counts import Count, forgive, read_forgiven
+from vertibayes_protocols.storage.memory import SiteMemory
 
 SITES = "ab"
 SIDE = MEET.side_of(SiteRole)
@@ -158,7 +158,7 @@ def test_honest_sites_meet_after_a_hundred_cuts_once_the_owner_has_forgiven_them
 def test_comparisons_are_forgiven_after_the_clock_was_set_back(tmp_path, monkeypatch):
     path = tmp_path / "memory.forgiven"
     for now in (2000, 1000):
-        monkeypatch.setattr("protocols.storage.meet_counts.time_ns", lambda now=now: now)
+        monkeypatch.setattr("vertibayes_protocols.storage.meet_counts.time_ns", lambda now=now: now)
         forgive(path, "b")
     assert read_forgiven(path) == {"b": 2001}
 

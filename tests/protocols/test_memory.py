@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.randomness import KEY_BYTES
-from protocols.budget import Cost
-from protocols.errors import ChangedDataError, DataError
-from protocols.site.data import SiteData
-from protocols.site.text import TextColumn
-from protocols.storage import memory as module
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Variable
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KEY_BYTES
+from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.errors import ChangedDataError, DataError
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage import memory as module
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Variable
 
 COLUMN = np.array([0, 1, 2, 1], np.uint8)
 OTHER = np.array([0, 1, 2, 2], np.uint8)

@@ -6,22 +6,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mpc.additive_scheme import Parameters
-from protocols.accounting import Privacy
-from protocols.errors import DataError, QueryRefusedError
-from protocols.policy import ALLOW_ALL, Policy
-from protocols.queries import Describe, Sums
-from protocols.queries.contributing import site_records
-from protocols.queries.members import Members
-from protocols.queries.terms import Terms
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding, read_known_numbers
-from protocols.site.statistics import LocalData, Numeric, measure
-from protocols.site.text import TextColumn
-from protocols.variables import Variable
 from tests.vertibayes.hdpnb_worlds import WAYS, federation_of
 from vertibayes.splitting import split_columns
+from vertibayes_mpc.additive_scheme import Parameters
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.errors import DataError, QueryRefusedError
+from vertibayes_protocols.policy import ALLOW_ALL, Policy
+from vertibayes_protocols.queries import Describe, Sums
+from vertibayes_protocols.queries.contributing import site_records
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding, read_known_numbers
+from vertibayes_protocols.site.statistics import LocalData, Numeric, measure
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Variable
 
 NAN = math.nan
 BOUNDS = {"x": (0.0, 10.0)}

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import TransportError
-from protocols.transports import pieces as module
-from protocols.transports.nvflare import connect
-from protocols.transports.pieces import Pieces, count_of, piece_of
-from protocols.transports.relay import start_relay
+from vertibayes_protocols.errors import TransportError
+from vertibayes_protocols.transports import pieces as module
+from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.pieces import Pieces, count_of, piece_of
+from vertibayes_protocols.transports.relay import start_relay
 
 
 def queued(pieces):

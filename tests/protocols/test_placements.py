@@ -5,23 +5,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.errors import ImpossibleTablesError
-from protocols.described import study_of as opened_study
-from protocols.errors import QueryRefusedError
-from protocols.federation import federate
-from protocols.policy import Policy
-from protocols.queries import Commit, Describe, Meet, Publish
-from protocols.queries.costs import Costs
-from protocols.queries.publish import RecordNoise
-from protocols.queries.scoring import Split
-from protocols.queries.ways import choose_ways, grouped
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.site.placement import Placement
-from protocols.site.text import TextColumn
-from protocols.variables import Family, Rows, Variable
 from tests.protocols.small import count, memories, refusal
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_protocols.described import study_of as opened_study
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Commit, Describe, Meet, Publish
+from vertibayes_protocols.queries.costs import Costs
+from vertibayes_protocols.queries.publish import RecordNoise
+from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.queries.ways import choose_ways, grouped
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.placement import Placement
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 STATES = ("no", "yes", "maybe")
 RECORDS = 40

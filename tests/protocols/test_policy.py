@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.budget import Cost
-from protocols.errors import QueryRefusedError
-from protocols.policy import Policy
-from protocols.variables import Rows
+from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.variables import Rows
 
 
 def refuses(check, *arguments):

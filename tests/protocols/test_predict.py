@@ -8,19 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.errors import MalformedMessageError
-from protocols.errors import QueryRefusedError
-from protocols.federation import DEALER
-from protocols.odds import Odds, OddsTable
-from protocols.open_study import OpenStudy
-from protocols.policy import ALLOW_ALL, Policy
-from protocols.queries import Predict
-from protocols.queries.odds_query import OddsNumbers
-from protocols.queries.predict import PREDICT
-from protocols.roles import DealerRole, SiteRole
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Rows
 from tests.protocols.small import committed, data_of, packets, refusal, sealed
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.odds import Odds, OddsTable
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.policy import ALLOW_ALL, Policy
+from vertibayes_protocols.queries import Predict
+from vertibayes_protocols.queries.odds_query import OddsNumbers
+from vertibayes_protocols.queries.predict import PREDICT
+from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Rows
 
 DATA = data_of(a="xy", b="z", c="w")
 STATES = "low", "high"

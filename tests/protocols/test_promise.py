@@ -5,11 +5,11 @@ import math
 
 import pytest
 
-from protocols.accounting import TAIL, Accounting, Privacy
-from protocols.budget import Cost, eps_of, rho_of
-from protocols.promise import UNITS, Promise
 from tests.randomness import SeededRandomness
 from tests.vertibayes.hdpnb_worlds import SCHEMA
+from vertibayes_protocols.accounting import TAIL, Accounting, Privacy
+from vertibayes_protocols.budget import Cost, eps_of, rho_of
+from vertibayes_protocols.promise import UNITS, Promise
 
 
 def promise(**changes):

@@ -6,20 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.errors import MalformedMessageError
-from protocols.budget import Cost
-from protocols.errors import QueryRefusedError
-from protocols.federation import ANALYST, federate
-from protocols.ledger import RevealedTable
-from protocols.policy import ALLOW_ALL
-from protocols.queries import Publish
-from protocols.queries.publish import PUBLISH, PublishedTables, RecordNoise
-from protocols.roles import SiteRole
-from protocols.site.text import TextColumn
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Rows
 from tests.protocols.small import packets, refusal, sealed
 from tests.vertibayes.test_vdpnb import sites_of, world
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import ANALYST, federate
+from vertibayes_protocols.ledger import RevealedTable
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import Publish
+from vertibayes_protocols.queries.publish import PUBLISH, PublishedTables, RecordNoise
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Rows
 
 SPLIT, POOLED = world(n=40)  # site-0: x0, of 3 states; site-1: x1 of 2 and x2 of 4; 3 classes
 QUERY = Publish.of(SPLIT, RecordNoise(0.6))  # 0.2 a count
@@ -58,7 +58,7 @@ def test_a_query_that_cannot_be_is_refused(reason, changes):
 
 
 def test_without_opendp_there_is_no_noise(monkeypatch):
-    monkeypatch.setattr("protocols.queries.contributing.find_spec", lambda name: None)
+    monkeypatch.setattr("vertibayes_protocols.queries.contributing.find_spec", lambda name: None)
     with sites() as federation:
         assert "laplace noise needs OpenDP, which is not installed" in refusal(federation, QUERY)
 

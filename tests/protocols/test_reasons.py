@@ -6,19 +6,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from protocols.errors import QueryRefusedError
-from protocols.ledger import Purpose, RevealedTable
-from protocols.parties import Watch, serve, study_now
-from protocols.policy import Policy
-from protocols.queries import CONVERSATIONS, Commit
-from protocols.queries.tables import ask_tables
-from protocols.session import Answer
-from protocols.site.data import SiteData
-from protocols.storage.ledger_entries import Refusal, SessionNote, read_ledger
-from protocols.storage.ledger_file import MOST_REFUSALS, LedgerFile
-from protocols.variables import Family, Rows
 from tests.protocols.small import committed, data_of, memories, study_of
 from tests.protocols.test_contract import CONTRACT
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.ledger import Purpose, RevealedTable
+from vertibayes_protocols.parties import Watch, serve, study_now
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import CONVERSATIONS, Commit
+from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.session import Answer
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.ledger_entries import Refusal, SessionNote, read_ledger
+from vertibayes_protocols.storage.ledger_file import MOST_REFUSALS, LedgerFile
+from vertibayes_protocols.variables import Family, Rows
 
 SECRET = "income"  # a column that the policy hides
 

@@ -7,22 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.errors import ImpossibleTablesError
-from mpc.noise import PolyaShare
-from protocols.budget import Cost
-from protocols.errors import QueryRefusedError
-from protocols.federation import ANALYST, DEALER
-from protocols.joined import Joined
-from protocols.ledger import RevealedTable
-from protocols.open_study import OpenStudy
-from protocols.policy import FREE, Policy
-from protocols.queries import Commit, Describe
-from protocols.queries.release_plan import ReleaseNoise
-from protocols.queries.release_query import FAILED, Release
-from protocols.queries.release_shares import TableSums
-from protocols.release import FamilyTables, Rule
-from protocols.site.data import SiteData
-from protocols.variables import Family, Rows, Variable
 from tests.protocols.network import Parties
 from tests.protocols.small import (
     committed,
@@ -35,6 +19,22 @@ from tests.protocols.small import (
     sealed,
     study_of,
 )
+from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_mpc.noise import PolyaShare
+from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.ledger import RevealedTable
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.policy import FREE, Policy
+from vertibayes_protocols.queries import Commit, Describe
+from vertibayes_protocols.queries.release_plan import ReleaseNoise
+from vertibayes_protocols.queries.release_query import FAILED, Release
+from vertibayes_protocols.queries.release_shares import TableSums
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)

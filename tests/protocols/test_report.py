@@ -6,20 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.errors import MalformedMessageError
-from protocols.errors import QueryRefusedError
-from protocols.local_reports import ReportPlan
-from protocols.policy import ALLOW_ALL
-from protocols.queries import Report
-from protocols.queries.report import PEOPLE, REPORT, Perturbed
-from protocols.roles import SiteRole
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Variable
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, join_all, parties, watch
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.local_reports import ReportPlan
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import Report
+from vertibayes_protocols.queries.report import PEOPLE, REPORT, Perturbed
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Variable
 
 Z = Numeric("z", -2.0, 2.0)
 MIXED = Schema(SCHEMA.target, {"a": SCHEMA.features["a"], "z": Z})

@@ -6,27 +6,27 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mpc.errors import UnknownFaultyPartyError
-from mpc.randomness import KeyPair
-from protocols.approval import Approved
-from protocols.approved_study import open_approved
-from protocols.choices import Choices
-from protocols.errors import PeerGoneError, QueryRefusedError, TransportError
-from protocols.federation import ANALYST, DEALER
-from protocols.parties import serve
-from protocols.policy import Policy
-from protocols.queries import CONVERSATIONS, Release
-from protocols.release import FamilyTables, Rule
-from protocols.renewal import Renewing, waits
-from protocols.roles import DealerRole
-from protocols.session import Session
-from protocols.storage.memory import SiteMemory
-from protocols.storage.run_record import GIVEN, KEPT, OPEN, RunRecord, Shown
-from protocols.transports.local import LocalTransport
-from protocols.variables import Family
 from tests.protocols.small import memories, packets, seeded
 from tests.protocols.test_approved_studies import DATA, ORDER, RULE, candidates, contract_of
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.errors import UnknownFaultyPartyError
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.approved_study import open_approved
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.errors import PeerGoneError, QueryRefusedError, TransportError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.parties import serve
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import CONVERSATIONS, Release
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.renewal import Renewing, waits
+from vertibayes_protocols.roles import DealerRole
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.storage.run_record import GIVEN, KEPT, OPEN, RunRecord, Shown
+from vertibayes_protocols.transports.local import LocalTransport
+from vertibayes_protocols.variables import Family
 
 STUDY = bytes(16)
 SOURCE = SeededRandomness()

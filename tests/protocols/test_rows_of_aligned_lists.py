@@ -5,19 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.commitments import BLOCK_ROWS
-from protocols.alignment import Alignment
-from protocols.approval import Approved
-from protocols.approved_study import open_approved
-from protocols.choices import Choices, Score
-from protocols.contract import Contract
-from protocols.errors import QueryRefusedError
-from protocols.federation import ANALYST, DEALER
-from protocols.policy import FREE, Policy
-from protocols.release import FamilyTables, Rule
-from protocols.variables import Family
 from tests.protocols.listed import DIGITS, Listed, counted, opened
 from tests.protocols.small import seeded
+from vertibayes_mpc.commitments import BLOCK_ROWS
+from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.approved_study import open_approved
+from vertibayes_protocols.choices import Choices, Score
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.policy import FREE, Policy
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.variables import Family
 
 RULE = Rule("cut", fewest=3)
 

@@ -7,21 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import protocols.queries.score_table
-import protocols.queries.score_table_query
-from mpc.errors import ImpossibleTablesError
-from protocols.errors import QueryRefusedError
-from protocols.federation import DEALER
-from protocols.odds import Odds, OddsTable
-from protocols.open_study import OpenStudy
-from protocols.policy import ALLOW_ALL
-from protocols.queries.score_table import SCORE_TABLE
-from protocols.queries.score_table_query import ScoreTable, rule_fields
-from protocols.release import Rule
-from protocols.roles import DealerRole
-from protocols.site.data import SiteData
-from protocols.variables import Rows, Variable
+import vertibayes_protocols.queries.score_table
+import vertibayes_protocols.queries.score_table_query
 from tests.protocols.small import committed, data_of, refusal
+from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.odds import Odds, OddsTable
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries.score_table import SCORE_TABLE
+from vertibayes_protocols.queries.score_table_query import ScoreTable, rule_fields
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.roles import DealerRole
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Rows, Variable
 
 EXACT = Rule("exact")
 GENERATOR = np.random.default_rng(3)
@@ -70,7 +70,7 @@ def query_of(study, names=("xz", "y"), rule=EXACT, thresholds=THRESHOLDS, rows=R
 @pytest.mark.parametrize("holder", ["a", "c", "d"])
 @pytest.mark.parametrize("names", [("xz", "y", "zw"), ("y",)])
 def test_the_table_is_that_of_the_joined_records(holder, names, monkeypatch):
-    monkeypatch.setattr(protocols.queries.score_table_query, "RANKED_TOGETHER", 16)
+    monkeypatch.setattr(vertibayes_protocols.queries.score_table_query, "RANKED_TOGETHER", 16)
     data = sites(holder)
     federation, study = opened(data)
     table = study.score_table(odds(*names), THRESHOLDS, EXACT)
@@ -148,12 +148,12 @@ def query_of_asked(study, rows):
 
 def test_a_table_that_does_not_count_all_records_ends_the_run(monkeypatch):
     _, study = opened(sites())
-    drawn = protocols.queries.score_table._by_the_rule
+    drawn = vertibayes_protocols.queries.score_table._by_the_rule
 
     def lying(site, plan, counts, randomness):
         values = yield from drawn(site, plan, counts, randomness)
         return values + values.dtype.type(site.party == "b")
 
-    monkeypatch.setattr(protocols.queries.score_table, "_by_the_rule", lying)
+    monkeypatch.setattr(vertibayes_protocols.queries.score_table, "_by_the_rule", lying)
     with pytest.raises(ImpossibleTablesError, match="a table that no records have"):
         study.score_table(odds("xz"), THRESHOLDS, EXACT)

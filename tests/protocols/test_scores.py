@@ -6,28 +6,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.additive_scheme.parameters import RSA_2048
-from mpc.aggregation import Ciphertexts
-from mpc.errors import (
+from tests.protocols.small import packets, refusal, sealed
+from tests.randomness import SeededRandomness
+from tests.vertibayes.test_vdpnb import counted, short, sites_of, together, world
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.aggregation import Ciphertexts
+from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
     UnexpectedMessageError,
     UnknownFaultyPartyError,
 )
-from mpc.randomness import KeyPair
-from protocols.errors import QueryRefusedError
-from protocols.federation import ANALYST, DEALER, federate
-from protocols.policy import ALLOW_ALL, Policy
-from protocols.queries import Scores
-from protocols.queries.scores import SCORES, SchemeKey, SiteTables, variant_of
-from protocols.queries.scoring import Logarithms
-from protocols.roles import DealerRole, SiteRole
-from protocols.session import Go
-from protocols.storage.memory import SiteMemory
-from tests.protocols.small import packets, refusal, sealed
-from tests.randomness import SeededRandomness
-from tests.vertibayes.test_vdpnb import counted, short, sites_of, together, world
-from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import ANALYST, DEALER, federate
+from vertibayes_protocols.policy import ALLOW_ALL, Policy
+from vertibayes_protocols.queries import Scores
+from vertibayes_protocols.queries.scores import SCORES, SchemeKey, SiteTables, variant_of
+from vertibayes_protocols.queries.scoring import Logarithms
+from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.session import Go
+from vertibayes_protocols.storage.memory import SiteMemory
 
 SPLIT, POOLED = world(n=40)
 TABLES = together(counted(SPLIT, POOLED))

@@ -10,20 +10,29 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.errors import (
+from tests.protocols.network import identities
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from mpc.randomness import KeyPair, label
-from protocols import seal as seals
-from protocols.errors import PeerGoneError
-from protocols.queries.commit import MASKS, ZEROS
-from protocols.seal import DATA, HEADER, HELLO, OVERHEAD, UNKNOWN, Identity, Seal, read_header
-from protocols.wire import VERSION
-from tests.protocols.network import identities
-from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KeyPair, label
+from vertibayes_protocols import seal as seals
+from vertibayes_protocols.errors import PeerGoneError
+from vertibayes_protocols.queries.commit import MASKS, ZEROS
+from vertibayes_protocols.seal import (
+    DATA,
+    HEADER,
+    HELLO,
+    OVERHEAD,
+    UNKNOWN,
+    Identity,
+    Seal,
+    read_header,
+)
+from vertibayes_protocols.wire import VERSION
 
 SESSION = bytes(range(16))
 KNOWN = identities("a", "b", "c")

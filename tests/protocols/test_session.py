@@ -4,15 +4,23 @@ from typing import ClassVar
 
 import pytest
 
-from mpc.errors import ProtocolError, UnexpectedMessageError
-from mpc.rounds import Expect, Message, Round
-from protocols.errors import QueryRefusedError, TransportError
-from protocols.parties import serve
-from protocols.session import REASON_BYTES, Answer, Conversation, Conversations, Go, Query, Session
-from protocols.shared_state import SharedState
-from protocols.transports.local import LocalTransport
 from tests.protocols.small import packets
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
+from vertibayes_mpc.rounds import Expect, Message, Round
+from vertibayes_protocols.errors import QueryRefusedError, TransportError
+from vertibayes_protocols.parties import serve
+from vertibayes_protocols.session import (
+    REASON_BYTES,
+    Answer,
+    Conversation,
+    Conversations,
+    Go,
+    Query,
+    Session,
+)
+from vertibayes_protocols.shared_state import SharedState
+from vertibayes_protocols.transports.local import LocalTransport
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,23 +9,23 @@ from typing import ClassVar
 
 import pytest
 
-from mpc.errors import ProtocolError
-from mpc.rounds import Expect, Round
-from protocols import parties as life
-from protocols.errors import PeerAbortedError, PeerGoneError, QueryRefusedError
-from protocols.federation import DEALER, federate
-from protocols.opening import open_study
-from protocols.policy import FREE
-from protocols.queries import Begin
-from protocols.queries.begin import BEGIN
-from protocols.roles import DealerRole, SiteRole
-from protocols.session import Conversation, Conversations, Go, Query
-from protocols.transports.connection import Connection
-from protocols.transports.mailbox import LatePacketsError
-from protocols.variables import Family
 from tests.protocols.network import QUICK, MemoryLink, Network, Parties, same_tables
 from tests.protocols.small import data_of
 from vertibayes.counting.secure import SecureCounter
+from vertibayes_mpc.errors import ProtocolError
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_protocols import parties as life
+from vertibayes_protocols.errors import PeerAbortedError, PeerGoneError, QueryRefusedError
+from vertibayes_protocols.federation import DEALER, federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import FREE
+from vertibayes_protocols.queries import Begin
+from vertibayes_protocols.queries.begin import BEGIN
+from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.session import Conversation, Conversations, Go, Query
+from vertibayes_protocols.transports.connection import Connection
+from vertibayes_protocols.transports.mailbox import LatePacketsError
+from vertibayes_protocols.variables import Family
 
 DATA = data_of(a="xy", b="z", c="w")
 ASKED = {
@@ -359,8 +359,8 @@ def test_a_party_that_was_paused_learns_why_its_session_is_over(monkeypatch):
 
 def test_without_the_last_words_one_that_never_stopped_is_said_to_be_started_again(monkeypatch):
     """The control of the test above: the old answer."""
-    monkeypatch.setattr("protocols.transports.mailbox.OVER", b"")
-    monkeypatch.setattr("protocols.transports.mailbox.Mailbox.end", lambda *_: None)
+    monkeypatch.setattr("vertibayes_protocols.transports.mailbox.OVER", b"")
+    monkeypatch.setattr("vertibayes_protocols.transports.mailbox.Mailbox.end", lambda *_: None)
     assert "was started again" in str(paused_and_continued(monkeypatch))
 
 

@@ -7,16 +7,16 @@ import time
 
 import pytest
 
-from mpc.errors import MalformedMessageError
-from mpc.rounds import Expect, Round
-from protocols.errors import PeerAbortedError, PeerGoneError
-from protocols.federation import ANALYST, DEALER
-from protocols.queries import Describe
-from protocols.seal import Identity
-from protocols.session import Answer, Go
-from protocols.transports.network import NetworkTransport
 from tests.protocols.network import QUICK, Network, Parties, identities
 from tests.protocols.small import data_of
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.rounds import Expect, Round
+from vertibayes_protocols.errors import PeerAbortedError, PeerGoneError
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.queries import Describe
+from vertibayes_protocols.seal import Identity
+from vertibayes_protocols.session import Answer, Go
+from vertibayes_protocols.transports.network import NetworkTransport
 
 DATA = data_of(a="xy", b="z", c="w")
 SITES = tuple(DATA)
@@ -172,7 +172,7 @@ def test_an_absent_party_takes_part_in_the_next_session():
 
 
 def test_a_party_that_comes_in_time_is_not_absent(monkeypatch):
-    monkeypatch.setattr("protocols.transports.network.SOON", 0.1)
+    monkeypatch.setattr("vertibayes_protocols.transports.network.SOON", 0.1)
     with start() as parties:
         stop(parties, "b")
 

@@ -10,26 +10,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.additive_scheme import Parameters
-from mpc.errors import ProtocolError, UnknownFaultyPartyError
-from protocols.accounting import Privacy
-from protocols.budget import Cost
-from protocols.errors import QueryRefusedError
-from protocols.federation import ANALYST
-from protocols.ledger import RevealedTable
-from protocols.policy import ALLOW_ALL
-from protocols.queries import Sums
-from protocols.queries.aggregations import parameters_of, plan_of
-from protocols.queries.members import Members
-from protocols.queries.sums import SUMS
-from protocols.queries.terms import Terms
-from protocols.roles import SiteRole
-from protocols.schema import Declaration
-from protocols.site.statistics import LocalData, Moments, Numeric, measure
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Rows, Variable
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, federation_of, parties, watch
+from vertibayes_mpc.additive_scheme import Parameters
+from vertibayes_mpc.errors import ProtocolError, UnknownFaultyPartyError
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import ANALYST
+from vertibayes_protocols.ledger import RevealedTable
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import Sums
+from vertibayes_protocols.queries.aggregations import parameters_of, plan_of
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.sums import SUMS
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.schema import Declaration
+from vertibayes_protocols.site.statistics import LocalData, Moments, Numeric, measure
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Rows, Variable
 
 NOISY = Privacy(eps=30.0, gamma=0.5)
 
@@ -363,5 +363,5 @@ def test_who_tells_sites_different_things_opens_nothing(change):
 @pytest.mark.parametrize("change", [less_noise, other_records])
 @both_ways
 def test_without_the_digest_of_the_query_it_would_open(via, change, monkeypatch):
-    monkeypatch.setattr("protocols.queries.sum_query.label", lambda *parts: bytes(32))
+    monkeypatch.setattr("vertibayes_protocols.queries.sum_query.label", lambda *parts: bytes(32))
     assert len(equivocate(via, change).parties) == 4

@@ -4,12 +4,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocols.joined import MOST_SELECTIONS, Joined
-from protocols.policy import Policy
-from protocols.queries import Commit
-from protocols.queries.tables import ask_tables
-from protocols.site.text import TextColumn
-from protocols.variables import Family, Rows
 from tests.protocols.small import (
     committed,
     count,
@@ -20,6 +14,12 @@ from tests.protocols.small import (
     seeded,
     study_of,
 )
+from vertibayes_protocols.joined import MOST_SELECTIONS, Joined
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Commit
+from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Family, Rows
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)

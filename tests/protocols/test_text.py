@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import DataError
-from protocols.site.text import TextColumn, check_names, read_columns, same_length
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.text import TextColumn, check_names, read_columns, same_length
 
 
 def values_of(column):
@@ -61,7 +61,9 @@ def test_what_csv_writes_is_read_again(records):
     file = io.StringIO(newline="")
     csv.writer(file).writerows([["a", "b"], *records])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("protocols.site.text.open_text", lambda _: io.StringIO(file.getvalue(), ""))
+        patch.setattr(
+            "vertibayes_protocols.site.text.open_text", lambda _: io.StringIO(file.getvalue(), "")
+        )
         columns = read_columns("data.csv", keep_spaces=True)
     assert [list(r) for r in zip(*map(values_of, columns.values()), strict=True)] == records
     assert all(len(set(column.texts)) == len(column.texts) for column in columns.values())

@@ -8,9 +8,10 @@ from hashlib import sha1
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from protocols.errors import TransportError
-from protocols.transports import tls
-from protocols.transports.tls import (
+from tests.e2e.processes import Authority
+from vertibayes_protocols.errors import TransportError
+from vertibayes_protocols.transports import tls
+from vertibayes_protocols.transports.tls import (
     HandshakeError,
     party_context,
     read_revoked,
@@ -18,7 +19,6 @@ from protocols.transports.tls import (
     secure_party,
     secure_relay,
 )
-from tests.e2e.processes import Authority
 
 SECONDS, AUTHORITY = 5.0, "a public authority"
 

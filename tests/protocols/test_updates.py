@@ -7,20 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.errors import MalformedMessageError, PartyGoneError
-from protocols.accounting import Privacy
-from protocols.errors import QueryRefusedError
-from protocols.gossip import replay
-from protocols.policy import ALLOW_ALL
-from protocols.queries import Updates
-from protocols.queries.terms import Terms
-from protocols.queries.updates import UPDATES, Delivered, Step
-from protocols.roles import SiteRole
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Variable
 from tests.vertibayes.hdpnb_worlds import SCHEMA, drop_after, federation_of, parties, watch
+from vertibayes_mpc.errors import MalformedMessageError, PartyGoneError
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.gossip import replay
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import Updates
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.updates import UPDATES, Delivered, Step
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Variable
 
 NOISY = Privacy(eps=30.0, noise="laplace")
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.variables import Family, Rows, Variable
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 
 def test_missing_is_one_code_more():

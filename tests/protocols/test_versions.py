@@ -9,18 +9,18 @@ from time import monotonic
 
 import pytest
 
-from mpc.errors import MalformedMessageError
-from protocols import RELEASE
-from protocols.federation import ANALYST, DEALER
-from protocols.seal import HEADER, HELLO, Seal, read_header
-from protocols.transports.connection import Connection
-from protocols.transports.mailbox import Mailbox
-from protocols.transports.network import NetworkTransport
-from protocols.transports.versions import VersionsDifferError, compare_versions
-from protocols.wire import VERSION
 from tests.protocols.network import QUICK, Network, Parties, identities
 from tests.protocols.small import data_of
 from tests.protocols.test_attacks_on_mail import ListLink
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols import RELEASE
+from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.seal import HEADER, HELLO, Seal, read_header
+from vertibayes_protocols.transports.connection import Connection
+from vertibayes_protocols.transports.mailbox import Mailbox
+from vertibayes_protocols.transports.network import NetworkTransport
+from vertibayes_protocols.transports.versions import VersionsDifferError, compare_versions
+from vertibayes_protocols.wire import VERSION
 
 DATA = data_of(a="xy", b="z")
 PARTIES = ("a", "b", DEALER, ANALYST)

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.errors import QueryRefusedError
-from protocols.federation import federate
-from protocols.queries.costs import Costs
-from protocols.queries.counting import plan_tables
-from protocols.queries.ways import Load, batches, choose_ways, grouped
-from protocols.site.data import SiteData
-from protocols.study import Study
-from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2_widest
 from vertibayes.structure.learners import k2, search_of
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.queries.costs import Costs
+from vertibayes_protocols.queries.counting import plan_tables
+from vertibayes_protocols.queries.ways import Load, batches, choose_ways, grouped
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 MIB = 1 << 20
 

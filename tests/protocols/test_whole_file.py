@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from protocols.storage.whole_file import InUseError, lock, replacing
+from vertibayes_protocols.storage.whole_file import InUseError, lock, replacing
 
 
 def test_a_file_is_replaced_when_the_new_one_is_written(tmp_path):
@@ -50,7 +50,8 @@ def test_without_fcntl_modules_are_imported_and_a_lock_says_what_to_do(tmp_path)
     """As on Windows, which has no fcntl."""
     code = (
         "import sys; sys.modules['fcntl'] = None\n"
-        "import protocols.storage.memory, protocols.storage.ledger_file, vertibayes.model_file\n"
+        "import vertibayes_protocols.storage.memory, vertibayes_protocols.storage.ledger_file\n"
+        "import vertibayes.model_file\n"
         "from vertibayes.table_file import TableFile; from pathlib import Path\n"
         f"TableFile(Path({str(tmp_path / 'tables')!r}))\n"
     )

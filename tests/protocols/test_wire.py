@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from mpc.errors import (
+from tests.vectors.messages import example, message_classes
+from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
     UnexpectedMessageError,
 )
-from mpc.rounds import Expect, Message
-from protocols import wire
-from protocols.wire import ALIGN, DTYPES, decode, encode
-from tests.vectors.messages import example, message_classes
+from vertibayes_mpc.rounds import Expect, Message
+from vertibayes_protocols import wire
+from vertibayes_protocols.wire import ALIGN, DTYPES, decode, encode
 
 ANY = Expect(Message, 10_000)
 

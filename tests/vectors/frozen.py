@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mpc.scheduler import Sent
-from protocols.wire import encode
+from vertibayes_mpc.scheduler import Sent
+from vertibayes_protocols.wire import encode
 
 FOLDER = Path(__file__).parent
 SCRIPT = "python -m tests.vectors.make"
-RAISE = "VERSION in protocols/wire.py"
+RAISE = "VERSION in vertibayes_protocols/wire.py"
 LONGEST = 320  # bytes that are recorded in full
 SHOWN = 5  # differences that a message names
 

@@ -16,23 +16,23 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mpc.masked_tables import Group
-from mpc.randomness import KeyPair, StreamKey
-from protocols import wire
-from protocols.federation import federate
-from protocols.policy import Policy
-from protocols.seal import UNKNOWN, Identity, Seal
-from protocols.site.data import SiteData
-from protocols.site.text import TextColumn
-from protocols.storage.memory import SiteMemory
-from protocols.transports.local import EnvelopedPackets
-from protocols.variables import Family, Rows, Variable
-from protocols.wire import Envelope, encode
 from tests.randomness import SeededRandomness
 from tests.vectors.frozen import FOLDER, frozen, frozen_links, write
 from tests.vectors.messages import EACH_TYPE, example, message_classes
 from tests.worlds import shuffle, world
 from vertibayes.counting.secure import SecureCounter
+from vertibayes_mpc.masked_tables import Group
+from vertibayes_mpc.randomness import KeyPair, StreamKey
+from vertibayes_protocols import wire
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.seal import UNKNOWN, Identity, Seal
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.transports.local import EnvelopedPackets
+from vertibayes_protocols.variables import Family, Rows, Variable
+from vertibayes_protocols.wire import Envelope, encode
 
 SESSION = bytes(range(16))
 RECORDS = 40  # in blocks of 16

@@ -12,13 +12,13 @@ from typing import ClassVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-import mpc
-import protocols
 import vertibayes
-from mpc.rounds import Message
-from protocols import wire
+import vertibayes_mpc
+import vertibayes_protocols
+from vertibayes_mpc.rounds import Message
+from vertibayes_protocols import wire
 
-PACKAGES = (mpc, protocols, vertibayes)
+PACKAGES = (vertibayes_mpc, vertibayes_protocols, vertibayes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,15 @@ from collections import Counter
 
 import numpy as np
 
-from protocols.federation import RecordFederation
-from protocols.policy import ALLOW_ALL
-from protocols.queries.terms import Terms
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData
-from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from vertibayes.naive_bayes.distributed import HDPNB
+from vertibayes_protocols.federation import RecordFederation
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.variables import Variable
 
 WAYS = ("additive", "masked")
 

@@ -7,11 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.calibration.classifier import Examples, FactoredClassifier, Scale, naive_bayes
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.calibration.topologies import network_of
+from vertibayes_protocols.calibration.classifier import (
+    Examples,
+    FactoredClassifier,
+    Scale,
+    naive_bayes,
+)
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 
 class World(NamedTuple):

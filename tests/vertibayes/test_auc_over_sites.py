@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from protocols.policy import FREE
-from protocols.release import Rule
-from protocols.site.data import SiteData
 from tests.vertibayes.test_prediction_over_sites import any_network, opened, some, with_missing
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.parameters.synthetic import sample
 from vertibayes.validation.auc import auc
 from vertibayes.validation.over_sites import auc_of_table, auc_over_sites
+from vertibayes_protocols.policy import FREE
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.site.data import SiteData
 
 assert not FREE.most_scores  # a table of scores needs no budget of records
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.variables import Variable
 from vertibayes.bif import NODES, STATES, encode_nodes, read_bif, write_bif
 from vertibayes.network import Network, Structure, from_pgmpy
 from vertibayes.xmlbif import NAMES as XML_NAMES
 from vertibayes.xmlbif import read_xmlbif, write_xmlbif
+from vertibayes_protocols.variables import Variable
 
 NAMES = [
     "plain", "with space", "(1.5,2]", "{braces}", "comma,", 'quote"', "it's", "50%", "%20",

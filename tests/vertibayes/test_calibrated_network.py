@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from protocols.calibration.classifier import network_classifier
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes.calibration.models import predict_proba
 from vertibayes.calibration.network_model import even_network, to_network
 from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
+from vertibayes_protocols.calibration.classifier import network_classifier
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 SIZES = {"a": 2, "y": 3, "b": 4, "c": 2, "d": 3}
 STRUCTURES = {

@@ -5,15 +5,15 @@ import warnings
 import numpy as np
 import pytest
 
-from protocols.calibration.checks import check_statistics
-from protocols.calibration.classifier import Examples, Scale, naive_bayes
-from protocols.calibration.graph import Graph
-from protocols.errors import DataError
-from protocols.site.statistics import LocalData
 from tests.vertibayes.rc_worlds import chain, complete, world
 from vertibayes.calibration.crc import collaborative_rc
 from vertibayes.calibration.models import predict_proba, scales_of
 from vertibayes.calibration.rc import risk_based_calibration
+from vertibayes_protocols.calibration.checks import check_statistics
+from vertibayes_protocols.calibration.classifier import Examples, Scale, naive_bayes
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.statistics import LocalData
 
 MIXINGS = ("mean", "metropolis", "relay")
 

@@ -5,9 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.choices import Choices, Constant, Score
-from protocols.site.data import SiteData
-from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser, TableChooser, chooser_of, follow
 from vertibayes.choosing.chooser import RESOLUTION
 from vertibayes.counting import PlainCounter
@@ -17,6 +14,9 @@ from vertibayes.structure.k2 import k2_steps
 from vertibayes.structure.learners import k2, search_of
 from vertibayes.structure.scores import k2_scores
 from vertibayes.structure.search import Search
+from vertibayes_protocols.choices import Choices, Constant, Score
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 NAMES = "abcde"
 

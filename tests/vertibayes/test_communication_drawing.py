@@ -4,10 +4,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from protocols.calibration.graph import Graph
 from vertibayes.calibration.topologies import network_of, node_names
 from vertibayes.report.communication import PLAIN, SHADES, draw_network
 from vertibayes.settings import NETWORKS
+from vertibayes_protocols.calibration.graph import Graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 

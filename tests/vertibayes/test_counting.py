@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.federation import federate
-from protocols.opening import open_study
-from protocols.site.data import SiteData
-from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 
 @st.composite
@@ -216,7 +216,7 @@ def test_a_table_that_fits_the_memory_in_no_way_is_named_before_anything_is_open
 
 
 def test_one_prefix_with_many_cells_is_asked_in_groups(monkeypatch, alarm_data):
-    monkeypatch.setattr("protocols.queries.ways.MOST_CELLS", 12)
+    monkeypatch.setattr("vertibayes_protocols.queries.ways.MOST_CELLS", 12)
     data = alarm_data.take(list(alarm_data.variables)[:6])
     first, *others = data.variables
     families = [Family(first, (name,)) for name in others]

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts, scores
 from vertibayes.structure.scores import k2_scores
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 DATA = SiteData(
     {"a": Variable("a", ("x", "y")), "b": Variable("b", ("0", "1", "2"), missing=True)},

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.calibration.graph import Graph
-from protocols.calibration.local import statistics_of, update
 from tests.vertibayes.rc_worlds import chain, complete, world
 from vertibayes.calibration import node_records
 from vertibayes.calibration.crc import collaborative_rc
 from vertibayes.calibration.rc import risk_based_calibration
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.local import statistics_of, update
 
 SEEDS = st.integers(0, 2**32)
 SIZES = st.lists(st.integers(1, 30), min_size=2, max_size=6)

@@ -5,10 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from protocols.calibration.graph import Graph
-from protocols.calibration.local import update
 from tests.vertibayes.rc_worlds import chain, complete, world
 from vertibayes.calibration.crc import collaborative_rc
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.local import update
 
 TREE = Graph.of("abcdefg", ["ab", "ac", "bd", "be", "cf", "fg"])
 SIZES = [10, 1, 20, 30, 4, 16, 9]

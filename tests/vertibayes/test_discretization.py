@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.federation import federate
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.text import TextColumn
-from protocols.variables import Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.discretization import discretize, edges_of, mdlp_edges, pre_binned
 from vertibayes.splitting import split_columns
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Variable
 
 
 def entropy(classes):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.settings import Drift
 from vertibayes.splitting import drift_parts, node_sizes
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 SIZES = np.array([120, 0, 30, 250, 200])
 

@@ -8,10 +8,6 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import assume, given, settings
 
-from protocols.federation import federate
-from protocols.release import FamilyTables, Rule
-from protocols.site.data import SiteData
-from protocols.variables import Family, Variable
 from tests.vertibayes.test_junction_tree import joint_of, networks
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.released import ReleasedCounter
@@ -21,6 +17,10 @@ from vertibayes.inference.effects import effect_in, standardized
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Variable
 
 DAGS = {
     "confounders": Structure.of(

@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from tests.vertibayes.test_em_tables import with_gaps
 from tests.vertibayes.test_junction_tree import joint_of
 from vertibayes.counting import PlainCounter
@@ -12,6 +10,8 @@ from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.synthetic import sample
 from vertibayes.validation.divergence import divergence
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 BITS = ("0", "1")
 

@@ -1,9 +1,6 @@
 import numpy as np
 import pytest
 
-from protocols.federation import federate
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure
@@ -13,6 +10,9 @@ from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
 from vertibayes.validation.divergence import divergence
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 
 def with_gaps(data, share, seed=0):

@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 
-from protocols.choices import Choices
-from protocols.variables import Family
 from tests.structure_worlds import (
     all_structures,
     binary,
@@ -17,6 +15,8 @@ from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.exact import exact_widest
 from vertibayes.structure.learners import learn_structure, search_of
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.variables import Family
 
 
 def bic_of(source, structures, **parameters):

@@ -9,11 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from protocols.accounting import Accounting, Privacy
-from protocols.errors import DataError
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.federated import (
     NotPrivateWarning,
@@ -28,6 +23,11 @@ from vertibayes.naive_bayes.federated import (
 )
 from vertibayes.naive_bayes.online import OnlineModel
 from vertibayes.splitting import deal_records, log_uniform, node_sizes
+from vertibayes_protocols.accounting import Accounting, Privacy
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 SCHEMA = Schema(
     Variable("y", ("a", "b", "c")),

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import vertibayes
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes import Network, PlainCounter, Structure, fit_cpts, split_columns
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 FRAME = pd.DataFrame(
     {

@@ -7,12 +7,12 @@ from math import log
 import numpy as np
 import pytest
 
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import scores
 from vertibayes.structure.gains import edge_gains
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 
 def data_of(**columns):

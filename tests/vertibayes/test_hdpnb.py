@@ -6,19 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
 
-from mpc.additive_scheme import Parameters
-from mpc.errors import PartyGoneError, ProtocolError
-from mpc.membership import Roll
-from protocols.accounting import Privacy
-from protocols.federation import ANALYST
-from protocols.queries import Sums, aggregations
-from protocols.queries.members import Members
-from protocols.queries.sums import SUMS
-from protocols.queries.terms import Terms, count_query
-from protocols.roles import SiteRole
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import (
@@ -35,6 +22,19 @@ from tests.vertibayes.hdpnb_worlds import (
 )
 from vertibayes.naive_bayes.distributed import pooled
 from vertibayes.naive_bayes.releases import learn_sums
+from vertibayes_mpc.additive_scheme import Parameters
+from vertibayes_mpc.errors import PartyGoneError, ProtocolError
+from vertibayes_mpc.membership import Roll
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.federation import ANALYST
+from vertibayes_protocols.queries import Sums, aggregations
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.sums import SUMS
+from vertibayes_protocols.queries.terms import Terms, count_query
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 
 @pytest.fixture(autouse=True)

@@ -11,17 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from mpc.additive_scheme import Parameters
-from mpc.noise import DilutedGeometric, PolyaShare
-from mpc.randomness import SystemRandomness
-from protocols.accounting import SAMPLER, TAIL, Accounting, Privacy
-from protocols.budget import eps_of
-from protocols.queries import Sums, aggregations
-from protocols.queries.members import Members
-from protocols.queries.terms import Terms, data_pert
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from tests.noise_law import diluted_law, fit, polya_law
 from tests.randomness import SeededRandomness
 from tests.vertibayes.hdpnb_worlds import (
@@ -34,6 +23,17 @@ from tests.vertibayes.hdpnb_worlds import (
     study,
 )
 from vertibayes.naive_bayes.distributed import pooled
+from vertibayes_mpc.additive_scheme import Parameters
+from vertibayes_mpc.noise import DilutedGeometric, PolyaShare
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_protocols.accounting import SAMPLER, TAIL, Accounting, Privacy
+from vertibayes_protocols.budget import eps_of
+from vertibayes_protocols.queries import Sums, aggregations
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.terms import Terms, data_pert
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,7 @@ def test_no_promise_depends_on_a_belief_above_the_number_of_members():
 
 
 def study_estimates(n):
-    from mpc.membership import Estimates
+    from vertibayes_mpc.membership import Estimates
 
     return Estimates(map(str, range(n))).values.values()
 

@@ -5,24 +5,24 @@ import sys
 import numpy as np
 import pytest
 
-from mpc.additive_scheme import Parameters
-from mpc.errors import UnknownFaultyPartyError
-from mpc.membership import Aggregator, Roll, pair_keys
-from protocols.accounting import Privacy
-from protocols.errors import DataError, QueryRefusedError
-from protocols.federation import ANALYST
-from protocols.queries import Sums
-from protocols.queries.aggregations import parameters_of
-from protocols.queries.sums import PAIRS, SUMS
-from protocols.queries.terms import Terms
-from protocols.roles import SiteRole, agree_pairs
-from protocols.schema import Schema
-from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, records, states, study
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.distributed import HDPNB, pooled
+from vertibayes_mpc.additive_scheme import Parameters
+from vertibayes_mpc.errors import UnknownFaultyPartyError
+from vertibayes_mpc.membership import Aggregator, Roll, pair_keys
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.errors import DataError, QueryRefusedError
+from vertibayes_protocols.federation import ANALYST
+from vertibayes_protocols.queries import Sums
+from vertibayes_protocols.queries.aggregations import parameters_of
+from vertibayes_protocols.queries.sums import PAIRS, SUMS
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.roles import SiteRole, agree_pairs
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.variables import Variable
 
 
 @pytest.fixture(autouse=True)
@@ -177,13 +177,13 @@ def test_no_nan_and_no_negative_probability_under_large_noise(via, noise):
 
 
 def test_without_opendp_the_extra_is_named(monkeypatch):
-    from mpc.noise.opendp import measurement
+    from vertibayes_mpc.noise.opendp import measurement
 
     for name in ("opendp", "opendp.measurements", "opendp.mod"):
         monkeypatch.setitem(sys.modules, name, None)
     measurement.cache_clear()
     world = study(parties(3), "masked", Privacy(eps=1.0, noise="diluted"))
-    monkeypatch.setattr("protocols.queries.contributing.find_spec", lambda name: None)
+    monkeypatch.setattr("vertibayes_protocols.queries.contributing.find_spec", lambda name: None)
     with pytest.raises(QueryRefusedError, match="diluted noise needs OpenDP, which is not inst"):
         world.round()
     assert world.spent is None, "and nothing was sent"

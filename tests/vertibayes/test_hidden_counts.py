@@ -5,9 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.release import FamilyTables, Rule
-from protocols.site.data import SiteData
-from protocols.variables import Family, Variable
 from vertibayes.counting import PlainCounter, hidden_counts
 from vertibayes.counting.hidden_counts import HiddenCounts, with_estimates
 from vertibayes.counting.released import ReleasedCounter
@@ -15,6 +12,9 @@ from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.synthetic import sample
 from vertibayes.validation.divergence import divergence
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Variable
 
 FAMILIES = Family("a"), Family("b", ("a",)), Family("c", ("a", "b")), Family("d", ("c", "a"))
 VARIABLES = {name: Variable(name, ("0", "1", "2")) for name in "abcd"}

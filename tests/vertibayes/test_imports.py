@@ -17,8 +17,8 @@ METHODS = {
 }
 # Types alone.
 TYPES = {
-    ("protocols.approval", "protocols.session"),
-    ("protocols.site.states", "protocols.site.encoding"),
+    ("vertibayes_protocols.approval", "vertibayes_protocols.session"),
+    ("vertibayes_protocols.site.states", "vertibayes_protocols.site.encoding"),
 }
 
 WITHOUT_FCNTL = """
@@ -34,7 +34,7 @@ print(*sys.modules)
 
 @pytest.fixture(scope="module")
 def graph():
-    return grimp.build_graph("mpc", "protocols", "vertibayes", cache_dir=None)
+    return grimp.build_graph("vertibayes_mpc", "vertibayes_protocols", "vertibayes", cache_dir=None)
 
 
 def sort(graph, left_out):
@@ -61,12 +61,17 @@ def test_counting_pooled_data_needs_neither_fcntl_nor_cryptography_nor_a_session
         [sys.executable, "-c", WITHOUT_FCNTL], stdout=subprocess.PIPE, text=True, check=True
     )
     loaded = set(ran.stdout.split())
-    assert {name for name in loaded if name.split(".")[0] == "mpc"} <= {
-        "mpc",
-        "mpc.errors",
-        "mpc.prefixed",
+    assert {name for name in loaded if name.split(".")[0] == "vertibayes_mpc"} <= {
+        "vertibayes_mpc",
+        "vertibayes_mpc.errors",
+        "vertibayes_mpc.prefixed",
     }
-    sessions = ("protocols.session", "protocols.queries", "protocols.roles", "cryptography")
+    sessions = (
+        "vertibayes_protocols.session",
+        "vertibayes_protocols.queries",
+        "vertibayes_protocols.roles",
+        "cryptography",
+    )
     assert not {name for name in loaded if name.startswith(sessions)}
     assert "vertibayes.counting.plain" in loaded
 

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.variables import Variable
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.propagation import Batch
 from vertibayes.network import Network, Structure
+from vertibayes_protocols.variables import Variable
 
 
 @st.composite

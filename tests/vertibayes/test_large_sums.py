@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from protocols.schema import Schema
-from protocols.site import statistics
-from protocols.site.statistics import MOST_SQUARES, LocalData, Numeric, exact_sum
-from protocols.variables import Variable
 from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site import statistics
+from vertibayes_protocols.site.statistics import MOST_SQUARES, LocalData, Numeric, exact_sum
+from vertibayes_protocols.variables import Variable
 
 TARGET, NUMBER = Variable("y", ("no", "yes")), Numeric("z", 0.0, 1.0)
 SCHEMA = Schema(TARGET, {"z": NUMBER})

@@ -7,10 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.federation import federate
-from protocols.opening import open_study
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from tests.structure_worlds import example
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.choosing.secret import SecretChooser
@@ -23,6 +19,10 @@ from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import learn_structure, search_of
 from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, bits_of
 from vertibayes.structure.search import Search
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 BY_CHOICES = ["hybrid", "hill_climbing"]
 

@@ -8,16 +8,16 @@ from itertools import combinations
 
 import pytest
 
-from protocols.budget import Cost
-from protocols.ledger import Fact, Ledger, RevealedTable
-from protocols.storage.ledger_file import LedgerFile
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Rows
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import deployment
 from tests.protocols.test_contract import CONTRACT
 from vertibayes.cli.ledger import read_statement
 from vertibayes.report.ledger.statement import merged
+from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.ledger import Fact, Ledger, RevealedTable
+from vertibayes_protocols.storage.ledger_file import LedgerFile
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Rows
 
 STUDY = CONTRACT.digest.hex()
 GROUPED = " ".join(STUDY[at : at + 4] for at in range(0, 64, 4))

@@ -13,13 +13,13 @@ from scipy.stats import ks_2samp
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from protocols.local_reports import Client, Projection, ReportPlan
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports, simulate_reports
+from vertibayes_protocols.local_reports import Client, Projection, ReportPlan
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 CLASS = Variable("class", ("a", "b"))
 NUMBERS = {name: Numeric(name, -4, 4) for name in ("u", "v", "w")}

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.variables import Variable
 from tests.vertibayes.test_junction_tree import joint_of, networks
 from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network, Structure
+from vertibayes_protocols.variables import Variable
 
 
 @settings(max_examples=150, deadline=None)

@@ -3,13 +3,13 @@ import json
 import numpy as np
 import pytest
 
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes import Network, PlainCounter, Structure, fit_cpts, read_model
 from vertibayes.model_file import read_json, save_model, write_json
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.parameters.synthetic import sample
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 ODD = ("", " ", "_", '"', "(-inf,5]", "日", "a\nb", "😀", "\u2028", "null")
 

@@ -6,9 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from protocols.errors import DataError
-from protocols.schema import Schema
-from protocols.site.statistics import (
+from vertibayes.bif import read_bif, write_bif
+from vertibayes.counting import PlainCounter
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.parameters.synthetic import sample
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import (
     CentredMoments,
     Counts,
     LocalData,
@@ -19,11 +23,7 @@ from protocols.site.statistics import (
     measure,
     parts,
 )
-from protocols.variables import Family, Variable
-from vertibayes.bif import read_bif, write_bif
-from vertibayes.counting import PlainCounter
-from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.parameters.synthetic import sample
+from vertibayes_protocols.variables import Family, Variable
 
 BITS = ("0", "1")
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from protocols.variables import Variable
 from vertibayes.network import Network, Structure, from_pgmpy
 from vertibayes.parameters.synthetic import sample
+from vertibayes_protocols.variables import Variable
 
 BIT = ("0", "1")
 

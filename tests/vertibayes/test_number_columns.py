@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import DataError
-from protocols.site.text import TextColumn
 from vertibayes.cli.inputs import Source
 from vertibayes.cli.number_columns import ALL, with_bounds
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.text import TextColumn
 
 SPREAD = range(3, 63, 2)
 COLUMNS = {

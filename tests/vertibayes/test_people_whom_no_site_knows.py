@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.choices import Choices, Score
-from protocols.release import FamilyTables, Rule
-from protocols.variables import Family, Rows
 from tests.protocols.hidden import Lists, random_lists
 from tests.spreads import assert_learned_alike, families_of
 from vertibayes.choosing import TableChooser
 from vertibayes.learning import learn
 from vertibayes.options import Options
+from vertibayes_protocols.choices import Choices, Score
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.variables import Family, Rows
 
 
 @settings(max_examples=4, deadline=None)

@@ -3,8 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.inference import prediction
 from vertibayes.inference.prediction import (
@@ -16,6 +14,8 @@ from vertibayes.inference.prediction import (
 )
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.synthetic import sample
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 BITS = ("0", "1")
 SURE = Network(

@@ -12,11 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.federation import federate
-from protocols.opening import open_study
-from protocols.policy import ALLOW_ALL
-from protocols.site.data import SiteData
-from protocols.variables import Rows, Variable
 from tests.vertibayes.test_prediction import CHAIN, any_records
 from vertibayes.bif import read_bif
 from vertibayes.inference.odds_tables import odds_tables
@@ -25,6 +20,11 @@ from vertibayes.network import Network, Structure
 from vertibayes.parameters.synthetic import sample
 from vertibayes.prediction_over_sites import predict_over_sites
 from vertibayes.splitting import split_columns
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Rows, Variable
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.policy import ALLOW_ALL
-from protocols.release import Rule
 from tests.protocols.hidden import random_lists
 from tests.spreads import random_spread
 from tests.vertibayes.test_prediction_over_sites import some
@@ -17,6 +15,8 @@ from vertibayes.inference.prediction import predict_proba
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.prediction_over_sites import evidence_of, predict_over_sites
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.release import Rule
 
 
 def network_of(world):

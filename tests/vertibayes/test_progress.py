@@ -9,15 +9,15 @@ from threading import Event
 
 import pytest
 
-from protocols.federation import federate
-from protocols.opening import open_study
-from protocols.queries.costs import Costs
-from protocols.queries.ways import grouped, load_of
-from protocols.variables import Family, Rows
 from tests.e2e.command import run
 from tests.protocols.test_ways import drawn
 from vertibayes.cli.progress import Lines, Progress, duration, progress_shown
 from vertibayes.splitting import split_columns
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.queries.costs import Costs
+from vertibayes_protocols.queries.ways import grouped, load_of
+from vertibayes_protocols.variables import Family, Rows
 
 
 class Clock:

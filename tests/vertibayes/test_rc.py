@@ -6,8 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from protocols.calibration.classifier import Examples, Scale, scales_within
-from protocols.calibration.local import statistics_of, update
 from tests.vertibayes.rc_worlds import world
 from vertibayes.calibration import rc
 from vertibayes.calibration.models import (
@@ -18,6 +16,8 @@ from vertibayes.calibration.models import (
 )
 from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes.naive_bayes.model_file import read_naive_bayes, write_naive_bayes
+from vertibayes_protocols.calibration.classifier import Examples, Scale, scales_within
+from vertibayes_protocols.calibration.local import statistics_of, update
 
 SEEDS = st.integers(0, 2**32)
 

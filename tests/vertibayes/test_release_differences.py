@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.variables import Family
 from vertibayes.report.release.differences import differences, small_cells
+from vertibayes_protocols.variables import Family
 
 LENGTHS = {"a": 2, "b": 3, "c": 2, "d": 2}
 

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from protocols.ledger import Ledger, RevealedTable
-from protocols.release import FamilyTables, Rule
-from protocols.variables import Family, Rows, Variable
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.release import assess, write_release
+from vertibayes_protocols.ledger import Ledger, RevealedTable
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 VARIABLES = {
     "a": Variable("a", ("no", "yes")),

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from protocols.choices import Choices
-from protocols.release import FamilyTables, Rule
 from tests.vertibayes.released_worlds import PooledStudy, by_rule
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.hidden_counts import with_estimates
@@ -23,6 +21,8 @@ from vertibayes.released import (
 )
 from vertibayes.report.rule_cost import cut_cost, noise_cost
 from vertibayes.validation.methods import scv
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.release import FamilyTables, Rule
 
 DEFAULT, EXACT = Options(algorithm="k2"), Rule("exact")
 VALUES = {"rule": None, "fewest": 10, "epsilon": 1.0, "delta": 1e-6, "dishonest": 0.0}

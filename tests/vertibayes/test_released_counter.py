@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.release import FamilyTables, Rule
-from protocols.variables import Family, Rows
 from tests.vertibayes.test_choosing import records
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.released import ReleasedCounter
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.variables import Family, Rows
 
 EXACT = Rule("exact")
 

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.federation import federate
-from protocols.site.data import SiteData
-from protocols.variables import Family, Rows, Variable
 from tests.vertibayes.test_counting import data_and_families
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.revealed_tables import Asked, RevealedTables
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 
 def asked(*members, missing=False, rows=Rows()):

@@ -6,11 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pgmpy.utils import get_example_model
 
-from protocols.choices import Choices, Score
-from protocols.policy import Policy
-from protocols.release import FamilyTables, Rule
-from protocols.site.placement import Placement
-from protocols.variables import Family, Rows
 from tests.spreads import Spread, assert_learned_alike, families_of, random_spread
 from tests.structure_worlds import with_gaps
 from vertibayes.choosing import TableChooser
@@ -19,6 +14,11 @@ from vertibayes.network import from_pgmpy
 from vertibayes.options import Options
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_rows
+from vertibayes_protocols.choices import Choices, Score
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.site.placement import Placement
+from vertibayes_protocols.variables import Family, Rows
 
 FREE = Policy(free_tables=True, fewest_records=1, most_epsilon=1e5)
 

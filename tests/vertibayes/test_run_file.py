@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from protocols.storage.file_format import NewerFormatError
-from protocols.storage.run_record import Shown
 from vertibayes.run_file import RunFile
+from vertibayes_protocols.storage.file_format import NewerFormatError
+from vertibayes_protocols.storage.run_record import Shown
 
 DIGEST, SHOWN = bytes(32), Shown((1, 0), (True, False))
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from protocols.variables import Family
 from tests.structure_worlds import binary
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting import PlainCounter
@@ -12,6 +11,7 @@ from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import search_of
 from vertibayes.structure.scores import log_likelihoods
 from vertibayes.structure.skeleton import skeleton_bits, skeleton_steps, skeleton_widest
+from vertibayes_protocols.variables import Family
 
 
 def skeleton(source, constraints=Constraints(), missing=False, **options):

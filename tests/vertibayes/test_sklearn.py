@@ -16,11 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from protocols.local_reports import Client
 from tests.e2e.test_examples import load
 from tests.randomness import SeededRandomness
 from vertibayes.naive_bayes.federated import NotPrivateWarning
 from vertibayes.sklearn import CalibratedNB, FederatedNB, GossipNB, LocalNB
+from vertibayes_protocols.local_reports import Client
 
 EXAMPLE = load("private_naive_bayes")
 DECLARED = {
@@ -81,7 +81,9 @@ def test_with_noise_only_checks_fail_that_compare_two_fits(estimator):
 
 def test_local_reports_fail_checks_that_compare_two_fits_or_have_few_people(monkeypatch):
     source = SeededRandomness(b"check_estimator")  # one stream: each fit has other noise
-    monkeypatch.setattr("protocols.local_reports.client.SystemRandomness", lambda: source)
+    monkeypatch.setattr(
+        "vertibayes_protocols.local_reports.client.SystemRandomness", lambda: source
+    )
     expected = NEVER_REPEATED | FEW_PEOPLE
     statuses = checked(LocalNB(50.0, bounds=(-10, 10)), expected)
     assert statuses.pop("skipped") == SKIPPED | {"check_pipeline_consistency"}

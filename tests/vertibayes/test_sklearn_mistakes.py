@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import vertibayes.sklearn.nodes
-from protocols.accounting import Accounting, Privacy
 from vertibayes.naive_bayes.federated import exact_updates
 from vertibayes.sklearn import FederatedNB, GossipNB, LocalNB
 from vertibayes.sklearn.columns import Columns
+from vertibayes_protocols.accounting import Accounting, Privacy
 
 AGES = pd.DataFrame({"age": [20.0, 30.0, 40.0, 50.0] * 5})
 JOBS = pd.DataFrame({"job": ["clerk", "miller"] * 10})

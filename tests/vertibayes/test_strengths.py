@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.variables import Variable
 from tests.vertibayes.released_worlds import PooledStudy
 from vertibayes import arc_strengths, averaged_structure
 from vertibayes.bootstrap import strengths_of
@@ -26,6 +25,7 @@ from vertibayes.structure import strengths as module
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import learn_structure
 from vertibayes.structure.strengths import ArcStrength, l1_threshold, strengths_from
+from vertibayes_protocols.variables import Variable
 
 NODES = tuple("abcde")
 

@@ -10,10 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.choices import Choices
-from protocols.federation import federate
-from protocols.site.data import SiteData
-from protocols.variables import Family, Variable
 from tests.vertibayes.test_k2 import Counting, binary
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
@@ -26,6 +22,10 @@ from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.family_scores import FamilyScores, Wanted
 from vertibayes.structure.graphs import elements, mask_of
 from vertibayes.structure.learners import learn_structure, search_of
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Variable
 
 ALGORITHMS = ("hybrid", "hill_climbing", "tabu")
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from protocols.federation import federate
-from protocols.opening import open_study
 from tests.structure_worlds import (
     firm_cases,
     one_state,
@@ -23,6 +21,8 @@ from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import learn_structure
 from vertibayes.structure.skeleton import skeleton_bits
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.opening import open_study
 
 LEARNERS = ("pc", "chow_liu", "tan", "exact")
 

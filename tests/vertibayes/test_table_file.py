@@ -4,13 +4,6 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from mpc.randomness import SystemRandomness
-from protocols.errors import QueryRefusedError
-from protocols.federation import federate
-from protocols.queries import Tables
-from protocols.site.data import SiteData
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Family, Rows
 from tests.protocols.small import data_of, packets
 from tests.protocols.test_commit import masked_bodies
 from tests.randomness import SeededRandomness
@@ -19,6 +12,13 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.structure.learners import k2
 from vertibayes.table_file import MAGIC, TableFile
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.queries import Tables
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Family, Rows
 
 DATA = data_of(a="xy", b="z", c="w")
 SOME = [Family("x", ("z",)), Family("w", ("y", "x"))]

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from protocols.federation import federate
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -11,6 +10,7 @@ from vertibayes.parameters.three_steps import fit_three_steps
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
 from vertibayes.validation.divergence import divergence
+from vertibayes_protocols.federation import federate
 
 
 def test_synthetic_records_have_the_same_gaps(alarm_network):

@@ -5,7 +5,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from protocols.calibration.graph import Graph
 from vertibayes.calibration.topologies import (
     Changing,
     from_networkx,
@@ -15,6 +14,7 @@ from vertibayes.calibration.topologies import (
     to_networkx,
 )
 from vertibayes.settings import NETWORKS
+from vertibayes_protocols.calibration.graph import Graph
 
 
 def drawn(kind, nodes, seed=0, **options):

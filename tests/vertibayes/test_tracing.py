@@ -5,14 +5,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from protocols.release import FamilyTables, Rule
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.release.tracing import table_parameters, tracing, tracing_power
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 RECORDS, RUNS = 400, 60
 

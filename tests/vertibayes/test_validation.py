@@ -2,9 +2,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from protocols.federation import federate
-from protocols.site.data import SiteData
-from protocols.variables import Family, Rows, Variable
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -14,6 +11,9 @@ from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
 from vertibayes.validation.divergence import divergence
 from vertibayes.validation.methods import Without, public, scv, svdg
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 TARGET = "HYPOVOLEMIA"
 

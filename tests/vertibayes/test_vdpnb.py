@@ -10,16 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
 
-from protocols.budget import Cost
-from protocols.federation import DEALER, federate
-from protocols.policy import ALLOW_ALL
-from protocols.queries import Publish, Scores
-from protocols.queries.publish import RecordNoise, count_tables
-from protocols.queries.scoring import Logarithms, Split
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData
-from protocols.variables import Variable
 from tests.schemes import SMALL, SumParameters
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -30,6 +20,16 @@ from vertibayes.naive_bayes.vertical import (
     predict_joint_log_proba,
     tables_of,
 )
+from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.federation import DEALER, federate
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import Publish, Scores
+from vertibayes_protocols.queries.publish import RecordNoise, count_tables
+from vertibayes_protocols.queries.scoring import Logarithms, Split
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.variables import Variable
 
 
 def short(modulus, *bounds):

@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from mpc import additive_scheme
-from protocols.queries.publish import RecordNoise, count_tables
-from protocols.queries.scoring import Logarithms, Products, Split
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from tests.schemes import SMALL
 from tests.vertibayes.test_vdpnb import counted, scores, short, states, together, world
 from vertibayes.naive_bayes.base import log_proba
+from vertibayes_mpc import additive_scheme
+from vertibayes_protocols.queries.publish import RecordNoise, count_tables
+from vertibayes_protocols.queries.scoring import Logarithms, Products, Split
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 
 @pytest.fixture

@@ -3,9 +3,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from protocols.federation import federate
-from protocols.policy import Policy
-from protocols.variables import Variable
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -16,6 +13,9 @@ from vertibayes.parameters.synthetic import sample
 from vertibayes.parameters.widening import Widening, gain, widen
 from vertibayes.splitting import split_columns
 from vertibayes.validation.divergence import divergence
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.variables import Variable
 
 BINARY = ("0", "1")
 

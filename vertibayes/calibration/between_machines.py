@@ -13,15 +13,15 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from mpc.errors import PartyGoneError
-from protocols.calibration.agreed import Calibration
-from protocols.calibration.factors import Floats
-from protocols.calibration.local import Wholes
-from protocols.errors import QueryRefusedError, TransportError
-from protocols.queries import Consensus, ReleasedConsensus
-from protocols.queries.consensus import LOST
-from protocols.roles import AnalystRole, Party
-from protocols.session import Session
+from vertibayes_mpc.errors import PartyGoneError
+from vertibayes_protocols.calibration.agreed import Calibration
+from vertibayes_protocols.calibration.factors import Floats
+from vertibayes_protocols.calibration.local import Wholes
+from vertibayes_protocols.errors import QueryRefusedError, TransportError
+from vertibayes_protocols.queries import Consensus, ReleasedConsensus
+from vertibayes_protocols.queries.consensus import LOST
+from vertibayes_protocols.roles import AnalystRole, Party
+from vertibayes_protocols.session import Session
 
 OpenSession: TypeAlias = Callable[[], AbstractContextManager[tuple[Session, frozenset[Party]]]]
 
@@ -79,13 +79,13 @@ def calibrate_sites(
     rounds_per_part: int = 16,
     finished: Callable[[Part], None] = lambda _: None,
 ) -> CalibratedSites:
-    """Have sites calibrate a classifier; see `protocols.queries.consensus`.
+    """Have sites calibrate a classifier; see `vertibayes_protocols.queries.consensus`.
 
     Parameters
     ----------
     open_session : callable
         Begins a session with the sites that are there; its context is the session and who is
-        absent (`protocols.deployment.running.record_sessions`).
+        absent (`vertibayes_protocols.deployment.running.record_sessions`).
     agreed : Calibration
         What is calibrated, over which network.
     rounds : int

@@ -18,7 +18,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.calibration.checks import (
+from vertibayes.calibration.mixing import Averaging, Flags, Relay, Settings
+from vertibayes.calibration.node_records import NodeRecords, Places
+from vertibayes.calibration.rc import check_schedule, warn_of_one_class
+from vertibayes_protocols.calibration.checks import (
     GROWTH,
     SMALL,
     check_choices,
@@ -26,15 +29,12 @@ from protocols.calibration.checks import (
     check_statistics,
     growth,
 )
-from protocols.calibration.choices import Mixing, Start
-from protocols.calibration.classifier import Examples, GenerativeClassifier
-from protocols.calibration.factors import Floats
-from protocols.calibration.graph import Graph
-from protocols.calibration.local import Wholes
-from protocols.errors import DataError
-from vertibayes.calibration.mixing import Averaging, Flags, Relay, Settings
-from vertibayes.calibration.node_records import NodeRecords, Places
-from vertibayes.calibration.rc import check_schedule, warn_of_one_class
+from vertibayes_protocols.calibration.choices import Mixing, Start
+from vertibayes_protocols.calibration.classifier import Examples, GenerativeClassifier
+from vertibayes_protocols.calibration.factors import Floats
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.local import Wholes
+from vertibayes_protocols.errors import DataError
 
 Networks: TypeAlias = Graph | Callable[[int], Graph]  # one network, or that of each round
 Absences: TypeAlias = Callable[[int], Collection[str]]
@@ -105,8 +105,8 @@ def collaborative_rc(
     iterations : int, default=1
         How often a node updates in a round.
     mixing : {"mean", "metropolis", "relay"}, default="mean"
-        How statistics come together; see `protocols.calibration`. A relay needs a fixed network,
-        and works best with a start from data: differences arrive late, and a uniform start
+        How statistics come together; see `vertibayes_protocols.calibration`. A relay needs a fixed
+        network, and works best with a start from data: differences arrive late, and a uniform start
         overshoots.
     own : bool, default=True
         Whether a node is one of its own neighbours in the plain mean.

@@ -1,6 +1,6 @@
 """How the statistics of all nodes come together in a round: averages, and sums along a tree.
 
-What a node does here it does between machines too (`protocols.calibration.nodes`).
+What a node does here it does between machines too (`vertibayes_protocols.calibration.nodes`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.calibration.choices import Mixing, Start
-from protocols.calibration.factors import Floats
-from protocols.calibration.graph import Graph
-from protocols.calibration.local import Update, Wholes, local_rc
-from protocols.calibration.nodes import relay_rate
-from protocols.calibration.starts import contribution, of_contributions, start_of
 from vertibayes.calibration.node_records import NodeRecords, Places
+from vertibayes_protocols.calibration.choices import Mixing, Start
+from vertibayes_protocols.calibration.factors import Floats
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.local import Update, Wholes, local_rc
+from vertibayes_protocols.calibration.nodes import relay_rate
+from vertibayes_protocols.calibration.starts import contribution, of_contributions, start_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

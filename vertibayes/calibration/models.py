@@ -6,17 +6,17 @@ import warnings
 
 import numpy as np
 
-from protocols.calibration.classifier import (
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes_protocols.calibration.classifier import (
     Examples,
     FactoredClassifier,
     GenerativeClassifier,
     Scale,
 )
-from protocols.calibration.factors import Categorical, Floats, Gaussian, Prior
-from protocols.calibration.local import posterior
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData
-from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes_protocols.calibration.factors import Categorical, Floats, Gaussian, Prior
+from vertibayes_protocols.calibration.local import posterior
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData
 
 BLOCK = 1 << 22  # scores that are computed at once
 
@@ -32,7 +32,7 @@ def to_naive_bayes(
     Parameters
     ----------
     classifier : FactoredClassifier
-        A classifier of `protocols.calibration.classifier.naive_bayes`.
+        A classifier of `vertibayes_protocols.calibration.classifier.naive_bayes`.
     schema : Schema
         The class and the features.
     statistics : ndarray of shape (classes, width), dtype float64
@@ -128,7 +128,7 @@ def scales_of(data: LocalData) -> dict[str, Scale]:
     """Return the mean and the standard deviation of each column of numbers.
 
     Only simulations have all records in one place; nodes on several machines take `scales_within`
-    of `protocols.calibration.classifier`.
+    of `vertibayes_protocols.calibration.classifier`.
 
     Warns
     -----

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from protocols.calibration.agreed import ClassifierSpec
-from protocols.calibration.classifier import FactoredClassifier
-from protocols.calibration.factors import Categorical, ClassGiven, Floats
-from protocols.variables import Variable
 from vertibayes.calibration.models import to_naive_bayes
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network, Structure
+from vertibayes_protocols.calibration.agreed import ClassifierSpec
+from vertibayes_protocols.calibration.classifier import FactoredClassifier
+from vertibayes_protocols.calibration.factors import Categorical, ClassGiven, Floats
+from vertibayes_protocols.variables import Variable
 
 
 def to_network(classifier: FactoredClassifier, statistics: Floats, others: Network) -> Network:

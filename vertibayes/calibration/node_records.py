@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.calibration.classifier import Examples, GenerativeClassifier
-from protocols.calibration.factors import Floats
-from protocols.calibration.local import Update, Wholes, statistics_of, update
+from vertibayes_protocols.calibration.classifier import Examples, GenerativeClassifier
+from vertibayes_protocols.calibration.factors import Floats
+from vertibayes_protocols.calibration.local import Update, Wholes, statistics_of, update
 
 BLOCK = 1 << 22  # values of columns in a group: bounds what one product needs beside them
 

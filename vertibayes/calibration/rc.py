@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.calibration.checks import check_examples, check_statistics
-from protocols.calibration.classifier import Examples, GenerativeClassifier
-from protocols.calibration.factors import Floats
-from protocols.calibration.local import Update, Wholes, statistics_of, update
-from protocols.errors import DataError
+from vertibayes_protocols.calibration.checks import check_examples, check_statistics
+from vertibayes_protocols.calibration.classifier import Examples, GenerativeClassifier
+from vertibayes_protocols.calibration.factors import Floats
+from vertibayes_protocols.calibration.local import Update, Wholes, statistics_of, update
+from vertibayes_protocols.errors import DataError
 
 BLOCK = 1 << 14  # records that are updated at once
 

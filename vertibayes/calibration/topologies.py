@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from protocols.calibration.graph import Graph
 from vertibayes.json_content import read_json
 from vertibayes.settings import NETWORKS
+from vertibayes_protocols.calibration.graph import Graph
 
 if TYPE_CHECKING:
     import networkx

@@ -8,11 +8,11 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
-from protocols.approval import Step, Steps, Winners
-from protocols.choices import Candidate, Choices, Constant, ScoreKind
-from protocols.variables import Family, Variable, axis_lengths
 from vertibayes.counting.counter import MOST_CELLS, Counter, Table, cells_of, portions
 from vertibayes.structure.scores import k2_scores, log_likelihoods
+from vertibayes_protocols.approval import Step, Steps, Winners
+from vertibayes_protocols.choices import Candidate, Choices, Constant, ScoreKind
+from vertibayes_protocols.variables import Family, Variable, axis_lengths
 
 R = TypeVar("R")
 ScoreTables: TypeAlias = Callable[[Sequence[Table]], list[float]]
@@ -106,8 +106,8 @@ class TableChooser:
     Examples
     --------
     >>> import numpy as np
-    >>> from protocols.choices import Score
-    >>> from protocols.site.data import SiteData
+    >>> from vertibayes_protocols.choices import Score
+    >>> from vertibayes_protocols.site.data import SiteData
     >>> from vertibayes.counting import PlainCounter
     >>> a = np.array([0, 1] * 20, np.uint8)
     >>> variables = {name: Variable(name, ("no", "yes")) for name in "abc"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from protocols.approval import Winners
-from protocols.choices import Choices
-from protocols.open_study import OpenStudy
-from protocols.queries.costs import Costs
-from protocols.study import Study
-from protocols.variables import Family, Variable
+from vertibayes_protocols.approval import Winners
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.queries.costs import Costs
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Family, Variable
 
 
 class SecretChooser:
@@ -23,7 +23,7 @@ class SecretChooser:
     Parameters
     ----------
     open_study : OpenStudy
-        The study; see `protocols.opening.open_study`.
+        The study; see `vertibayes_protocols.opening.open_study`.
 
     Attributes
     ----------

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.options import as_options, check_arguments, takes, values_of
 from vertibayes.cli.roster_commands import roster_commands
@@ -35,6 +34,7 @@ from vertibayes.settings import (
     TEST,
     VALIDATION,
 )
+from vertibayes_protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -344,8 +344,8 @@ def _main(arguments: Sequence[str] | None) -> None:
     if sys.stdout is None:  # closed by the shell
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
-    from mpc.errors import ProtocolError
-    from protocols.errors import QueryRefusedError, TransportError, words
+    from vertibayes_mpc.errors import ProtocolError
+    from vertibayes_protocols.errors import QueryRefusedError, TransportError, words
 
     try:
         app(None if arguments is None else list(arguments), standalone_mode=True)

@@ -7,8 +7,13 @@ from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
 
-from protocols.contract import Contract, grouped_digest
-from protocols.deployment.approvals import (
+from vertibayes.cli.confirming import agree
+from vertibayes.cli.contracts import contract_of
+from vertibayes.cli.what_leaves import own_variables, what_leaves
+from vertibayes.contract import most_bits, steps_of_contract, widest
+from vertibayes.report.words import counted
+from vertibayes_protocols.contract import Contract, grouped_digest
+from vertibayes_protocols.deployment.approvals import (
     Approval,
     approvals_in,
     path_of,
@@ -16,16 +21,11 @@ from protocols.deployment.approvals import (
     withdraw,
     write_approval,
 )
-from protocols.deployment.checks import check_matching
-from protocols.deployment.files import SiteFile, StudyFile, own_keys
-from protocols.errors import printable
-from protocols.public_keys import encode_public
-from protocols.queries import Predict
-from vertibayes.cli.confirming import agree
-from vertibayes.cli.contracts import contract_of
-from vertibayes.cli.what_leaves import own_variables, what_leaves
-from vertibayes.contract import most_bits, steps_of_contract, widest
-from vertibayes.report.words import counted
+from vertibayes_protocols.deployment.checks import check_matching
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
+from vertibayes_protocols.errors import printable
+from vertibayes_protocols.public_keys import encode_public
+from vertibayes_protocols.queries import Predict
 
 
 def run_approve(

@@ -8,17 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.calibration.classifier import (
-    Examples,
-    FactoredClassifier,
-    naive_bayes,
-    network_classifier,
-)
-from protocols.schema import Schema
-from protocols.site.binning import bins_of
-from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes.calibration.models import scales_of, to_naive_bayes
 from vertibayes.calibration.network_model import to_network
 from vertibayes.cli.calibrate_advice import advice
@@ -37,6 +26,17 @@ from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.words import counted
 from vertibayes.splitting import drift_parts, node_sizes
+from vertibayes_protocols.calibration.classifier import (
+    Examples,
+    FactoredClassifier,
+    naive_bayes,
+    network_classifier,
+)
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.binning import bins_of
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 MOST_SHOWN = 6  # columns whose bounds a warning has; summary.json has all
 

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.calibration.classifier import Examples, FactoredClassifier
-from protocols.calibration.factors import Floats
-from protocols.calibration.graph import Graph
-from protocols.calibration.local import statistics_of
 from vertibayes.calibration.absences import Away
 from vertibayes.calibration.crc import Networks, Round, collaborative_rc
 from vertibayes.calibration.models import error_rates
 from vertibayes.calibration.rc import Calibrated, risk_based_calibration
 from vertibayes.cli.calibrate_request import Request
+from vertibayes_protocols.calibration.classifier import Examples, FactoredClassifier
+from vertibayes_protocols.calibration.factors import Floats
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.local import statistics_of
 
 MOST_SCORED = 10_000  # training records on which all nodes' models are scored in each round
 

@@ -10,11 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from protocols.calibration.classifier import FactoredClassifier
-from protocols.calibration.factors import Floats
-from protocols.calibration.graph import Graph
-from protocols.calibration.nodes import relay_rate
-from protocols.schema import Schema
 from vertibayes import __version__
 from vertibayes.cli.calibrate_learned import Outcome, Row
 from vertibayes.cli.calibrate_request import Request
@@ -37,6 +32,11 @@ from vertibayes.report.calibration import Pooled, Traces, draw_calibration
 from vertibayes.report.communication import draw_network
 from vertibayes.report.drawing import draw
 from vertibayes.report.words import counted
+from vertibayes_protocols.calibration.classifier import FactoredClassifier
+from vertibayes_protocols.calibration.factors import Floats
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.nodes import relay_rate
+from vertibayes_protocols.schema import Schema
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from typing import get_args
 
 import numpy as np
 
-from protocols.calibration.choices import Mixing, Start
-from protocols.calibration.graph import Graph
 from vertibayes.calibration.absences import Away
 from vertibayes.calibration.crc import Networks
 from vertibayes.calibration.topologies import (
@@ -19,6 +17,8 @@ from vertibayes.calibration.topologies import (
     read_network,
 )
 from vertibayes.settings import NETWORKS, DrawnNetwork
+from vertibayes_protocols.calibration.choices import Mixing, Start
+from vertibayes_protocols.calibration.graph import Graph
 
 OF_KINDS = {
     "extra_edges": "adds to a network that is drawn",

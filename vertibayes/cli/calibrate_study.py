@@ -15,22 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from protocols.calibration.agreed import Calibration, ClassifierSpec
-from protocols.calibration.choices import Mixing
-from protocols.calibration.graph import Graph
-from protocols.contract import Contract
-from protocols.deployment.files import SiteFile, StudyFile, own_keys
-from protocols.deployment.log import start_log
-from protocols.deployment.running import record_sessions, role_of
-from protocols.deployment.tables import Table
-from protocols.errors import QueryRefusedError, words
-from protocols.ledger import Ledger
-from protocols.queries import CONVERSATIONS, Begin, Consensus
-from protocols.roles import AnalystRole, Party
-from protocols.schema import Schema
-from protocols.session import Session
-from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData
 from vertibayes.calibration.between_machines import CalibratedSites, OpenSession, calibrate_sites
 from vertibayes.calibration.models import error_rates
 from vertibayes.calibration.network_model import model_of
@@ -44,6 +28,22 @@ from vertibayes.cli.outputs import UnwrittenError, is_free
 from vertibayes.cli.tested import read_tested
 from vertibayes.network import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
+from vertibayes_protocols.calibration.agreed import Calibration, ClassifierSpec
+from vertibayes_protocols.calibration.choices import Mixing
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
+from vertibayes_protocols.deployment.log import start_log
+from vertibayes_protocols.deployment.running import record_sessions, role_of
+from vertibayes_protocols.deployment.tables import Table
+from vertibayes_protocols.errors import QueryRefusedError, words
+from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.queries import CONVERSATIONS, Begin, Consensus
+from vertibayes_protocols.roles import AnalystRole, Party
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.statistics import LocalData
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from protocols.calibration.agreed import Calibration
-from protocols.ledger import Ledger
-from protocols.schema import Schema
 from vertibayes import __version__
 from vertibayes.calibration.between_machines import CalibratedSites
 from vertibayes.cli.calibrate_report import model_files, write_parts
@@ -27,6 +24,9 @@ from vertibayes.cli.outputs import (
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.report.calibration import Traces, draw_calibration
+from vertibayes_protocols.calibration.agreed import Calibration
+from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.schema import Schema
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from mpc.errors import ProtocolError
-from protocols.deployment.checks import Findings, Outside, check_files
-from protocols.deployment.files import StudyFile
-from protocols.deployment.parts import RelayAddress
-from protocols.deployment.running import study_session
-from protocols.errors import QueryRefusedError, TransportError
-from protocols.queries import Begin, Describe, Meet
-from protocols.transports.knock import Answer, knock
 from vertibayes import __version__
 from vertibayes.cli.contracts import contract_of, has_contract
 from vertibayes.cli.notices import waiting
 from vertibayes.cli.study import check_settings, check_site, digest_of
+from vertibayes_mpc.errors import ProtocolError
+from vertibayes_protocols.deployment.checks import Findings, Outside, check_files
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.deployment.parts import RelayAddress
+from vertibayes_protocols.deployment.running import study_session
+from vertibayes_protocols.errors import QueryRefusedError, TransportError
+from vertibayes_protocols.queries import Begin, Describe, Meet
+from vertibayes_protocols.transports.knock import Answer, knock
 
 REACH_SECONDS = 3.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from protocols.contract import grouped_digest
-from protocols.deployment.pins import digest_of_text
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.deployment.pins import digest_of_text
 
 FIRST_GROUP = 4  # digits of the digest, which the person types
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocols.alignment import Alignment
-from protocols.contract import Contract
-from protocols.deployment.files import StudyFile, own_keys
-from protocols.policy import GIBIBYTE
-from protocols.release import Rule
 from vertibayes.cli.declared import declared_calibration, declared_naive_bayes
 from vertibayes.cli.prediction_declared import declared_prediction, prediction_of
 from vertibayes.cli.study_settings import learner_of, options_of, placed
 from vertibayes.contract import BAYESIAN_NETWORK, options_json
 from vertibayes.released import check_options, rule_of
 from vertibayes.settings import RELEASE, VALIDATION
+from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.files import StudyFile, own_keys
+from vertibayes_protocols.policy import GIBIBYTE
+from vertibayes_protocols.release import Rule
 
 
 def has_contract(file: StudyFile) -> bool:

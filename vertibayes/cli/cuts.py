@@ -10,16 +10,16 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from protocols.deployment.files import StudyFile
-from protocols.federation import federate
-from protocols.ledger import Ledger
-from protocols.site.binning import plain
-from protocols.study import Study
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.discretization import discretize, edges_of, pre_binned
 from vertibayes.report.words import counted
 from vertibayes.study import connect_study
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.site.binning import plain
+from vertibayes_protocols.study import Study
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from protocols.deployment.files import StudyFile
-from protocols.queries import Align, Consensus, Describe, Meet, Publish, Scores
-from protocols.queries.declared_run import declare
-from protocols.queries.publish import RecordNoise
-from protocols.queries.scores import variant_of
-from protocols.queries.scoring import Split
-from protocols.roles import AnalystRole
-from protocols.schema import Schema
-from protocols.session import AnyQuery, Query, Session
-from protocols.variables import Variable
 from vertibayes.cli.calibrate_study import settings_of
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_study import NaiveBayesStudy, read_settings, schema_in
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.queries import Align, Consensus, Describe, Meet, Publish, Scores
+from vertibayes_protocols.queries.declared_run import declare
+from vertibayes_protocols.queries.publish import RecordNoise
+from vertibayes_protocols.queries.scores import variant_of
+from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import AnyQuery, Query, Session
+from vertibayes_protocols.variables import Variable
 
 Declared = tuple[dict[str, Any], ...]
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from protocols.approval import StepsOf
-    from protocols.calibration.agreed import ClassifierSpec
-    from protocols.calibration.factors import Floats
-    from protocols.contract import Contract
-    from protocols.deployment.files import PartyFile, RelayFile
-    from protocols.deployment.log import Tell
+    from vertibayes_protocols.approval import StepsOf
+    from vertibayes_protocols.calibration.agreed import ClassifierSpec
+    from vertibayes_protocols.calibration.factors import Floats
+    from vertibayes_protocols.contract import Contract
+    from vertibayes_protocols.deployment.files import PartyFile, RelayFile
+    from vertibayes_protocols.deployment.log import Tell
 
 STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was done
 
@@ -57,9 +57,9 @@ def _serve(
     quiet: bool,
 ) -> None:
     """Run a party until it is stopped, which is logged; the exit status is then 0."""
-    from protocols.deployment.log import start_log, teller, watch_connection
-    from protocols.deployment.status import Status, kept_status, status_path
     from vertibayes import __version__
+    from vertibayes_protocols.deployment.log import start_log, teller, watch_connection
+    from vertibayes_protocols.deployment.status import Status, kept_status, status_path
 
     stop_on_signal(0)
     file = read(path)
@@ -82,7 +82,7 @@ def _wait() -> None:
 
 def leave(code: int) -> None:
     """End the process if threads of the transport would keep it; all files are closed before."""
-    transport = sys.modules.get("protocols.transports.cells")
+    transport = sys.modules.get("vertibayes_protocols.transports.cells")
     if transport is not None and transport.keeps_process():
         with suppress(OSError):
             sys.stdout.flush()
@@ -103,9 +103,9 @@ def _keygen(
     The other parties pin the public key in their files, or the coordinator's roster has it: print
     the line for the coordinator with --enrol site clinic (or dealer, or analyst).
     """
-    from protocols.deployment.keys import make_private
-    from protocols.deployment.roster.changes import check_enrolled, enrolment_line
-    from protocols.public_keys import public_text
+    from vertibayes_protocols.deployment.keys import make_private
+    from vertibayes_protocols.deployment.roster.changes import check_enrolled, enrolment_line
+    from vertibayes_protocols.public_keys import public_text
 
     if enrol is not None:
         check_enrolled(*enrol)
@@ -130,7 +130,7 @@ def _init(
     ] = False,
 ) -> None:
     """Write a folder for each party, with its commented file."""
-    from protocols.deployment.templates import Names, init
+    from vertibayes_protocols.deployment.templates import Names, init
 
     names = Names(_split(sites), dealer, _split(analyst))
     for path in init(out, names, practice=practice, relay_address=address, roster=roster):
@@ -153,7 +153,7 @@ def _provision(
     relay. Old certificates stay valid until they expire, or until the relay lists them as revoked:
     issued.txt has their serial numbers.
     """
-    from protocols.deployment.certificates import provision
+    from vertibayes_protocols.deployment.certificates import provision
 
     for folder in provision(out, _split(parties), host, days, new_root=new_root):
         sys.stdout.write(f"{folder}: give it to {folder.name}, and keep no copy of the key\n")
@@ -163,8 +163,8 @@ def _provision(
 @commands.command("site", epilog=WHERE)
 def _site(file: File, quiet: Quiet = False) -> None:
     """Run a site, which answers its analyst, until stopped."""
-    from protocols.deployment.files import SiteFile
-    from protocols.deployment.running import run_site
+    from vertibayes_protocols.deployment.files import SiteFile
+    from vertibayes_protocols.deployment.running import run_site
 
     _serve(SiteFile.read, partial(run_site, keep=_keep, learner=_follow), file, quiet)
 
@@ -261,8 +261,8 @@ def _approve(
 @commands.command("dealer", epilog=WHERE)
 def _dealer(file: File, quiet: Quiet = False) -> None:
     """Run the dealer, which deals for its sites, until stopped."""
-    from protocols.deployment.files import DealerFile
-    from protocols.deployment.running import run_dealer
+    from vertibayes_protocols.deployment.files import DealerFile
+    from vertibayes_protocols.deployment.running import run_dealer
 
     _serve(DealerFile.read, run_dealer, file, quiet)
 
@@ -270,8 +270,8 @@ def _dealer(file: File, quiet: Quiet = False) -> None:
 @commands.command("relay", epilog=WHERE)
 def _relay(file: File, quiet: Quiet = False) -> None:
     """Run the relay, which passes on sealed messages, until stopped."""
-    from protocols.deployment.files import RelayFile
-    from protocols.deployment.running import run_relay
+    from vertibayes_protocols.deployment.files import RelayFile
+    from vertibayes_protocols.deployment.running import run_relay
 
     _serve(RelayFile.read, partial(run_relay, wait=_wait), file, quiet)
 
@@ -333,7 +333,7 @@ def _schema(
     With two files, it prints where both declare one variable differently; the exit status is then
     1 if they do.
     """
-    from protocols.deployment.schema import compare_schemas, draft_schema
+    from vertibayes_protocols.deployment.schema import compare_schemas, draft_schema
 
     if len(files) > 2:
         raise ValueError(f"schema takes one file, or two to compare: got {len(files)}")

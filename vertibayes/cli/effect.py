@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from math import isnan, prod
 from pathlib import Path
 
-from protocols.federation import federate
-from protocols.variables import Variable
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.notices import warn
 from vertibayes.counting.secure import SecureCounter
@@ -26,6 +24,8 @@ from vertibayes.model_file import read_model
 from vertibayes.network import Network
 from vertibayes.report.words import counted
 from vertibayes.structure.equivalence import cpdag_of
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.variables import Variable
 
 NONE = ("none",)  # of --adjust: no variable
 

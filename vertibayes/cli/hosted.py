@@ -26,12 +26,18 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import IO
 
-from protocols.deployment.approvals import path_of, read_approval
-from protocols.deployment.files import SiteFile
-from protocols.deployment.status import read_status, status_path
-from protocols.storage.ledger_entries import Entry, Refusal, SessionNote, Tables, read_ledger
-from protocols.storage.memory import SiteMemory
 from vertibayes.cli.processes import child_command, child_environment, end_children
+from vertibayes_protocols.deployment.approvals import path_of, read_approval
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.deployment.status import read_status, status_path
+from vertibayes_protocols.storage.ledger_entries import (
+    Entry,
+    Refusal,
+    SessionNote,
+    Tables,
+    read_ledger,
+)
+from vertibayes_protocols.storage.memory import SiteMemory
 
 POLL_SECONDS = 1.0
 MOST_MINUTES = 7 * 24 * 60

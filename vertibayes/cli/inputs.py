@@ -11,19 +11,19 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from protocols.errors import DataError
-from protocols.policy import GIBIBYTE
-from protocols.site.alignment import check_ids
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.identifiers import Identifiers, combined, rule_of
-from protocols.site.numerals import number
-from protocols.site.sources.reading import read_table
-from protocols.site.text import TextColumn
-from protocols.variables import Variable
 from vertibayes.cli.json_files import read_partition
 from vertibayes.cli.options import separated
 from vertibayes.splitting import deal_columns
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.policy import GIBIBYTE
+from vertibayes_protocols.site.alignment import check_ids
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.identifiers import Identifiers, combined, rule_of
+from vertibayes_protocols.site.numerals import number
+from vertibayes_protocols.site.sources.reading import read_table
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Variable
 
 ALIGN = (
     "with --align RULE, as --align exact or --align digits, the study is of the people whom all "

@@ -10,12 +10,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from protocols.alignment import MOST_SIZE, AlignmentLimits, AlignmentRequest
-from protocols.errors import RecordsDifferError
-from protocols.federation import federate
-from protocols.ledger import Ledger
-from protocols.opening import open_study
-from protocols.policy import ALLOW_ALL, Policy
 from vertibayes.cli.cuts import Cuts, report_of_cuts, with_cuts
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.json_files import read_constraints, read_ordering, read_structure
@@ -32,6 +26,12 @@ from vertibayes.report.edges import report_of_edges
 from vertibayes.report.people import report_of_people
 from vertibayes.report.strengths import report_of_strengths
 from vertibayes.report.words import area_of, counted, size
+from vertibayes_protocols.alignment import MOST_SIZE, AlignmentLimits, AlignmentRequest
+from vertibayes_protocols.errors import RecordsDifferError
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.policy import ALLOW_ALL, Policy
 
 # By algorithm: medians over the networks of docs/results.md. The calls of others are few.
 TYPICAL_CALLS = {"hybrid": 8, "hill_climbing": 6, "tabu": 10}

@@ -8,13 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from protocols.deployment.files import SiteFile
-from protocols.errors import printable
-from protocols.ledger import FORMAT, Fact, RevealedTable
-from protocols.storage.file_format import OLDEST, check_format
-from protocols.storage.ledger_entries import Tables, read_ledger
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Rows
 from vertibayes.cli.outputs import write_text
 from vertibayes.report.ledger.budgets import budgets_of
 from vertibayes.report.ledger.page import html_of
@@ -32,6 +25,13 @@ from vertibayes.report.ledger.statement import (
 )
 from vertibayes.report.ledger.text import text_of
 from vertibayes.report.words import counted
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.errors import printable
+from vertibayes_protocols.ledger import FORMAT, Fact, RevealedTable
+from vertibayes_protocols.storage.file_format import OLDEST, check_format
+from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Rows
 
 SITE, ANALYST = "ledger.jsonl", "ledger.json"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from protocols.deployment.files import SiteFile
-from protocols.storage.meet_counts import ALIGNMENTS, forgive, read_forgiven
-from protocols.storage.memory import SiteMemory
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, forgive, read_forgiven
+from vertibayes_protocols.storage.memory import SiteMemory
 
 
 def run_meets(site: Path, reset: str | None, *, alignments: bool = False) -> None:

@@ -11,11 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from protocols.schema import Schema
-from protocols.site.binning import bins_of
-from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
 from vertibayes import __version__
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.cli.learn import keep_ledger
@@ -40,6 +35,11 @@ from vertibayes.cli.tested import about_lost, classes_of, divided_records
 from vertibayes.report.drawing import draw
 from vertibayes.report.people import alignment_as_json, report_of_people
 from vertibayes.validation.auc import auc
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.binning import bins_of
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 MUCH = 10  # of epsilon
 

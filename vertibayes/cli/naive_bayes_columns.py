@@ -8,15 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.federation import ANALYST, federate
-from protocols.policy import ALLOW_ALL
-from protocols.queries.publish import Publish, RecordNoise
-from protocols.queries.scores import SCORED_VIA
-from protocols.queries.scoring import Split, check_products
-from protocols.schema import Schema
-from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData
-from protocols.variables import Variable
 from vertibayes.cli.naive_bayes_learned import Learned
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.counting.secure import SecureCounter
@@ -29,6 +20,15 @@ from vertibayes.naive_bayes.vertical import (
 from vertibayes.report.disclosure import disclosure
 from vertibayes.splitting import deal_columns
 from vertibayes.structure.search import Progress
+from vertibayes_protocols.federation import ANALYST, federate
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries.publish import Publish, RecordNoise
+from vertibayes_protocols.queries.scores import SCORED_VIA
+from vertibayes_protocols.queries.scoring import Split, check_products
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.variables import Variable
 
 ALL_SITES = "all sites"
 

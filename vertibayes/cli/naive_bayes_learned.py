@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from protocols.ledger import Ledger
-from protocols.promise import Promise
-from protocols.queries.align import AlignedPeople
-from protocols.session import Traffic
-from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import Floats, NaiveBayes
+from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.promise import Promise
+from vertibayes_protocols.queries.align import AlignedPeople
+from vertibayes_protocols.session import Traffic
+from vertibayes_protocols.site.statistics import LocalData
 
 
 class SpentError(ValueError):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from protocols.contract import Contract
-from protocols.deployment.files import StudyFile
-from protocols.opening import align_people, new_study
-from protocols.queries.align import AlignedPeople
-from protocols.session import Session
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.opening import align_people, new_study
+from vertibayes_protocols.queries.align import AlignedPeople
+from vertibayes_protocols.session import Session
 
 
 def of_common_people(file: StudyFile) -> StudyFile:

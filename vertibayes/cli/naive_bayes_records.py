@@ -15,16 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.federation import ANALYST, RecordFederation
-from protocols.ledger import Ledger
-from protocols.local_reports import ReportPlan
-from protocols.policy import ALLOW_ALL
-from protocols.queries.members import Members
-from protocols.queries.terms import Terms
-from protocols.schema import Schema
-from protocols.session import Session
-from protocols.site.statistics import LocalData, apart
-from protocols.variables import Rows, Variable
 from vertibayes.cli.naive_bayes_learned import Learned, SpentError
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.naive_bayes.releases import (
@@ -35,6 +25,16 @@ from vertibayes.naive_bayes.releases import (
 )
 from vertibayes.report.disclosure import disclosure
 from vertibayes.structure.search import Progress
+from vertibayes_protocols.federation import ANALYST, RecordFederation
+from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.local_reports import ReportPlan
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.site.statistics import LocalData, apart
+from vertibayes_protocols.variables import Rows, Variable
 
 
 class Holders(NamedTuple):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from protocols.accounting import OPENDP, Privacy
-from protocols.promise import LOCAL
+from vertibayes_protocols.accounting import OPENDP, Privacy
+from vertibayes_protocols.promise import LOCAL
 
 BOTH = ("record", "party")
 CHOICES = {  # of each method: what --noise, --via (the default first) and --protect may be

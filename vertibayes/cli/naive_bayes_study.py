@@ -16,20 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from protocols.accounting import share_of
-from protocols.contract import Contract
-from protocols.deployment.files import StudyFile
-from protocols.deployment.log import start_log
-from protocols.deployment.running import star_session, study_session
-from protocols.errors import words
-from protocols.queries import Begin, Describe, Meet, Publish
-from protocols.queries.publish import RecordNoise
-from protocols.queries.scoring import Split
-from protocols.schema import Schema
-from protocols.session import Session
-from protocols.site.statistics import Numeric
-from protocols.study import Study
-from protocols.variables import Variable
 from vertibayes.cli.learn import ledger_kept
 from vertibayes.cli.naive_bayes import report
 from vertibayes.cli.naive_bayes_columns import ALL_SITES
@@ -51,6 +37,20 @@ from vertibayes.naive_bayes.vertical import (
 from vertibayes.settings import LEARNER, MEMBERSHIP, NAIVE_BAYES, PREDICT, TEST
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
+from vertibayes_protocols.accounting import share_of
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.deployment.log import start_log
+from vertibayes_protocols.deployment.running import star_session, study_session
+from vertibayes_protocols.errors import words
+from vertibayes_protocols.queries import Begin, Describe, Meet, Publish
+from vertibayes_protocols.queries.publish import RecordNoise
+from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.site.statistics import Numeric
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Variable
 
 DESCRIBED = (
     "the states of the variables and the sites' numbers of records, as the sites described them"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable
 
-from protocols.errors import TransportError
-from protocols.renewal import Notice, unnoticed
-from protocols.roles import Party
-from protocols.transports.network import Waiting, unsaid
+from vertibayes_protocols.errors import TransportError
+from vertibayes_protocols.renewal import Notice, unnoticed
+from vertibayes_protocols.roles import Party
+from vertibayes_protocols.transports.network import Waiting, unsaid
 
 
 def warn(warnings: Iterable[str]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from protocols.errors import DataError
-from protocols.site.encoding import Encoding, encode
-from protocols.site.findings import UnsuitableColumnError
-from protocols.site.inspection import says_missing
-from protocols.site.numerals import Numerals, read_numbers
-from protocols.site.states import StateFinder
-from protocols.site.text import TextColumn
 from vertibayes.cli.inputs import Source
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.encoding import Encoding, encode
+from vertibayes_protocols.site.findings import UnsuitableColumnError
+from vertibayes_protocols.site.inspection import says_missing
+from vertibayes_protocols.site.numerals import Numerals, read_numbers
+from vertibayes_protocols.site.states import StateFinder
+from vertibayes_protocols.site.text import TextColumn
 
 ALL = ("all",)
 FEWEST = 3  # different numbers of a column that `--numbers all` keeps: two are a yes and a no

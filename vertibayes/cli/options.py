@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from protocols.settings import REQUIRED, Setting
+from vertibayes_protocols.settings import REQUIRED, Setting
 
 F = TypeVar("F", bound=Callable[..., None])
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from protocols.release import Rule
 from vertibayes.bootstrap import strengths_of
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import Run, summarize, write_results
@@ -21,6 +20,7 @@ from vertibayes.report.disclosure import Disclosure, disclosure
 from vertibayes.report.words import counted
 from vertibayes.structure.search import Fits, Progress
 from vertibayes.validation.methods import Validation
+from vertibayes_protocols.release import Rule
 
 
 @dataclass(frozen=True)

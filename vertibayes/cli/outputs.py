@@ -17,14 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from protocols.ledger import Ledger
-from protocols.queries.align import AlignedPeople
-from protocols.roles import Party
-from protocols.schema import Schema
-from protocols.session import Traffic
-from protocols.site.data import SiteData
-from protocols.storage.whole_file import naming, replacing, sync
-from protocols.variables import Variable
 from vertibayes import __version__
 from vertibayes.cli.validations import as_json
 from vertibayes.counting import Counter
@@ -40,6 +32,14 @@ from vertibayes.report.people import alignment_as_json
 from vertibayes.report.strengths import draw_learned, summary_of_strengths
 from vertibayes.report.words import area_of, size
 from vertibayes.validation.methods import Validation
+from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.queries.align import AlignedPeople
+from vertibayes_protocols.roles import Party
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import Traffic
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.whole_file import naming, replacing, sync
+from vertibayes_protocols.variables import Variable
 
 MODELS = "model.json", "model.bif", "model.bifxml"
 NUMBERS_MODEL = "naive_bayes.json"  # of a model with numbers, which other formats do not have

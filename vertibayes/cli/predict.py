@@ -8,10 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from protocols.errors import DataError
-from protocols.site.text import TextColumn
-from protocols.storage.whole_file import replacing
-from protocols.variables import Variable
 from vertibayes.cli.notices import warn
 from vertibayes.inference.prediction import Prediction, predicted
 from vertibayes.model_file import read_model
@@ -19,6 +15,10 @@ from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.model_file import is_naive_bayes, read_naive_bayes
 from vertibayes.network import Network
 from vertibayes.records import Records, read_records
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage.whole_file import replacing
+from vertibayes_protocols.variables import Variable
 
 NOTE = "note"  # the last column
 IMPOSSIBLE = "impossible under the model"

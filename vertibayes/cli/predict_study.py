@@ -15,9 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.deployment.files import StudyFile
-from protocols.release import Rule
-from protocols.storage.whole_file import replacing
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.predict import check_new, check_target, write_prediction
 from vertibayes.cli.prediction_declared import network_of, prediction_of
@@ -28,6 +25,9 @@ from vertibayes.prediction_over_sites import predict_over_sites
 from vertibayes.study import approved_study, connect_study
 from vertibayes.validation.auc import Auc
 from vertibayes.validation.over_sites import auc_over_sites
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.storage.whole_file import replacing
 
 Result: TypeAlias = Auc | NDArray[np.float64]
 

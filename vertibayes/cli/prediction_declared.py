@@ -6,10 +6,6 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from protocols.alignment import Alignment
-from protocols.deployment.files import StudyFile
-from protocols.queries.declared_run import declare_opening
-from protocols.release import Rule
 from vertibayes.cli.predict import check_target
 from vertibayes.cli.study_settings import placed
 from vertibayes.declared_prediction import DeclaredPrediction
@@ -17,6 +13,10 @@ from vertibayes.model_file import read_model
 from vertibayes.naive_bayes.model_file import is_naive_bayes
 from vertibayes.network import Network
 from vertibayes.settings import LEARNER, PREDICTION
+from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.queries.declared_run import declare_opening
+from vertibayes_protocols.release import Rule
 
 
 def prediction_of(file: StudyFile, rule: Rule | None) -> DeclaredPrediction:

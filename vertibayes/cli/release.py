@@ -8,8 +8,6 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from protocols.open_study import OpenStudy
-from protocols.queries.release_plan import ReleaseNoise
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outcome import Outcome, Task, conclude
@@ -21,6 +19,8 @@ from vertibayes.released import Released, learn_released
 from vertibayes.report.release import assess, write_release
 from vertibayes.report.rule_cost import cut_cost, noise_cost
 from vertibayes.report.words import counted, percent
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.queries.release_plan import ReleaseNoise
 
 
 def release_with(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from protocols.contract import grouped_digest
-from protocols.deployment.keys import read_private
-from protocols.deployment.roster.changes import changes, first_roster, next_roster
-from protocols.deployment.roster.pinning import pinning, rotate
-from protocols.deployment.roster.roster import read_roster, write_roster
-from protocols.public_keys import public_text
 from vertibayes.cli.confirming import agree
 from vertibayes.report.words import counted
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.deployment.keys import read_private
+from vertibayes_protocols.deployment.roster.changes import changes, first_roster, next_roster
+from vertibayes_protocols.deployment.roster.pinning import pinning, rotate
+from vertibayes_protocols.deployment.roster.roster import read_roster, write_roster
+from vertibayes_protocols.public_keys import public_text
 
 
 def run_make(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from protocols.deployment.status import (
+from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
     Status,

@@ -11,16 +11,6 @@ from typing import Any
 
 import typer
 
-from protocols.approved_study import ApprovedStudy, open_approved
-from protocols.contract import Contract, grouped_digest
-from protocols.deployment.files import SiteFile, StudyFile
-from protocols.deployment.log import start_log
-from protocols.deployment.running import BeginSession, study_sessions
-from protocols.public_keys import encode_public
-from protocols.renewal import Renewing
-from protocols.session import Session
-from protocols.site.data import SiteData
-from protocols.study import Study
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.calibrate_study import check_site as check_calibrated
 from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
@@ -41,6 +31,16 @@ from vertibayes.report.words import counted
 from vertibayes.run_file import RunFile
 from vertibayes.study import opener
 from vertibayes.table_file import TableFile
+from vertibayes_protocols.approved_study import ApprovedStudy, open_approved
+from vertibayes_protocols.contract import Contract, grouped_digest
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile
+from vertibayes_protocols.deployment.log import start_log
+from vertibayes_protocols.deployment.running import BeginSession, study_sessions
+from vertibayes_protocols.public_keys import encode_public
+from vertibayes_protocols.renewal import Renewing
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.study import Study
 
 
 def check_alone(context: typer.Context, study: Path) -> None:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from protocols.deployment.files import StudyFile
-from protocols.deployment.tables import Table
 from vertibayes.cli.learn import options_from
 from vertibayes.cli.validations import Validations
 from vertibayes.options import Options
 from vertibayes.settings import LEARNER, LEARNING, VALIDATION
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.deployment.tables import Table
 
 COUNTS_TWICE = (
     "learns from sites with different records and counts a person at two sites twice; an alignment "

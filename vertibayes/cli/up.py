@@ -11,15 +11,15 @@ from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
 
-from protocols.deployment.approvals import Approval, write_approval
-from protocols.deployment.files import SiteFile, StudyFile
-from protocols.deployment.parts import is_this_machine
-from protocols.transports.mailbox import RELAY
 from vertibayes.cli.approve import approvable
 from vertibayes.cli.check import reach
 from vertibayes.cli.contracts import has_contract
 from vertibayes.cli.outputs import check_folder
 from vertibayes.cli.processes import child_command, child_environment, end_children
+from vertibayes_protocols.deployment.approvals import Approval, write_approval
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile
+from vertibayes_protocols.deployment.parts import is_this_machine
+from vertibayes_protocols.transports.mailbox import RELAY
 
 START_SECONDS = 60.0
 

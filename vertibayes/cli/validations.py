@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from protocols.policy import Policy
-from protocols.variables import Variable
 from vertibayes.counting import Counter
 from vertibayes.learning import Learned, fit
 from vertibayes.network import Network, Structure
@@ -20,6 +18,8 @@ from vertibayes.settings import Validate
 from vertibayes.structure.search import Progress
 from vertibayes.validation.curves import Band, Calibration, Roc
 from vertibayes.validation.methods import Validation, check_folds, public, scv, svdg
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.variables import Variable
 
 
 @dataclass(frozen=True)

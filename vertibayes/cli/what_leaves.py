@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from protocols.alignment import Alignment
-from protocols.contract import Contract, grouped_digest
-from protocols.deployment.files import SiteFile
-from protocols.queries.declared_run import LAST_ROUND
-from protocols.release import Rule
-from protocols.roles import Party
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes.report.words import counted
+from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.contract import Contract, grouped_digest
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.queries.declared_run import LAST_ROUND
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.roles import Party
 
 _MOVES = "which edge to add, remove or reverse, step by step, at most {most} to a variable"
 COMPARED = {  # by algorithm: what the winners say

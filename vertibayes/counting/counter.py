@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Family, Rows, Variable, axis_lengths
+from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
 
 Table: TypeAlias = NDArray[np.int64]
 

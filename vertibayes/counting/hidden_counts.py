@@ -84,8 +84,8 @@ class HiddenCounts:
 
     Examples
     --------
-    >>> from protocols.release import FamilyTables, Rule
-    >>> from protocols.variables import Family, Variable
+    >>> from vertibayes_protocols.release import FamilyTables, Rule
+    >>> from vertibayes_protocols.variables import Family, Variable
     >>> variables = {name: Variable(name, ("no", "yes")) for name in ("a", "b")}
     >>> request = FamilyTables((Family("a"), Family("b", ("a",))), False, Rule("cut"))
     >>> tables = [np.array([40, 60]), np.array([[35, 30], [0, 30]])]

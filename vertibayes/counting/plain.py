@@ -9,9 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.data import SiteData
-from protocols.variables import Family, Rows, Variable, axis_lengths
 from vertibayes.counting.counter import Table, check_families
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
 
 _States: TypeAlias = tuple[NDArray[np.unsignedinteger], NDArray[np.bool_] | None]  # and complete
 

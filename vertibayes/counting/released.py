@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from protocols.release import FamilyTables
-from protocols.variables import Family, Rows, Variable, axis_lengths
 from vertibayes.counting.counter import Table, check_families
+from vertibayes_protocols.release import FamilyTables
+from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
 
 
 class ReleasedCounter:
@@ -44,7 +44,7 @@ class ReleasedCounter:
 
     Examples
     --------
-    >>> from protocols.release import Rule
+    >>> from vertibayes_protocols.release import Rule
     >>> variables = {name: Variable(name, ("no", "yes")) for name in ("a", "b")}
     >>> request = FamilyTables((Family("b", ("a",)),), missing=False, rule=Rule("laplace"))
     >>> counter = ReleasedCounter(variables, 9, request, [np.array([[3, -1], [2, 4]])])

@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Family, Rows, Variable
 from vertibayes.counting.counter import Table
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 _Records: TypeAlias = tuple[bool, Rows]  # of a table: missing values are a state; its records
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Unpack
 
-from protocols.federation import Federation
-from protocols.open_study import OpenStudy, Revealed
-from protocols.opening import StudyOptions, open_study
-from protocols.session import Traffic
-from protocols.variables import Family, Rows, Variable
 from vertibayes.counting.counter import Table, check_families
 from vertibayes.counting.revealed_tables import Asked, RevealedTables
 from vertibayes.forecast import Forecast, forecast
 from vertibayes.table_file import TableFile
+from vertibayes_protocols.federation import Federation
+from vertibayes_protocols.open_study import OpenStudy, Revealed
+from vertibayes_protocols.opening import StudyOptions, open_study
+from vertibayes_protocols.session import Traffic
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 
 class SecureCounter:
@@ -25,7 +25,7 @@ class SecureCounter:
     Parameters
     ----------
     open_study : OpenStudy
-        The study whose tables the counter asks for; see `protocols.opening.open_study`.
+        The study whose tables the counter asks for; see `vertibayes_protocols.opening.open_study`.
     kept : TableFile, optional
         The file in which the counter keeps what it receives. The counter does not ask again for the
         tables that the file has.

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from protocols.variables import Family, Variable
 from vertibayes.counting import Counter
 from vertibayes.counting.counter import Table
 from vertibayes.inference.adjustment import check_names, check_roles
@@ -25,6 +24,7 @@ from vertibayes.inference.interventions import intervene
 from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network
 from vertibayes.report.words import counted, percent
+from vertibayes_protocols.variables import Family, Variable
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Variables that are neither the target nor evidence are summed out in public, with free axes for the
 evidence. What remains is P(target | evidence) = product of tables(target, some of the evidence), up
 to a factor of the evidence alone. Sites that hold different axes look these tables up without
-showing a value (`protocols.queries.predict`).
+showing a value (`vertibayes_protocols.queries.predict`).
 
 A variable that may be missing is summed out too. In its place the evidence has a report: one of its
 states, or missing, which has the same likelihood in every state.
@@ -20,19 +20,21 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from protocols.odds import MOST_FRACTION_BITS, Odds, OddsTable
-from protocols.variables import Variable
 from vertibayes.inference.algebra import LOGARITHMS, Array
 from vertibayes.inference.elimination import MOST_STATES
 from vertibayes.inference.propagation import axes_as
 from vertibayes.inference.relevance import parts
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import has_missing_state
+from vertibayes_protocols.odds import MOST_FRACTION_BITS, Odds, OddsTable
+from vertibayes_protocols.variables import Variable
 
 Names: TypeAlias = tuple[str, ...]
 Factor: TypeAlias = tuple[Names, Array]  # logarithms
 
-MOST_ROWS = 1 << 12  # joint values of the evidence of a table: `mpc.table_lookups.MOST_CELLS`
+MOST_ROWS = (
+    1 << 12
+)  # joint values of the evidence of a table: `vertibayes_mpc.table_lookups.MOST_CELLS`
 IMPOSSIBLE = 2.0**14  # nats: minus the logarithm of a zero; far more than any record's others
 REPORT = "\0"  # before the name of a variable that may be missing: its report
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.data import SiteData
 from vertibayes.inference.algebra import Array
 from vertibayes.inference.blocks import batches
 from vertibayes.inference.elimination import eliminated
@@ -18,6 +17,7 @@ from vertibayes.inference.propagation import check_codes
 from vertibayes.inference.relevance import parts
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import has_missing_state
+from vertibayes_protocols.site.data import SiteData
 
 FEW_RECORDS = 20  # for which the same part of the network matters
 MANY_PARTS = 50  # with few records each: a junction tree computes these records together

@@ -12,8 +12,10 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.schema import Schema
-from protocols.site.statistics import (
+from vertibayes.counting import Counter
+from vertibayes.network import Network, Structure
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import (
     GRID_BITS,
     HALF_BITS,
     Counts,
@@ -21,9 +23,7 @@ from protocols.site.statistics import (
     apart,
     exact_sum,
 )
-from protocols.variables import Variable
-from vertibayes.counting import Counter
-from vertibayes.network import Network, Structure
+from vertibayes_protocols.variables import Variable
 
 Floats: TypeAlias = NDArray[np.float64]
 Statistics: TypeAlias = NDArray[Any]  # integers, or float64 where sums are estimated

@@ -1,13 +1,13 @@
 """HDPNB: naive Bayes over parties that each hold some of the records.
 
     Terms        all            schema, most parties and records, noise: agreed before any data
-    Join, leave  analyst        members, their groups and u_k (`protocols.queries.members`)
+    Join, leave  analyst        members, their groups, u_k (`vertibayes_protocols.queries.members`)
     Release      analyst <-> P_k    `Sums`: n_j^k and n_ij^k of each, plus noise, added up
     ResultDec    analyst        clamped once; class and feature shares: a model
 
 `learn_sums` (`vertibayes.naive_bayes.releases`) asks one release of any session; `HDPNB` keeps a
 study in one process that goes on from release to release. Security, leakage and cost are those of
-`protocols.queries.sums`.
+`vertibayes_protocols.queries.sums`.
 
 References
 ----------
@@ -23,18 +23,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.budget import Cost
-from protocols.errors import QueryRefusedError
-from protocols.federation import RecordFederation
-from protocols.policy import ALLOW_ALL
-from protocols.promise import SumPromise
-from protocols.queries.members import Members
-from protocols.queries.sum_query import Sums
-from protocols.queries.terms import Terms, Values, check_records
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, exact_sum
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.releases import Release, release_of
+from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.federation import RecordFederation
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.promise import SumPromise
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.sum_query import Sums
+from vertibayes_protocols.queries.terms import Terms, Values, check_records
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, exact_sum
 
 
 class _Spent(NamedTuple):

@@ -12,7 +12,8 @@ vector of k values.
 Every node holds other records of the same variables. With local noise (``laplace``, ``gaussian``) a
 node adds a whole copy, which protects its records whatever others do; the sum of n updates then has
 n copies. With ``polya`` shares the noise of all nodes together is one copy, 1 / n of that variance,
-but only the sum may become known: `protocols.queries.sums` sums without showing a summand.
+but only the sum may become known: `vertibayes_protocols.queries.sums` sums without showing a
+summand.
 
 The functions here run all nodes in one process.
 
@@ -32,11 +33,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.accounting import Accounting, Privacy, changes_of, noise_of_each
-from protocols.promise import SumPromise
-from protocols.schema import Schema, check_declared
-from protocols.site.statistics import LocalData, Numeric, parts
 from vertibayes.naive_bayes.base import FLOOR, Floats, NaiveBayes, Statistics
+from vertibayes_protocols.accounting import Accounting, Privacy, changes_of, noise_of_each
+from vertibayes_protocols.promise import SumPromise
+from vertibayes_protocols.schema import Schema, check_declared
+from vertibayes_protocols.site.statistics import LocalData, Numeric, parts
 
 SENSITIVITIES = ("declared", "paper")
 NOT_PRIVATE = (

@@ -35,9 +35,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from protocols.gossip import Estimate, GossipNodes
-from protocols.schema import Schema
 from vertibayes.naive_bayes.base import FLOOR, Floats, NaiveBayes, Statistics
+from vertibayes_protocols.gossip import Estimate, GossipNodes
+from vertibayes_protocols.schema import Schema
 
 Places: TypeAlias = NDArray[np.int64]
 Peers: TypeAlias = Callable[[Places, np.random.Generator], Places]  # of senders, one each

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from protocols.local_reports import Aggregator, Client, ReportPlan
-from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import FLOOR, NaiveBayes
+from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan
+from vertibayes_protocols.site.statistics import LocalData
 
 
 def learn_reports(

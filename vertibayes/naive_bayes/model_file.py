@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.schema import Schema
-from protocols.site.statistics import Numeric
-from protocols.variables import Variable
 from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import Numeric
+from vertibayes_protocols.variables import Variable
 
 FORMAT, VERSION = "vertibayes-naive-bayes", 1
 

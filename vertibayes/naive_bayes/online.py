@@ -14,9 +14,9 @@ from typing import Self
 
 import numpy as np
 
-from protocols.schema import Schema
-from protocols.site.statistics import apart
 from vertibayes.naive_bayes.base import FLOOR, Floats, NaiveBayes, Statistics
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import apart
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.local_reports import ReportPlan
-from protocols.promise import Promise, SumPromise
-from protocols.queries import ReleasedUpdates, Report, Updates
-from protocols.queries.members import Members
-from protocols.queries.sum_query import ReleasedSums, Sums
-from protocols.queries.terms import Terms, Values
-from protocols.schema import Schema
-from protocols.session import Session
-from protocols.site.statistics import exact_sum
 from vertibayes.naive_bayes.base import FLOOR, Floats, NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports
+from vertibayes_protocols.local_reports import ReportPlan
+from vertibayes_protocols.promise import Promise, SumPromise
+from vertibayes_protocols.queries import ReleasedUpdates, Report, Updates
+from vertibayes_protocols.queries.members import Members
+from vertibayes_protocols.queries.sum_query import ReleasedSums, Sums
+from vertibayes_protocols.queries.terms import Terms, Values
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.site.statistics import exact_sum
 
 
 class Release(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData
-from protocols.variables import Variable
 from vertibayes.naive_bayes.base import Floats, NaiveBayes
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.variables import Variable
 
 MODELS_AT_ONCE = 64  # whose scores of all records are in memory
 

@@ -1,8 +1,8 @@
 """VDPNB: naive Bayes of records whose attributes lie at several sites.
 
     Public    all            schema, who holds what, n_j of each class, alpha
-    Train     P_k            n_ij + noise, clipped to 0 .. n_j: `protocols.queries.publish`
-    Predict   P_k, dealer    ln P(x | c_j) of each record: `protocols.queries.scores`
+    Train     P_k            n_ij + noise, in 0 .. n_j: `vertibayes_protocols.queries.publish`
+    Predict   P_k, dealer    ln P(x | c_j) of each record: `vertibayes_protocols.queries.scores`
 
 Each site counts by a class column that all know, as the paper has it. Where one site alone knows
 the class, `NaiveBayes.fit_counter` over a federation reveals the tables to the analyst, exact and
@@ -28,11 +28,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.queries.scores import Scores, variant_of
-from protocols.queries.scoring import Floats, Split, Table, Tables
-from protocols.session import Session
-from protocols.site.statistics import apart
 from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes_protocols.queries.scores import Scores, variant_of
+from vertibayes_protocols.queries.scoring import Floats, Split, Table, Tables
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.site.statistics import apart
 
 
 def tables_of(model: NaiveBayes, names: Sequence[str]) -> dict[str, Table]:

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Rows, Variable
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihoods
+from vertibayes_protocols.variables import Rows, Variable
 
 MISSING_STATE = "missing"
 

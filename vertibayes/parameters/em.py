@@ -12,8 +12,6 @@ from functools import partial
 
 import numpy as np
 
-from protocols.site.data import SiteData
-from protocols.variables import Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.inference.blocks import batches, expectation
 from vertibayes.inference.junction_tree import JunctionTree
@@ -31,6 +29,8 @@ from vertibayes.parameters.em_steps import (
     check_steps,
     em_steps,
 )
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import Counter, Table
 from vertibayes.inference.algebra import PLAIN, Array
 from vertibayes.inference.junction_tree import JunctionTree
@@ -33,6 +32,7 @@ from vertibayes.parameters.cpt import (
 )
 from vertibayes.parameters.em_steps import Counts, NoValueError, check_steps, em_steps
 from vertibayes.parameters.widening import Widening, widen
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 
 @dataclass(frozen=True)

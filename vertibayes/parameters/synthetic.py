@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.data import SiteData
 from vertibayes.network import Network
+from vertibayes_protocols.site.data import SiteData
 
 
 def sample(network: Network, records: int, seed: int) -> SiteData:

@@ -16,13 +16,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from protocols.site.data import SiteData
-from protocols.variables import Rows
 from vertibayes.counting import Counter, Table
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import PSEUDO_COUNT, network_from, with_missing_state
 from vertibayes.parameters.em import EmFit, fit_em
 from vertibayes.parameters.synthetic import sample
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Rows
 
 
 def fit_three_steps(

@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.variables import Variable
 from vertibayes.counting.counter import MOST_CELLS
 from vertibayes.inference.algebra import Array
 from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network
+from vertibayes_protocols.variables import Variable
 
 LEAST_GAIN = 1e-3  # in parameters
 

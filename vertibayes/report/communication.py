@@ -17,8 +17,8 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.calibration.graph import Graph
 from vertibayes.report.drawing import EDGE, HEAD, LEGEND, MARGIN, legend, legend_width
+from vertibayes_protocols.calibration.graph import Graph
 
 MOST_NAMED = 60  # nodes whose names are shown
 LONGEST = 14  # characters of a name

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from protocols.variables import Rows
 from vertibayes.counting import Table
 from vertibayes.report.words import counted, percent
+from vertibayes_protocols.variables import Rows
 
 
 class Disclosure(NamedTuple):

@@ -25,9 +25,9 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import Floats, NaiveBayes
 from vertibayes.sklearn.columns import Bounds, Categories, Columns
+from vertibayes_protocols.site.statistics import LocalData
 
 MOST = 1e6  # of epsilon: more protects nothing, and no such noise is drawn
 

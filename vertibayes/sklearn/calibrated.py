@@ -15,10 +15,10 @@ from typing import Any, Self
 
 from sklearn.utils import check_scalar
 
-from protocols.calibration.classifier import naive_bayes
 from vertibayes.calibration.models import scales_of, to_naive_bayes
 from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes.sklearn.base import PrivateNaiveBayes
+from vertibayes_protocols.calibration.classifier import naive_bayes
 
 SMOOTHING = 1e-9  # added to each variance, where that of all numbers is 1, as GaussianNB does
 

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.statistics import LocalData, Numeric
+from vertibayes_protocols.variables import Variable
 
 Bounds: TypeAlias = tuple[float, float] | Mapping[Any, tuple[float, float]] | None
 Categories: TypeAlias = Mapping[Any, Sequence[Any]] | None

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from protocols.local_reports import Aggregator, Client, ReportPlan
-from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.local import learn_reports
 from vertibayes.sklearn.base import PrivateNaiveBayes
+from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan
+from vertibayes_protocols.site.statistics import LocalData
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -24,7 +24,7 @@ class LocalNB(PrivateNaiveBayes):
     bounds, categories, classes, alpha
         As of `FederatedNB`.
     reports : {"one", "all", "all_at_full_eps"}, default="one"
-        Which questions a person answers; see `protocols.local_reports.ReportPlan`.
+        Which questions a person answers; see `vertibayes_protocols.local_reports.ReportPlan`.
     oracle : {"auto", "de", "sue", "oue", "she", "the", "ss"}, default="auto"
         How categories are perturbed.
     bins : int or None, default=4

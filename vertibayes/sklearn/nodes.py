@@ -1,7 +1,7 @@
 """Estimators over nodes that hold different records and add noise: federated, and by gossip.
 
 All nodes are in this process, for research and for data that lie in one place. Between machines,
-sites answer queries (`protocols.queries`), and each site has a budget.
+sites answer queries (`vertibayes_protocols.queries`), and each site has a budget.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ import pandas as pd
 from sklearn.utils import check_random_state, check_scalar, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from protocols.accounting import Accounting, Privacy
-from protocols.promise import LOCAL, Promise
-from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import FLOOR, Statistics
 from vertibayes.naive_bayes.federated import (
     about_zero,
@@ -29,6 +26,9 @@ from vertibayes.naive_bayes.federated import (
 )
 from vertibayes.naive_bayes.gossip import gossip, models_of
 from vertibayes.sklearn.base import PrivateNaiveBayes
+from vertibayes_protocols.accounting import Accounting, Privacy
+from vertibayes_protocols.promise import LOCAL, Promise
+from vertibayes_protocols.site.statistics import LocalData
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -118,7 +118,7 @@ class FederatedNB(_OverNodes):
         Number of nodes to which `fit` deals the records, unless it gets `groups`.
     noise : {"laplace", "gaussian", "polya"}, default="laplace"
         A whole copy of noise at each node; or shares of one copy over all nodes, which need a
-        secure sum (`protocols.queries.Sums`) between machines.
+        secure sum (`vertibayes_protocols.queries.Sums`) between machines.
     delta : float, default=1e-5
         Of Gaussian noise.
     sensitivity : {"declared", "paper"}, default="declared"

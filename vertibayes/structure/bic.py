@@ -12,9 +12,9 @@ from decimal import Decimal, localcontext
 from functools import cache
 from math import prod
 
-from protocols.choices import Candidate, Constant, Score, Term
-from protocols.variables import Family
 from vertibayes.structure.search import Search
+from vertibayes_protocols.choices import Candidate, Constant, Score, Term
+from vertibayes_protocols.variables import Family
 
 _DIGITS = 40  # of decimals
 

@@ -17,12 +17,12 @@ from functools import cache
 from itertools import starmap
 from typing import TypeAlias
 
-from protocols.approval import Steps
 from vertibayes.network import Structure
 from vertibayes.structure.graphs import Mask, Parents, ancestors, elements, has_cycle
 from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, most_bits
 from vertibayes.structure.search import Search
 from vertibayes.structure.search_space import SearchSpace
+from vertibayes_protocols.approval import Steps
 
 Move: TypeAlias = tuple[tuple[int, Mask], ...]  # the variables that change, with their new parents
 

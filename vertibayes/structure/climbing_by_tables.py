@@ -15,12 +15,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Family
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
 from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Wanted
 from vertibayes.structure.graphs import Mask, Parents, elements, topological
 from vertibayes.structure.search import Progress, Search, TimeIsUp, never, silent
+from vertibayes_protocols.variables import Family
 
 Gains: TypeAlias = NDArray[np.float64]  # [child, kind, parent], in nats
 Tick: TypeAlias = Callable[[int, int], None]  # calls done; 0, as nobody knows how many follow

@@ -9,7 +9,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Family
 from vertibayes.counting.counter import Counter, Table, portions
 from vertibayes.network import Structure
 from vertibayes.structure.bic import added_parameters, bic_penalty
@@ -17,6 +16,7 @@ from vertibayes.structure.graphs import Mask, Parents, mask_of
 from vertibayes.structure.scores import n_log_n
 from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes.structure.search_space import SearchSpace
+from vertibayes_protocols.variables import Family
 
 MOST_VARIABLES = 15
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from protocols.variables import Rows
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Edge, Structure
 from vertibayes.structure.scores import Table, free_parameters, log_likelihoods, nats_per_parameter
+from vertibayes_protocols.variables import Rows
 
 
 def edge_gains(

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from protocols.approval import Steps
 from vertibayes.network import Structure
 from vertibayes.structure.climbing_by_choices import EdgeMoves
 from vertibayes.structure.graphs import Mask, Order, Parents, neighbours_of, topological
@@ -25,6 +24,7 @@ from vertibayes.structure.neighbours_by_choices import grown, order_by_colliders
 from vertibayes.structure.order_by_choices import OrderSearch
 from vertibayes.structure.search import Search
 from vertibayes.structure.search_space import SearchSpace
+from vertibayes_protocols.approval import Steps
 
 FEW = 8  # variables
 AGAIN = 5  # times that the order search runs again

@@ -19,8 +19,6 @@ from functools import partial
 
 import numpy as np
 
-from protocols.approval import Step, Winners
-from protocols.choices import Choices
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
@@ -32,6 +30,8 @@ from vertibayes.structure.order_by_tables import search_orders
 from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes.structure.search_space import SearchSpace
 from vertibayes.structure.skeleton import LEVELS, Skeleton, skeleton_steps
+from vertibayes_protocols.approval import Step, Winners
+from vertibayes_protocols.choices import Choices
 
 ORDERS = 10  # random ones
 AGAIN = 3  # times that the order search runs again

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import log2
 
-from protocols.approval import Steps
-from protocols.choices import Candidate, Choices, Score
-from protocols.variables import Family
 from vertibayes.network import Structure
 from vertibayes.structure.search import Fits, Search
+from vertibayes_protocols.approval import Steps
+from vertibayes_protocols.choices import Candidate, Choices, Score
+from vertibayes_protocols.variables import Family
 
 
 @dataclass

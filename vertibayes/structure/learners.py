@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from protocols.approval import Step, Winners
-from protocols.choices import Choices
-from protocols.variables import Rows
 from vertibayes.choosing import Chooser, chooser_of, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
 from vertibayes.structure.algorithms import DEFAULT, algorithm_of
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.search import Progress, Search, TimeIsUp, never, silent
+from vertibayes_protocols.approval import Step, Winners
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.variables import Rows
 
 MOST_PARENTS = 20
 
@@ -70,8 +70,8 @@ def learn_structure(
     Examples
     --------
     >>> import numpy as np
-    >>> from protocols.site.data import SiteData
-    >>> from protocols.variables import Variable
+    >>> from vertibayes_protocols.site.data import SiteData
+    >>> from vertibayes_protocols.variables import Variable
     >>> from vertibayes.counting import PlainCounter
     >>> x, z = np.array([[0, 1] * 20, [0, 0, 1, 1] * 10], np.uint8)
     >>> codes = {"x": x, "z": z, "y": x & z}
@@ -171,8 +171,8 @@ def k2(
     Examples
     --------
     >>> import numpy as np
-    >>> from protocols.site.data import SiteData
-    >>> from protocols.variables import Variable
+    >>> from vertibayes_protocols.site.data import SiteData
+    >>> from vertibayes_protocols.variables import Variable
     >>> from vertibayes.counting import PlainCounter
     >>> x, z = np.array([[0, 1] * 20, [0, 0, 1, 1] * 10], np.uint8)
     >>> codes = {"x": x, "z": z, "y": x ^ z}

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from math import prod
 
-from protocols.approval import Steps
-from protocols.choices import Candidate, Choices
 from vertibayes.structure.search import Search
+from vertibayes_protocols.approval import Steps
+from vertibayes_protocols.choices import Candidate, Choices
 
 
 class LimitReachedError(Exception):

@@ -27,15 +27,15 @@ from itertools import combinations
 from math import prod
 from typing import TypeAlias
 
-from protocols.approval import Steps
-from protocols.choices import Candidate, Constant, Score
-from protocols.variables import Family
 from vertibayes.structure.bic import aic_gain
 from vertibayes.structure.chi_square import half_quantile
 from vertibayes.structure.graphs import Mask, elements, mask_of, neighbours_of
 from vertibayes.structure.limited_choices import LimitedChoices
 from vertibayes.structure.search_space import SearchSpace
 from vertibayes.structure.skeleton import ALPHA, LEVELS, RECORDS_PER_CELL
+from vertibayes_protocols.approval import Steps
+from vertibayes_protocols.choices import Candidate, Constant, Score
+from vertibayes_protocols.variables import Family
 
 MOST_SEPARATORS = 100  # of a pair
 

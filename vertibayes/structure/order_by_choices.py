@@ -26,11 +26,11 @@ from itertools import combinations
 from math import comb
 from typing import NamedTuple
 
-from protocols.approval import Steps
-from protocols.choices import Candidate
 from vertibayes.structure.graphs import Mask, Order, Parents, elements, mask_of, moved
 from vertibayes.structure.limited_choices import LimitedChoices
 from vertibayes.structure.search_space import SearchSpace
+from vertibayes_protocols.approval import Steps
+from vertibayes_protocols.choices import Candidate
 
 MOST_SUBSETS = 200  # of a pool that are considered, unless there are more of one variable
 MOST_PASSES = 20

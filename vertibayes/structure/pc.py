@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log2
 
-from protocols.approval import Steps
-from protocols.choices import Candidate, Choices
-from protocols.variables import Family
 from vertibayes.network import Edge, Structure
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.constraints import Constraints
@@ -22,6 +19,9 @@ from vertibayes.structure.skeleton import (
     skeleton_steps,
     skeleton_widest,
 )
+from vertibayes_protocols.approval import Steps
+from vertibayes_protocols.choices import Candidate, Choices
+from vertibayes_protocols.variables import Family
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from protocols.approval import Steps
-from protocols.variables import Family, Rows, Variable, axis_lengths
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
 from vertibayes.structure.constraints import Constraints
+from vertibayes_protocols.approval import Steps
+from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
 
 Fits: TypeAlias = Callable[[Family], bool]  # whether a family's table is small enough
 # stage, steps done, steps at most: 0 if that is unknown

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from protocols.choices import Candidate
-from protocols.variables import Family
 from vertibayes.network import Structure
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.graphs import Mask, Parents, elements, mask_of
 from vertibayes.structure.search import Search
+from vertibayes_protocols.choices import Candidate
+from vertibayes_protocols.variables import Family
 
 
 class SearchSpace:

@@ -12,12 +12,12 @@ from itertools import combinations
 from math import comb, inf, prod
 from typing import NamedTuple
 
-from protocols.approval import Steps
-from protocols.choices import Candidate, Choices, Constant, Score
-from protocols.variables import Family
 from vertibayes.network import Edge
 from vertibayes.structure.chi_square import half_quantile
 from vertibayes.structure.search import Search
+from vertibayes_protocols.approval import Steps
+from vertibayes_protocols.choices import Candidate, Choices, Constant, Score
+from vertibayes_protocols.variables import Family
 
 ALPHA = 0.05
 LEVELS = 2  # variables on which a test conditions

@@ -144,7 +144,7 @@ def arc_strengths(
     Examples
     --------
     >>> import numpy as np
-    >>> from protocols.variables import Variable
+    >>> from vertibayes_protocols.variables import Variable
     >>> from vertibayes.structure.learners import learn_structure
     >>> structure = Structure.of("ab", [("a", "b")])
     >>> variables = {name: Variable(name, ("no", "yes")) for name in "ab"}

@@ -8,14 +8,14 @@ from functools import cached_property
 from itertools import combinations
 from math import log2
 
-from protocols.approval import Step, Steps, Winners
-from protocols.choices import Candidate, Choices, Score
-from protocols.variables import Family
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.choosing.chooser import RESOLUTION
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Edge, Structure
 from vertibayes.structure.search import Progress, Search, TimeIsUp
+from vertibayes_protocols.approval import Step, Steps, Winners
+from vertibayes_protocols.choices import Candidate, Choices, Score
+from vertibayes_protocols.variables import Family
 
 
 @dataclass

@@ -18,8 +18,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.data import SiteData
-from protocols.variables import Rows, Variable
 from vertibayes.counting import Counter, PlainCounter
 from vertibayes.counting.counter import Without
 from vertibayes.inference.prediction import predicted
@@ -30,6 +28,8 @@ from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
 from vertibayes.validation.auc import Auc, auc, interval_of, mean_of
 from vertibayes.validation.curves import Band, Curves, band_of, curves
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Rows, Variable
 
 Fit = Callable[[Counter, Structure], Network]
 FoldDone = Callable[[int, int], None]  # folds done, folds

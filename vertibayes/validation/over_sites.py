@@ -8,16 +8,16 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.odds import Odds
-from protocols.open_study import OpenStudy
-from protocols.queries.score_table_query import check_target
-from protocols.release import Rule
-from protocols.variables import Rows
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.network import Network
 from vertibayes.parameters.synthetic import sample
 from vertibayes.prediction_over_sites import evidence_of
 from vertibayes.validation.auc import Auc
+from vertibayes_protocols.odds import Odds
+from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.queries.score_table_query import check_target
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.variables import Rows
 
 EXACT = Rule("exact")
 BINS = 128

@@ -18,12 +18,12 @@ from vantage6.algorithm.mock import MockNetwork
 from vantage6.common.algorithm_function import is_vantage6_algorithm_func
 from vantage6.common.globals import ENV_VAR_EQUALS_REPLACEMENT
 
-from protocols.deployment.files import StudyFile
 from tests.e2e.processes import free_address
 from tests.protocols.deployment.parties import SITES, deployment
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.hosted import hosted
 from vertibayes.cli.up import approve_for_practice, party_files
+from vertibayes_protocols.deployment.files import StudyFile
 
 HERE = Path(__file__).parent
 FRAME = "site"  # the mock network finds a data frame only under the label of its database

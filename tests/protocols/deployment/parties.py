@@ -7,10 +7,10 @@ import re
 
 import numpy as np
 
-from protocols.deployment.data import read_data
-from protocols.deployment.files import SiteFile
-from protocols.deployment.templates import Names, init
-from protocols.site.data import SiteData
+from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.deployment.templates import Names, init
+from vertibayes_protocols.site.data import SiteData
 
 SITES = ("north", "south", "east")
 COLUMNS = {"north": ("age", "sex"), "south": ("pulse", "drug"), "east": ("outcome",)}

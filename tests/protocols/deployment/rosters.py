@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from shutil import copy
 
-from protocols.deployment.keys import make_private, read_private
-from protocols.deployment.roster.changes import enrolment_line, first_roster, next_roster
-from protocols.deployment.roster.pinning import pinning
-from protocols.deployment.roster.roster import read_roster, write_roster
-from protocols.public_keys import public_text
 from tests.protocols.deployment.parties import SITES, deployment
+from vertibayes_protocols.deployment.keys import make_private, read_private
+from vertibayes_protocols.deployment.roster.changes import enrolment_line, first_roster, next_roster
+from vertibayes_protocols.deployment.roster.pinning import pinning
+from vertibayes_protocols.deployment.roster.roster import read_roster, write_roster
+from vertibayes_protocols.public_keys import public_text
 
 ROLES = {**dict.fromkeys(SITES, "site"), "dealer": "dealer", "analyst": "analyst"}
 FILES = {"site": "site.toml", "dealer": "dealer.toml", "analyst": "study.toml"}

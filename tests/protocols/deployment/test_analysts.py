@@ -5,14 +5,14 @@ from shutil import copytree
 
 import pytest
 
-from protocols.deployment.checks import Outside, check_files, read_any
-from protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
-from protocols.deployment.keys import make_private, read_private
-from protocols.deployment.running import dealer_role
-from protocols.deployment.templates import Names, init
-from protocols.public_keys import encode_public
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
+from vertibayes_protocols.deployment.checks import Outside, check_files, read_any
+from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
+from vertibayes_protocols.deployment.keys import make_private, read_private
+from vertibayes_protocols.deployment.running import dealer_role
+from vertibayes_protocols.deployment.templates import Names, init
+from vertibayes_protocols.public_keys import encode_public
 
 ANALYSTS = "ana", "ben"
 QUIET = Outside(*(lambda *_: None for _ in range(3)))

@@ -5,14 +5,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from protocols.deployment import certificates
-from protocols.deployment.certificates import (
+from vertibayes_protocols.deployment import certificates
+from vertibayes_protocols.deployment.certificates import (
     check_certificate,
     number_of,
     provision,
     public_key_of,
 )
-from protocols.transports.tls import has_purpose, read_revoked
+from vertibayes_protocols.transports.tls import has_purpose, read_revoked
 
 
 @pytest.fixture

@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from protocols.deployment import certificates
-from protocols.deployment.checks import Outside, check_files
-from protocols.deployment.data import read_data
-from protocols.deployment.files import SiteFile
-from protocols.deployment.keys import read_private
-from protocols.deployment.parts import party_name
-from protocols.deployment.templates import Names, init
-from protocols.public_keys import encode_public
-from protocols.storage.memory import SiteMemory
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment, pooled
+from vertibayes_protocols.deployment import certificates
+from vertibayes_protocols.deployment.checks import Outside, check_files
+from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.deployment.keys import read_private
+from vertibayes_protocols.deployment.parts import party_name
+from vertibayes_protocols.deployment.templates import Names, init
+from vertibayes_protocols.public_keys import encode_public
+from vertibayes_protocols.storage.memory import SiteMemory
 
 
 @pytest.fixture

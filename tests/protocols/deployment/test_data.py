@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from protocols.deployment.data import read_data
-from protocols.deployment.files import SiteFile
-from protocols.errors import DataError
-from protocols.site.data import SiteData
-from protocols.site.text import TextColumn
-from protocols.variables import Variable
 from tests.protocols.deployment.parties import SITES, change, deployment
+from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Variable
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from protocols.deployment import expiry
-from protocols.deployment.expiry import expiry_logged, tell_expiry
-from protocols.transports.tls import Certificates
 from tests.e2e.processes import Authority
+from vertibayes_protocols.deployment import expiry
+from vertibayes_protocols.deployment.expiry import expiry_logged, tell_expiry
+from vertibayes_protocols.transports.tls import Certificates
 
 
 @pytest.fixture

@@ -2,14 +2,20 @@ from decimal import Decimal
 
 import pytest
 
-from mpc.randomness import KeyPair
-from protocols.deployment.checks import read_any
-from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile, own_keys
-from protocols.deployment.keys import read_private
-from protocols.deployment.parts import VariableSpec
-from protocols.public_keys import encode_public
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.deployment.checks import read_any
+from vertibayes_protocols.deployment.files import (
+    DealerFile,
+    RelayFile,
+    SiteFile,
+    StudyFile,
+    own_keys,
+)
+from vertibayes_protocols.deployment.keys import read_private
+from vertibayes_protocols.deployment.parts import VariableSpec
+from vertibayes_protocols.public_keys import encode_public
 
 OTHER = encode_public(KeyPair.generate(SeededRandomness()).public)
 

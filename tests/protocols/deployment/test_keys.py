@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.randomness import KeyPair
-from protocols.deployment.keys import read_private, write_private
-from protocols.public_keys import decode_public, encode_public
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.deployment.keys import read_private, write_private
+from vertibayes_protocols.public_keys import decode_public, encode_public
 
 KEYS = KeyPair.generate(SeededRandomness())
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from protocols.deployment.checks import Findings, _check_data
-from protocols.deployment.data import read_data
-from protocols.deployment.files import SiteFile, StudyFile
-from protocols.site.statistics import Numeric
 from tests.protocols.deployment.parties import change, deployment
+from vertibayes_protocols.deployment.checks import Findings, _check_data
+from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile
+from vertibayes_protocols.site.statistics import Numeric
 
 
 @pytest.fixture

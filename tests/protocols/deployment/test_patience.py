@@ -2,10 +2,10 @@
 
 import pytest
 
-from protocols.deployment.files import DealerFile, SiteFile, StudyFile
-from protocols.quantities import parse_seconds
-from protocols.transports.mailbox import Patience
 from tests.protocols.deployment.parties import change, deployment
+from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFile
+from vertibayes_protocols.quantities import parse_seconds
+from vertibayes_protocols.transports.mailbox import Patience
 
 FILES = {
     "north/site.toml": SiteFile,

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.randomness import KeyPair
-from mpc.signing import SigningKey
-from protocols.deployment.roster.changes import (
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_mpc.signing import SigningKey
+from vertibayes_protocols.deployment.roster.changes import (
     changes,
     check_follows,
     enrolment_line,
@@ -17,9 +18,8 @@ from protocols.deployment.roster.changes import (
     next_roster,
     rotation_line,
 )
-from protocols.deployment.roster.roster import Roster, read_roster, write_roster
-from protocols.public_keys import encode_public, public_text
-from tests.randomness import SeededRandomness
+from vertibayes_protocols.deployment.roster.roster import Roster, read_roster, write_roster
+from vertibayes_protocols.public_keys import encode_public, public_text
 
 NEW = Path("roster-2.json")
 

@@ -2,18 +2,18 @@
 
 import pytest
 
-from mpc.errors import MalformedMessageError
-from mpc.randomness import KeyPair
-from protocols.deployment.roster.changes import (
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.deployment.roster.changes import (
     enrolment_line,
     first_roster,
     next_roster,
     rotation_line,
 )
-from protocols.deployment.roster.identity import RosterIdentity
-from protocols.public_keys import public_text
-from protocols.seal import HELLO, SESSION_BYTES, UNKNOWN, Identity
-from tests.randomness import SeededRandomness
+from vertibayes_protocols.deployment.roster.identity import RosterIdentity
+from vertibayes_protocols.public_keys import public_text
+from vertibayes_protocols.seal import HELLO, SESSION_BYTES, UNKNOWN, Identity
 
 SESSION = bytes(SESSION_BYTES)
 RANDOMNESS = SeededRandomness(b"salts")

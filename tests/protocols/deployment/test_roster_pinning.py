@@ -7,19 +7,19 @@ from shutil import copytree
 
 import pytest
 
-from protocols.deployment.approvals import Approval, write_approval
-from protocols.deployment.checks import Outside, check_files, read_any
-from protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
-from protocols.deployment.keys import make_private, read_private
-from protocols.deployment.roster.changes import enrolment_line
-from protocols.deployment.roster.pinning import pinning, rotate
-from protocols.deployment.roster.roster import read_roster
-from protocols.deployment.running import dealer_role
-from protocols.public_keys import public_text
 from tests.protocols.deployment.parties import SITES, change
 from tests.protocols.deployment.rosters import ROLES, advance, consortium, file_of, pin
 from vertibayes.cli.approve import approvable
 from vertibayes.cli.contracts import contract_of
+from vertibayes_protocols.deployment.approvals import Approval, write_approval
+from vertibayes_protocols.deployment.checks import Outside, check_files, read_any
+from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
+from vertibayes_protocols.deployment.keys import make_private, read_private
+from vertibayes_protocols.deployment.roster.changes import enrolment_line
+from vertibayes_protocols.deployment.roster.pinning import pinning, rotate
+from vertibayes_protocols.deployment.roster.roster import read_roster
+from vertibayes_protocols.deployment.running import dealer_role
+from vertibayes_protocols.public_keys import public_text
 
 QUIET = Outside(*(lambda *_: None for _ in range(3)))
 

@@ -8,14 +8,14 @@ from contextlib import closing, contextmanager
 import numpy as np
 import pytest
 
-from mpc.errors import ProtocolError
-from protocols.deployment import log, running
-from protocols.deployment.files import SiteFile
-from protocols.ledger import RevealedTable
-from protocols.storage.ledger_file import LedgerFile
-from protocols.storage.memory import SiteMemory
-from protocols.variables import Rows
 from tests.protocols.deployment.parties import change, deployment
+from vertibayes_mpc.errors import ProtocolError
+from vertibayes_protocols.deployment import log, running
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.ledger import RevealedTable
+from vertibayes_protocols.storage.ledger_file import LedgerFile
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Rows
 
 
 def raised(error):

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from protocols.deployment.checks import Outside, check_files
-from protocols.deployment.data import read_data
-from protocols.deployment.files import SiteFile
-from protocols.deployment.schema import compare_schemas, draft_schema
 from tests.protocols.deployment.parties import change, deployment
 from vertibayes.cli.app import app
+from vertibayes_protocols.deployment.checks import Outside, check_files
+from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.deployment.schema import compare_schemas, draft_schema
 
 RECORDS = 200
 

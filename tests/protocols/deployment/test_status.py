@@ -6,10 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from protocols.approval import Approved
-from protocols.contract import grouped_digest
-from protocols.deployment.log import AGAIN, CONNECTED, WAITING, SessionLog, line
-from protocols.deployment.status import (
+from tests.e2e.command import run
+from tests.protocols.network import Parties
+from tests.protocols.small import data_of
+from tests.protocols.test_contract import CONTRACT
+from vertibayes.counting.secure import SecureCounter
+from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, SessionLog, line
+from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
     TROUBLED,
@@ -21,18 +26,13 @@ from protocols.deployment.status import (
     read_status,
     status_path,
 )
-from protocols.federation import DEALER
-from protocols.opening import open_study
-from protocols.parties import Watch
-from protocols.queries import Begin
-from protocols.session import Answer
-from protocols.storage.whole_file import InUseError
-from protocols.variables import Family
-from tests.e2e.command import run
-from tests.protocols.network import Parties
-from tests.protocols.small import data_of
-from tests.protocols.test_contract import CONTRACT
-from vertibayes.counting.secure import SecureCounter
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.parties import Watch
+from vertibayes_protocols.queries import Begin
+from vertibayes_protocols.session import Answer
+from vertibayes_protocols.storage.whole_file import InUseError
+from vertibayes_protocols.variables import Family
 
 
 def a_status():
@@ -46,7 +46,7 @@ def nothing(event, **facts):
 @pytest.fixture
 def at_once(monkeypatch):
     """Write at each event."""
-    monkeypatch.setattr("protocols.deployment.status.SECONDS", 0.0)
+    monkeypatch.setattr("vertibayes_protocols.deployment.status.SECONDS", 0.0)
 
 
 def health_of(path):

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.deployment.tables import TomlFile
-from protocols.settings import REQUIRED, Setting
+from vertibayes_protocols.deployment.tables import TomlFile
+from vertibayes_protocols.settings import REQUIRED, Setting
 
 TEXT = '''\
 # a comment with = and [brackets]

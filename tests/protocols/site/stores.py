@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from adbc_driver_postgresql import dbapi
 
-from protocols.site.sources.database import Database
-from protocols.site.sources.values import text_of
+from vertibayes_protocols.site.sources.database import Database
+from vertibayes_protocols.site.sources.values import text_of
 
 
 def as_csv(folder, table):

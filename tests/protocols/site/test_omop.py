@@ -10,9 +10,9 @@ pytest.importorskip("pyarrow")
 
 import numpy as np  # noqa: E402
 
-from protocols.deployment.data import read_data  # noqa: E402
-from protocols.deployment.files import SiteFile  # noqa: E402
 from tests.protocols.deployment.parties import change, deployment  # noqa: E402
+from vertibayes_protocols.deployment.data import read_data  # noqa: E402
+from vertibayes_protocols.deployment.files import SiteFile  # noqa: E402
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "omop"
 

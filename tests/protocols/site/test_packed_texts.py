@@ -2,10 +2,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.site.alignment import order_of
-from protocols.site.column_builder import ColumnBuilder, KeyBuilder
-from protocols.site.packed_texts import PackedTexts, packed_ascii
-from protocols.site.text import TextColumn
+from vertibayes_protocols.site.alignment import order_of
+from vertibayes_protocols.site.column_builder import ColumnBuilder, KeyBuilder
+from vertibayes_protocols.site.packed_texts import PackedTexts, packed_ascii
+from vertibayes_protocols.site.text import TextColumn
 
 short = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 plain = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=9)

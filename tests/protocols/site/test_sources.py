@@ -24,13 +24,6 @@ import pyarrow.csv  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 from adbc_driver_postgresql import dbapi  # noqa: E402
 
-from protocols.errors import DataError  # noqa: E402
-from protocols.site.column_builder import ColumnBuilder  # noqa: E402
-from protocols.site.data import SiteData  # noqa: E402
-from protocols.site.encoding import Encoding  # noqa: E402
-from protocols.site.frame import columns_of  # noqa: E402
-from protocols.site.sources.database import Database  # noqa: E402
-from protocols.site.sources.reading import read_table  # noqa: E402
 from tests.protocols.site.stores import (  # noqa: E402
     as_csv,
     as_duckdb,
@@ -38,6 +31,13 @@ from tests.protocols.site.stores import (  # noqa: E402
     as_parts,
     as_postgresql,
 )
+from vertibayes_protocols.errors import DataError  # noqa: E402
+from vertibayes_protocols.site.column_builder import ColumnBuilder  # noqa: E402
+from vertibayes_protocols.site.data import SiteData  # noqa: E402
+from vertibayes_protocols.site.encoding import Encoding  # noqa: E402
+from vertibayes_protocols.site.frame import columns_of  # noqa: E402
+from vertibayes_protocols.site.sources.database import Database  # noqa: E402
+from vertibayes_protocols.site.sources.reading import read_table  # noqa: E402
 
 DAY = datetime.date(2024, 1, 1)
 NOON = datetime.datetime(2024, 1, 1, 12)
@@ -207,7 +207,7 @@ def test_a_site_without_the_libraries_reads_csv(tmp_path):
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('pyarrow', 'duckdb', 'pandas')))\n"
         "from pathlib import Path\n"
-        "from protocols.site.sources.reading import read_table\n"
+        "from vertibayes_protocols.site.sources.reading import read_table\n"
         f"print(*read_table(Path({str(path)!r})))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocols.alignment import AlignmentRequest
-from protocols.federation import federate
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
-from protocols.site.identifiers import Identifiers
-from protocols.site.sources.reading import read_table
 from tests.protocols.hidden import FREE, Lists, random_lists
 from tests.protocols.site.stores import as_csv, as_duckdb, as_parquet, as_postgresql
 from tests.spreads import assert_learned_alike
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import learn
 from vertibayes.options import Options
+from vertibayes_protocols.alignment import AlignmentRequest
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.identifiers import Identifiers
+from vertibayes_protocols.site.sources.reading import read_table
 
 
 def arrow(lists, site):

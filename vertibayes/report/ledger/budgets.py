@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from protocols.alignment import AlignmentLimits
-from protocols.policy import Policy
-from protocols.storage.meet_counts import ALIGNMENTS
-from protocols.storage.memory import SiteMemory
+from vertibayes_protocols.alignment import AlignmentLimits
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.storage.meet_counts import ALIGNMENTS
+from vertibayes_protocols.storage.memory import SiteMemory
 
 
 class Budget(NamedTuple):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from protocols.contract import grouped_digest
-from protocols.ledger import Fact, Purpose, RevealedTable
-from protocols.roles import Party
-from protocols.storage.ledger_entries import Entry, Refusal, SessionNote, Tables
-from protocols.variables import Rows
 from vertibayes.report.ledger.budgets import Budget
 from vertibayes.report.words import counted
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.ledger import Fact, Purpose, RevealedTable
+from vertibayes_protocols.roles import Party
+from vertibayes_protocols.storage.ledger_entries import Entry, Refusal, SessionNote, Tables
+from vertibayes_protocols.variables import Rows
 
 SHORT = 19  # of a study: four groups of four digits, as in the party's log
 MANY = 2  # refusals of a session, of which each reason is listed once

@@ -22,10 +22,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Family
 from vertibayes import __version__
 from vertibayes.network import Network
 from vertibayes.report.release.assessment import Assessment, Verdict
+from vertibayes_protocols.variables import Family
 
 ACRO_VERSION = "1.0.2"  # `load_records` reads results of its own version alone
 TOOL = {"@type": "SoftwareApplication", "name": "vertibayes", "version": __version__}

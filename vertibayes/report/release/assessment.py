@@ -10,8 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from protocols.release import FamilyTables, Rule
-from protocols.variables import Family, Variable, axis_lengths
 from vertibayes.counting import Table
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
@@ -24,6 +22,8 @@ from vertibayes.report.release.differences import (
 )
 from vertibayes.report.release.tracing import FALSE_ALARMS, Tracing, tracing
 from vertibayes.report.words import counted
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.variables import Family, Variable, axis_lengths
 
 Status: TypeAlias = Literal["pass", "review", "fail"]
 

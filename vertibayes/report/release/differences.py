@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from protocols.variables import Family
 from vertibayes.counting import Table
+from vertibayes_protocols.variables import Family
 
 Tables: TypeAlias = Sequence[tuple[Family, Table]]
 

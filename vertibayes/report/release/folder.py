@@ -9,13 +9,13 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from protocols.ledger import Ledger
-from protocols.storage.whole_file import replacing
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
 from vertibayes.report.release import acro
 from vertibayes.report.release.assessment import Assessment, assess
 from vertibayes.report.release.texts import ledger_in_words, readme
+from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.storage.whole_file import replacing
 
 
 def write_release(

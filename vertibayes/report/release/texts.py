@@ -7,11 +7,11 @@ from itertools import groupby
 from textwrap import fill
 from typing import Any
 
-from protocols.ledger import Ledger, RevealedTable
-from protocols.release import Rule
 from vertibayes.report.ledger.statement import digest_in_words, merged
 from vertibayes.report.release.assessment import Assessment
 from vertibayes.report.words import counted
+from vertibayes_protocols.ledger import Ledger, RevealedTable
+from vertibayes_protocols.release import Rule
 
 WIDTH = 80
 

@@ -29,10 +29,10 @@ from math import prod, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from protocols.variables import Family
 from vertibayes.network import Network
 from vertibayes.report.words import counted
 from vertibayes.structure.scores import free_parameters
+from vertibayes_protocols.variables import Family
 
 FALSE_ALARMS = 0.05
 

@@ -1,5 +1,0 @@
-"""Where a site's table lies: CSV and Parquet files, DuckDB and PostgreSQL databases.
-
-Each source gives the columns as `protocols.site.text.TextColumn`, batch by batch: the texts of all
-records are never in memory together.
-"""

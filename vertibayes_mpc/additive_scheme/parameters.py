@@ -1,0 +1,146 @@
+"""What all parties know of a sum: the modulus, the study, the bounds; and the dealer's set-up.
+
+Dealer     draws p, q; N = pq; forgets p and q
+           draws sk_1 .. sk_n in [0, 2^128 N^2); sk_0 = -(sk_1 + .. + sk_n), over the integers
+-> P_k     N, sk_k                      -> aggregator    N, sk_0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+from vertibayes_mpc.additive_scheme.packing import Packing
+from vertibayes_mpc.aggregation import Expected, Keys, full_domain_hash
+from vertibayes_mpc.integers import STATISTICAL_BITS, rsa_primes, uniform_below
+from vertibayes_mpc.moduli import check_modulus
+from vertibayes_mpc.randomness import Randomness, label
+from vertibayes_mpc.rounds import Party
+
+# RSA-2048 of the RSA Factoring Challenge (1991): a modulus that no party of a sum has drawn. RSA
+# Laboratories destroyed its factors, and nobody who looked for them for a prize has found them.
+RSA_2048 = int(
+    "c7970ceedcc3b0754490201a7aa613cd73911081c790f5f1a8726f463550bb5b7ff0db8e1ea1189ec72f93d1"
+    "650011bd721aeeacc2acde32a04107f0648c2813a31f5b0b7765ff8b44b4b6ffc93384b646eb09c7cf5e8592"
+    "d40ea33c80039f35b4f14a04b51f7bfd781be4d1673164ba8eb991c2c4d730bbbe35f592bdef524af7e8daef"
+    "d26c66fc02c479af89d64d373f442709439de66ceb955f3ea37d5159f6135809f85334b5cb1813addc80cd05"
+    "609f10ac6a95ad65872c909525bdad32bc729592642920f24c61dc5b3c3b7923e56b16a4d9d373d8721f24a3"
+    "fc0f1b3131f55615172866bccc30f95054c824e733a5eb6817f7bc16399d48c6361cc7e5",
+    16,
+)
+
+
+def draw_modulus(bits: int = 2048) -> int:
+    """Draw a modulus N = pq and forget its factors: the dealer's part of the set-up.
+
+    Whoever keeps p and q reads every count: C^lcm(p-1, q-1) leaves the plaintext and a multiple of
+    the key, as the test of the prime variant shows. The parties must trust that the dealer forgets
+    them; at the least, the dealer should end its process after set-up. Raise a ValueError if `bits`
+    is below 2048.
+    """
+    p, q = rsa_primes(bits)
+    return p * q
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The public parameters of sums.
+
+    Parameters
+    ----------
+    modulus : int
+        N, from `draw_modulus`.
+    study : bytes
+        Names what the sums are for: part of every hash.
+    most : int
+        The largest number of parties of a sum.
+    lowest, highest : int
+        The bounds of one party's count, its noise included.
+
+    Raises
+    ------
+    ValueError
+        If N is too short or easy to factor (`vertibayes_mpc.moduli`), or the sums do not fit.
+    """
+
+    modulus: int = field(repr=False)
+    study: bytes
+    most: int
+    lowest: int
+    highest: int
+
+    least_bits: ClassVar[int] = 2048
+
+    def __post_init__(self) -> None:
+        check_modulus(self.modulus, self.least_bits)
+        assert self.packing.slots  # bounds that do not fit are refused here
+
+    @cached_property
+    def square(self) -> int:
+        """N^2: ciphertexts are residues modulo it."""
+        return self.modulus**2
+
+    @property
+    def key_bound(self) -> int:
+        """Keys are drawn below this: 2^128 N^2."""
+        return self.square << STATISTICAL_BITS
+
+    @cached_property
+    def packing(self) -> Packing:
+        """How counts lie in plaintexts below N."""
+        bits = self.modulus.bit_length() - 1
+        return Packing(self.lowest, self.highest, self.most, bits)
+
+    @cached_property
+    def label(self) -> bytes:
+        """A digest of the parameters: part of every hash and every message."""
+        numbers = self.modulus, self.most, self.lowest, self.highest
+        return label("additive scheme", *numbers, self.study)
+
+    def base(self, time: int, packet: int, context: bytes = b"") -> int:
+        """Return H(t): the base that hides one packet of one time.
+
+        Parameters
+        ----------
+        time : int
+            The time of the sum.
+        packet : int
+            The place of the packet in the message.
+        context : bytes, optional
+            What the parties were sent for this sum. Parties that were sent different things use
+            different bases, and nobody can sum their ciphertexts.
+        """
+        purpose = label("within", self.label, context) if context else self.label
+        return full_domain_hash(self.square, purpose, time, packet)
+
+    def expected(self, time: int, count: int) -> Expected:
+        """Return what a message of `count` counts must be."""
+        return Expected(self.label, time, count, self.packing.packets(count), self.square)
+
+
+def deal_keys(parameters: Parameters, parties: Iterable[Party], randomness: Randomness) -> Keys:
+    """Deal keys whose sum is zero over the integers: the rest of the set-up.
+
+    A dealer that keeps them reads every count.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The public parameters of the sums.
+    parties : iterable of Party
+        Who receives a key.
+    randomness : Randomness
+        Where the keys are drawn from.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two parties, whose sum would be a count, or more than the most.
+    """
+    names = sorted(set(parties))
+    if not 2 <= len(names) <= parameters.most:
+        raise ValueError(f"there must be from 2 to {parameters.most} parties, got {len(names)}")
+    keys = {party: uniform_below(parameters.key_bound, randomness) for party in names}
+    return Keys(-sum(keys.values()), keys)

@@ -1,0 +1,278 @@
+"""The messages of an alignment: keys, rows and places, packed into bytes and sent in pieces.
+
+A list of 10^6 keys has 32 MB and more. No message has more than `PIECE_BYTES`, and each names the
+run, the list and its place in the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.alignment.plan import AlignmentPlan
+from vertibayes_mpc.errors import MalformedMessageError, PeopleNotApartError, TooFewPeopleError
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes, labelled_elements
+from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+
+PIECE_BYTES = 1 << 22
+NUMBERS = Ring(32)  # places and marks
+COUNTS = Ring(64)
+NOWHERE = 2**32 - 1
+Packed: TypeAlias = NDArray[np.uint8]
+E = TypeVar("E", bound="Entries")
+
+
+@dataclass(frozen=True, slots=True)
+class Links(Labelled):
+    """Blinded keys, and at level 2 masked rows, for the next site of the ring."""
+
+    kind: ClassVar[str] = "alignment links"
+
+
+@dataclass(frozen=True, slots=True)
+class Keys(Labelled):
+    """Keys that all sites have blinded, for the matcher: the first 16 bytes of each."""
+
+    kind: ClassVar[str] = "alignment keys"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Labelled):
+    """From the matcher: n, how many of them the receiver holds, and how many both of each pair."""
+
+    kind: ClassVar[str] = "alignment outcome"
+
+
+@dataclass(frozen=True, slots=True)
+class Marks(Labelled):
+    """Level 1: the mark of each key of a list, on the way back; `NOWHERE` outside the study."""
+
+    kind: ClassVar[str] = "alignment marks"
+
+
+@dataclass(frozen=True, slots=True)
+class Places(Labelled):
+    """Level 1, from the matcher to the owner of a list: the place of each mark in the study."""
+
+    kind: ClassVar[str] = "alignment places"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen(Labelled):
+    """Level 2, from the matcher: where in a list each person of the study is; or `NOWHERE`."""
+
+    kind: ClassVar[str] = "alignment chosen"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Labelled):
+    """Level 2: the masked rows of the study, for the first site."""
+
+    kind: ClassVar[str] = "alignment rows"
+
+
+@dataclass(frozen=True, slots=True)
+class RowMasks(Labelled):
+    """Level 2, from the dealer to the first site: what it must subtract from the rows."""
+
+    kind: ClassVar[str] = "alignment row masks"
+
+
+# ---- in pieces -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Entries of one list that travel between this party and one peer.
+
+    Parameters
+    ----------
+    peer, owner
+        Who sends or receives them, and whose list it is.
+    count, size
+        How many entries travel, and the bytes of each.
+    most : int, optional
+        How many entries a message has at most; limited by `PIECE_BYTES` alone if not given.
+    """
+
+    peer: Party
+    owner: Party
+    count: int
+    size: int
+    most: int = field(default=PIECE_BYTES, kw_only=True)
+
+    @property
+    def pieces(self) -> Iterator[slice]:
+        """The places of the entries in each message."""
+        step = min(self.most, max(1, PIECE_BYTES // max(1, self.size)))
+        for start in range(0, self.count if self.size else 0, step):
+            yield slice(start, min(start + step, self.count))
+
+
+@dataclass(frozen=True)
+class Outgoing(Entries):
+    """Entries that this party sends: `load` returns the bytes of those in a slice."""
+
+    load: Callable[[slice], Packed]
+
+
+@dataclass(frozen=True)
+class Incoming(Entries):
+    """Entries that this party receives: `store` takes the bytes of those in a slice."""
+
+    store: Callable[[slice, Packed], object]
+
+
+def transfer(
+    plan: AlignmentPlan,
+    kind: type[Labelled],
+    outgoing: Sequence[Outgoing] = (),
+    incoming: Sequence[Incoming] = (),
+) -> Program[None]:
+    """Send and receive lists, piece by piece; no two of one direction have the same peer.
+
+    Parameters
+    ----------
+    plan, kind
+        The plan, and the class of the messages.
+    outgoing, incoming : sequence of Outgoing, sequence of Incoming
+        What to send and what to receive. Each incoming piece is handed on as it comes.
+
+    Raises
+    ------
+    MalformedMessageError, UnexpectedMessageError
+        If a piece has a wrong length, or is of another run or list; they name the sender.
+    """
+
+    def name(entries: Entries, piece: slice) -> bytes:
+        return plan.name(kind.kind, entries.owner, piece.start)
+
+    for turn in zip_longest(_in_turns(outgoing), _in_turns(incoming)):
+        going, coming = turn[0] or [], turn[1] or []
+        outbox = {sent.peer: kind(sent.load(piece), name(sent, piece)) for sent, piece in going}
+        expect = {
+            taken.peer: Expect(kind, _bytes(taken, piece) + LABEL_BYTES) for taken, piece in coming
+        }
+        received = yield from exchange(outbox, expect)
+        for taken, piece in coming:
+            message, size = received.pop(taken.peer), _bytes(taken, piece)
+            taken.store(piece, labelled_bytes(message, taken.peer, size, name(taken, piece)))
+
+
+def _in_turns(entries: Sequence[E]) -> Iterator[list[tuple[E, slice]]]:
+    """Return the pieces of several lists by turns: the first one of each list, then the second."""
+    pieces = ([(one, piece) for piece in one.pieces] for one in entries)
+    for turn in zip_longest(*pieces):
+        yield [piece for piece in turn if piece is not None]
+
+
+def _bytes(entries: Entries, piece: slice) -> int:
+    return entries.size * (int(piece.stop) - int(piece.start))
+
+
+def outgoing_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Outgoing:
+    """Return what sends an array of places or marks, -1 as `NOWHERE`."""
+
+    def load(piece: slice) -> Packed:
+        return NUMBERS.pack(numbers[piece].astype(NUMBERS.dtype))
+
+    return Outgoing(peer, owner, len(numbers), NUMBERS.bytes, load)
+
+
+def incoming_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Incoming:
+    """Return what receives places or marks into an array."""
+
+    def store(piece: slice, packed: Packed) -> None:
+        values = NUMBERS.unpack(packed).astype(np.int64)
+        numbers[piece] = np.where(values == NOWHERE, -1, values)
+
+    return Incoming(peer, owner, len(numbers), NUMBERS.bytes, store)
+
+
+def check_numbers(numbers: NDArray[np.int64], limit: int, sender: Party, *, all_in: bool) -> None:
+    """Blame the sender of places if they recur or are out of range.
+
+    Parameters
+    ----------
+    numbers, limit, sender
+        The places, which must be below the limit, or -1; and who sent them.
+    all_in : bool
+        Whether -1 is an error as well.
+    """
+    inside = numbers[numbers >= 0]
+    if len(inside) and inside.max() >= limit:
+        raise MalformedMessageError(sender, f"a place out of range: at most {limit - 1} expected")
+    if len(inside) and np.bincount(inside, minlength=1).max() > 1:
+        raise MalformedMessageError(sender, "a place that recurs: two people cannot have one place")
+    if all_in and len(inside) < len(numbers):
+        raise MalformedMessageError(sender, "a missing place: all people of the study have one")
+
+
+# ---- the outcome ---------------------------------------------------------------------------------
+
+
+def outcome(plan: AlignmentPlan, people: int, held: int, both: Sequence[int]) -> Outcome:
+    """Return the matcher's message to one party; the arguments are as of `Outcome`."""
+    return Outcome(np.array([people, held, *both], COUNTS.dtype), plan.name(Outcome.kind))
+
+
+def expect_outcome(plan: AlignmentPlan) -> Program[tuple[int, int]]:
+    """Receive n and how many of the people this party holds; raise if the study cannot be.
+
+    Raises
+    ------
+    TooFewPeopleError, PeopleNotApartError
+        See `check_outcome`.
+    MalformedMessageError
+        If the matcher's message has a wrong length, or its numbers do not fit.
+    """
+    cells, sender = 2 + len(plan.apart), plan.matcher
+    message = (yield from exchange({}, {sender: Expect(Outcome, cells + LABEL_BYTES)}))[sender]
+    values = labelled_elements(message, sender, COUNTS, (cells,), plan.name(Outcome.kind))
+    people, held, *both = (int(value) for value in values)
+    if max(held, *both, 0) > people or people > sum(plan.sizes.values()):
+        raise MalformedMessageError(sender, "counts of people that cannot be")
+    check_outcome(plan, people, both)
+    return people, held
+
+
+def check_outcome(plan: AlignmentPlan, people: int, both: Sequence[int]) -> None:
+    """Raise a PeopleNotApartError or a TooFewPeopleError if the study cannot be; see `outcome`."""
+    for (one, other), count in zip(plan.apart, both, strict=True):
+        if count:
+            raise PeopleNotApartError(one, other, count)
+    if people < plan.fewest:
+        reason = f"too few people in the study: {people}; at least {plan.fewest} expected"
+        if not people:
+            reason += "; perhaps the sites write identifiers differently: compare their rules"
+        raise TooFewPeopleError(plan.sites, reason, people)
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def pack_rows(rings: Sequence[Ring], columns: Sequence[Elements], piece: slice) -> Packed:
+    """Pack the elements of some rows, column after column."""
+    packed = (ring.pack(column[piece]) for ring, column in zip(rings, columns, strict=True))
+    return np.concatenate([np.zeros(0, np.uint8), *packed])
+
+
+def unpack_rows(
+    rings: Sequence[Ring], columns: Sequence[Elements], piece: slice, packed: Packed
+) -> None:
+    """Put the elements that `pack_rows` has packed into the columns."""
+    at, count = 0, int(piece.stop) - int(piece.start)
+    for ring, column in zip(rings, columns, strict=True):
+        column[piece] = ring.unpack(packed[at : at + ring.bytes * count])
+        at += ring.bytes * count
+
+
+def empty_rows(rings: Sequence[Ring], count: int) -> list[Elements]:
+    """Return columns of zeros, one for each ring."""
+    return [np.zeros(count, ring.dtype) for ring in rings]

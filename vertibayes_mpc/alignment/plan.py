@@ -1,0 +1,122 @@
+"""What all parties of an alignment know: the ring of the sites, the public size of each list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Party
+
+
+@dataclass(frozen=True)
+class AlignmentPlan:
+    """The public part of an alignment; all parties have the same.
+
+    Parameters
+    ----------
+    run : bytes
+        Names this run. A name serves one run: the streams of the sites and the dealer depend on it.
+    sites : tuple of Party
+        The sites, at least two, in the order of the ring.
+    sizes : mapping of Party to int
+        The public size of each list: padding hides how many people a shorter list has.
+    matcher : Party
+        Who receives the blinded keys; the analyst.
+    everyone : tuple of Party
+        A person is in the study if all of these lists have the person; if `everyone` is empty, if
+        any list does.
+    apart : tuple of pairs of Party, optional
+        The two sites of a pair may not both hold a person of the study.
+    fewest : int, default=1
+        The study must have so many people; at level 2, no person or so many people of each list
+        must be left out.
+    dealer : Party, default=""
+        Level 2 only: who shares a key with each site.
+    rows : mapping of Party to tuple of Ring, optional
+        Level 2 only: the ring of each element of a row, by site. Without it, the level is 1.
+
+    Raises
+    ------
+    ValueError
+        If the sites, sizes, pairs or rings do not fit each other.
+
+    Examples
+    --------
+    >>> plan = AlignmentPlan(b"a run", ("a", "b"), {"a": 3, "b": 4}, "analyst", ("a", "b"))
+    >>> plan.level, plan.chain("b"), plan.exact
+    (1, ('b', 'a'), ())
+    """
+
+    run: bytes
+    sites: tuple[Party, ...]
+    sizes: Mapping[Party, int]
+    matcher: Party
+    everyone: tuple[Party, ...]
+    apart: tuple[tuple[Party, Party], ...] = ()
+    fewest: int = 1
+    dealer: Party = ""
+    rows: Mapping[Party, tuple[Ring, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(set(self.sites)) != len(self.sites) or len(self.sites) < 2:
+            raise ValueError(f"sites must be two or more different names, got {self.sites}")
+        if set(self.sizes) != set(self.sites) or min(self.sizes.values()) < 1:
+            raise ValueError(f"sizes must have a number above 0 for each site, got {self.sizes}")
+        others = {*self.everyone, *(site for pair in self.apart for site in pair), *self.rows}
+        if unknown := sorted(others - set(self.sites)):
+            raise ValueError(f"not a site: {', '.join(unknown)}; sites are {self.sites}")
+        if any(one == other for one, other in self.apart):
+            raise ValueError(f"apart must be pairs of different sites, got {self.apart}")
+        if self.fewest < 1:
+            raise ValueError(f"fewest must be at least 1, got {self.fewest}")
+        levels = {bool(self.dealer), *(site in self.rows for site in self.sites)}
+        if len(levels) > 1:
+            raise ValueError(
+                "level 2 needs a dealer and the rows of all sites; level 1 has neither"
+            )
+
+    @property
+    def level(self) -> int:
+        """1 if the sites learn who is in the study, 2 if nobody does."""
+        return 2 if self.rows else 1
+
+    @property
+    def exact(self) -> tuple[Party, ...]:
+        """Sites whose lists have no padding: the padding would be people of the study."""
+        if len(set(self.everyone)) > 1:
+            return ()
+        return self.everyone[:1] or self.sites
+
+    def after(self, site: Party, steps: int) -> Party:
+        """Return the site that is some steps further in the ring; back, if `steps` is negative."""
+        return self.sites[(self.sites.index(site) + steps) % len(self.sites)]
+
+    def chain(self, owner: Party) -> tuple[Party, ...]:
+        """Return the sites that a list passes, its owner first."""
+        return tuple(self.after(owner, steps) for steps in range(len(self.sites)))
+
+    def rings(self, owner: Party) -> tuple[Ring, ...]:
+        """Return the rings of the row elements of a list; none at level 1."""
+        return self.rows.get(owner, ())
+
+    def row_bytes(self, owner: Party) -> int:
+        """Return the bytes of a row."""
+        return sum(ring.bytes for ring in self.rings(owner))
+
+    def name(self, purpose: str, *parts: str | int) -> bytes:
+        """Return the label of a message or a stream of this run."""
+        return label(f"alignment {purpose}", self.label, *parts)
+
+    @cached_property
+    def label(self) -> bytes:
+        """The label of the run: it names all that the parties must agree on."""
+        parts: list[bytes | str | int] = [self.run, self.matcher, self.dealer, self.fewest]
+        for site in self.sites:
+            rings = (ring.bits for ring in self.rings(site))
+            parts += [site, self.sizes[site], len(self.rings(site)), *rings]
+        for group in (self.everyone, *self.apart):
+            parts += ["group", *group]
+        return label("alignment", *parts)

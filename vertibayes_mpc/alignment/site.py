@@ -1,0 +1,256 @@
+"""A site's programs: its people's places at level 1, shares of the rows at level 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.alignment.chain import Chain, Member
+from vertibayes_mpc.alignment.messages import (
+    Chosen,
+    Incoming,
+    Outgoing,
+    Packed,
+    Places,
+    RowMasks,
+    Rows,
+    check_numbers,
+    empty_rows,
+    expect_outcome,
+    incoming_numbers,
+    pack_rows,
+    transfer,
+    unpack_rows,
+)
+from vertibayes_mpc.alignment.plan import AlignmentPlan
+from vertibayes_mpc.errors import MalformedMessageError, TooFewPeopleError, UnknownFaultyPartyError
+from vertibayes_mpc.randomness import Stream
+from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.rounds import Party, Program
+
+
+class Placed(NamedTuple):
+    """What a site learns at level 1.
+
+    `people` is the number of people in the study, n. `places` has the place of each identifier
+    among them, and -1 for a person who is not in the study: shape (identifiers,), dtype int64.
+    """
+
+    people: int
+    places: NDArray[np.int64]
+
+
+class SharedRows(NamedTuple):
+    """What a site has at level 2.
+
+    `people` is the number of people in the study, n. `shares` has, by site, this site's additive
+    shares of each row element over the n people: arrays of shape (n,), in the rings of the plan.
+    """
+
+    people: int
+    shares: dict[Party, list[Elements]]
+
+
+def place_people(
+    site: Member, plan: AlignmentPlan, identifiers: Sequence[bytes]
+) -> Program[Placed]:
+    """Learn which people of this site's list are in the study, and their places: level 1.
+
+    Parameters
+    ----------
+    site : Member
+        The keys of this site.
+    plan : AlignmentPlan
+        The plan, of level 1.
+    identifiers : sequence of bytes
+        The people of this site's list, in normal form, each once.
+
+    Raises
+    ------
+    ValueError
+        If an identifier appears twice (the text has the numbers of both records, from 0), or the
+        list is longer than its public size.
+    TooFewPeopleError
+        If the study has fewer people than `plan.fewest`.
+    PeopleNotApartError
+        If two sites of a pair in `plan.apart` hold the same people.
+    MalformedMessageError
+        If a message has a wrong length, a point of small order, or places that cannot be.
+    """
+    if plan.level != 1:
+        raise ValueError("the plan has rows of level 2: run `share_people`")
+    _check_list(site, plan, identifiers)
+    chain = Chain(site, plan)
+    chain.start(identifiers, ())
+    yield from chain.hand_round()
+    people, held = yield from expect_outcome(plan)
+    marks = yield from chain.take_back()
+    table = np.empty(held, np.int64)
+    yield from transfer(plan, Places, (), [incoming_numbers(plan.matcher, site.party, table)])
+    check_numbers(table, people, plan.matcher, all_in=True)
+    return Placed(people, _places(plan, site.party, marks, len(identifiers), table))
+
+
+def _places(
+    plan: AlignmentPlan,
+    me: Party,
+    marks: NDArray[np.int64],
+    known: int,
+    table: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the place of each person, from the marks of the list and the place of each mark."""
+    others = [party for party in (plan.matcher, *plan.sites) if party != me]
+    if (marks >= 0).sum() != len(table):
+        raise UnknownFaultyPartyError(others, "another number of marks than of places")
+    if (marks[known:] >= 0).any():
+        raise UnknownFaultyPartyError(others, "padding has a place in the study")
+    marked, places = marks[:known], np.full(known, -1, np.int64)
+    places[marked >= 0] = table[marked[marked >= 0]]
+    return places
+
+
+def share_people(
+    site: Member,
+    plan: AlignmentPlan,
+    identifiers: Sequence[bytes],
+    rows: Sequence[Elements],
+) -> Program[SharedRows]:
+    """Share the rows of the study's people; nobody learns who they are: level 2.
+
+    Where a site does not hold a person of the study, its row elements are 0.
+
+    Parameters
+    ----------
+    site, plan, identifiers
+        As of `place_people`; the plan is of level 2.
+    rows : sequence of ndarray of shape (identifiers,)
+        The row elements of this site: one array for each ring of ``plan.rows[site.party]``.
+
+    Raises
+    ------
+    ValueError
+        As `place_people`; also if `rows` do not fit the plan.
+    TooFewPeopleError
+        As `place_people`; also if a number of people below `plan.fewest`, but not 0, of this
+        site's list is left out.
+    PeopleNotApartError, MalformedMessageError
+        As `place_people`.
+    """
+    if plan.level != 2 or site.dealer_key is None:
+        raise ValueError("level 2 needs a plan with rows, and the key shared with the dealer")
+    _check_list(site, plan, identifiers)
+    _check_rows(plan.rings(site.party), rows, len(identifiers))
+    chain = Chain(site, plan)
+    chain.start(identifiers, rows)
+    yield from chain.hand_round()
+    people, held = yield from expect_outcome(plan)
+    if site.party in plan.everyone and held != people:
+        raise MalformedMessageError(plan.matcher, "a list of everybody has fewer people than n")
+    _check_left_out(site, plan, len(identifiers) - held)
+    chosen = yield from _choose(chain, people)
+    if site.party == plan.sites[0]:
+        return SharedRows(people, (yield from _unmasked(plan, chosen, people)))
+    first, rings, owner = plan.sites[0], plan.rings(chain.owner), chain.owner
+
+    def load(piece: slice) -> Packed:
+        return pack_rows(rings, chosen, piece)
+
+    yield from transfer(plan, Rows, [Outgoing(first, owner, people, plan.row_bytes(owner), load)])
+    return SharedRows(people, {s: shares_of(plan, site.dealer_key, s, people) for s in plan.sites})
+
+
+def _choose(chain: Chain, people: int) -> Program[list[Elements]]:
+    """Return the study's rows of the list that is here, masked; 0 where it does not have them."""
+    plan, owner = chain.plan, chain.owner
+    chosen = np.empty(people, np.int64)
+    yield from transfer(plan, Chosen, (), [incoming_numbers(plan.matcher, owner, chosen)])
+    check_numbers(chosen, plan.sizes[owner], plan.matcher, all_in=owner in plan.everyone)
+    return [np.where(chosen < 0, column.dtype.type(0), column[chosen]) for column in chain.rows]
+
+
+def _unmasked(
+    plan: AlignmentPlan, chosen: list[Elements], people: int
+) -> Program[dict[Party, list[Elements]]]:
+    """Return the shares of the first site: the masked rows, less what the dealer sends."""
+    me, last = plan.sites[0], {owner: plan.after(owner, -1) for owner in plan.sites}
+    rows = {owner: empty_rows(plan.rings(owner), people) for owner in plan.sites}
+    rows[plan.sites[1]] = chosen
+    incoming = [
+        _incoming_rows(plan, last[s], s, rows[s], people) for s in plan.sites if last[s] != me
+    ]
+    yield from transfer(plan, Rows, (), incoming)
+    for owner in plan.sites:
+        masks = empty_rows(plan.rings(owner), people)
+        yield from transfer(
+            plan, RowMasks, (), [_incoming_rows(plan, plan.dealer, owner, masks, people)]
+        )
+        columns = zip(plan.rings(owner), rows[owner], masks, strict=True)
+        rows[owner] = [ring.reduce(masked - mask) for ring, masked, mask in columns]
+    return rows
+
+
+def _incoming_rows(
+    plan: AlignmentPlan, peer: Party, owner: Party, columns: list[Elements], count: int
+) -> Incoming:
+    """Return what receives rows into columns."""
+    rings = plan.rings(owner)
+
+    def store(piece: slice, packed: Packed) -> None:
+        unpack_rows(rings, columns, piece, packed)
+
+    return Incoming(peer, owner, count, plan.row_bytes(owner), store)
+
+
+def shares_of(plan: AlignmentPlan, key: Stream, owner: Party, people: int) -> list[Elements]:
+    """Return the shares of a site that is not the first: streams that it shares with the dealer.
+
+    Parameters
+    ----------
+    plan, key
+        The plan, and the key that the site shares with the dealer.
+    owner, people
+        Whose rows they are, and n.
+    """
+    rings = enumerate(plan.rings(owner))
+    return [key.elements(r, plan.name("row share", owner, at), (people,)) for at, r in rings]
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+def _check_list(site: Member, plan: AlignmentPlan, identifiers: Sequence[bytes]) -> None:
+    size, known = plan.sizes[site.party], len(identifiers)
+    if known > size:
+        raise ValueError(f"the list has {known} people: more than its public size, {size}")
+    if known < size and site.party in plan.exact:
+        raise ValueError(
+            f"the list has {known} people, and its public size is {size}; they must be equal, "
+            "because nobody could distinguish padding from people of the study"
+        )
+    seen: dict[bytes, int] = {}
+    for number, identifier in enumerate(identifiers):
+        first = seen.setdefault(identifier, number)
+        if first != number:
+            raise ValueError(
+                f"records {first} and {number} (from 0) have the same identifier; "
+                "each person must have one record"
+            )
+
+
+def _check_rows(rings: Sequence[Ring], rows: Sequence[Elements], known: int) -> None:
+    given = [(column.shape, column.dtype) for column in rows]
+    if given != [((known,), ring.dtype) for ring in rings]:
+        expected = ", ".join(str(ring.dtype) for ring in rings)
+        raise ValueError(f"rows must be arrays of {known} elements ({expected}), got {given}")
+
+
+def _check_left_out(site: Member, plan: AlignmentPlan, left_out: int) -> None:
+    """Refuse if tables of this site's list, less those of the study, are tables of few people."""
+    if left_out < 0:
+        raise MalformedMessageError(plan.matcher, "more people in the study than in this list")
+    if 0 < left_out < plan.fewest:
+        reason = f"fewer than {plan.fewest} people of the list are outside the study, and not 0"
+        raise TooFewPeopleError((site.party,), reason, left_out)

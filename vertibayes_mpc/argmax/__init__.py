@@ -1,0 +1,73 @@
+"""Argmax: which value of each set is the highest, from additive shares of the values.
+
+The sites S_1 .. S_h hold additive shares, modulo 2^b, of the values x_i of several sets. The scores
+are shifted left by t bits, where the first site adds a number that is higher for earlier values: so
+all values of a set differ, and the first of equal scores wins. t bits hold the rank of a value in
+the largest set. Each step treats all sets at once; "all" stands for each site to each other site.
+
+    Scores   all               x_i + rho_i                  revealed to the sites: y_i
+    Digits   dealer -> S_1     one-hots of the digits of r = rho_i - rho_j, for each pair i < j
+             locally           from d = y_i - y_j: whether each digit of d is less than, or equals,
+                               that of r; a share of a parity is the parity of a share
+    Join     dealer -> S_1     the products c = a b
+             all               u + a, v + b                 products of bits: digits in pairs,
+                                                            then pairs of pairs
+    Flip     dealer -> S_1     beta as a number modulo 2^t
+             all               [x_i < x_j] + beta           and so the comparison as a number
+             locally           the sum over pairs: k_i, how many values of its set x_i exceeds
+    Rank     dealer -> S_1     one-hots of q_i
+             all               k_i + q_i   mod 2^t          and so [k_i is the highest rank]
+    Winners  S_s -> all and the analyst
+                               the bits of the winner's place, plus zero shares
+
+A star then says which winners exceed all other values of their sets by more than a public margin.
+All sites know the winners: they put each of them first in its set, and S_1 subtracts the margin and
+one. The figure is the same with other masks, for the pairs of the first value with each other, for
+the ranks of the first values, and for one bit of each set. The scores are not shifted: where two
+are equal, none exceeds the other. The dealer does not learn which values were put first.
+
+`share_ranks` ends before Rank, with shares of how many others the first value of each set reaches:
+nothing is revealed.
+
+rho, a, b, beta and q are sums of masks that each site shares with the dealer. The sites' shares of
+what is dealt are XOR shares, except for beta; all sites except S_1 draw theirs from a stream. Sums
+of bits are XORs. A digit has 4 bits; the highest bit of an element is its sign and is not compared.
+
+Security: honest-but-curious. Against the analyst and all sites except one, the messages of this
+site are simulated from the winners: each is under a mask that only this site and the dealer know,
+or under a zero share. The dealer with the analyst learns only the winners. The dealer with one site
+reads every value. A site that lies can change a winner, and sees the winner that it has changed.
+The same holds for a star, whose bits are simulated with the winners.
+Leakage: the winners, and the bit of each set of a star, to the analyst and the sites; the sizes of
+the sets and the margin to all. An argmax with a score beyond `ArgmaxPlan.most_score` can have a
+wrong winner.
+Cost: with sets of 33 to 64 values in Z_2^64, the dealer sends 36.3 bytes for each pair of values
+and 8 for each value; each site sends each other site 5.3 bytes for each pair and 9 for each value.
+Rounds: 8, if all pairs fit into one part; each further part of pairs takes 5. One site alone finds
+the winners in the clear, and sends them to the analyst. A star costs the same for s - 1 pairs, s
+values and one rank of a set of s values, and as many rounds.
+
+References
+----------
+Damgard, Fitzi, Kiltz, Nielsen, Toft (2006). Unconditionally secure constant-rounds multi-party
+computation for equality, comparison, bits and exponentiation. doi:10.1007/11681878_15 (comparison
+of a revealed masked value with the bits of its mask).
+Beaver (1991). Efficient multiparty protocols using circuit randomization.
+doi:10.1007/3-540-46766-1_34 (products from dealt products of masks).
+"""
+
+from vertibayes_mpc.argmax.analyst import open_argmax
+from vertibayes_mpc.argmax.dealer import deal_argmax
+from vertibayes_mpc.argmax.plan import ArgmaxPlan, RankPlan, StarPlan
+from vertibayes_mpc.argmax.site import argmax, exceed, share_ranks
+
+__all__ = [
+    "ArgmaxPlan",
+    "RankPlan",
+    "StarPlan",
+    "argmax",
+    "deal_argmax",
+    "exceed",
+    "open_argmax",
+    "share_ranks",
+]

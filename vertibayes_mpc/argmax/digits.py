@@ -1,0 +1,116 @@
+"""Digits of masked differences, and how shares of comparisons follow from shared one-hots.
+
+d is public, r is secret, and d - r is a difference of two values. Of each digit of r the sites have
+XOR shares of a one-hot word. Whether the digit exceeds d's, or equals it, is the parity of those
+bits of the word that d selects; a share of the parity is the parity of the share.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.argmax.masks import Bits, packed
+from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part
+from vertibayes_mpc.ring import Elements
+
+
+def differences(plan: ArgmaxPlan, values: Elements, part: Part) -> Elements:
+    """Return the first value of each pair less the second."""
+    i, j = plan.pairs_of(part)
+    return plan.ring.reduce(values[i] - values[j])
+
+
+def digits_of(plan: ArgmaxPlan, values: Elements) -> NDArray[np.intp]:
+    """Return the digits of elements, the lowest first: shape (digits, values)."""
+    last = values.dtype.type((1 << plan.digit_bits) - 1)
+    digits = np.empty((plan.digits, len(values)), np.intp)
+    for place in range(plan.digits):
+        digits[place] = values >> values.dtype.type(place * plan.digit_bits) & last
+    return digits
+
+
+def unit_digits(plan: ArgmaxPlan, values: Elements) -> Elements:
+    """Return the one-hot digits of elements: shape (digits, values)."""
+    one = plan.digit_ring.dtype.type(1)
+    one_hots: Elements = one << digits_of(plan, values).astype(one.dtype)
+    return one_hots
+
+
+class Comparison(NamedTuple):
+    """Shares of bits: a row for each digit that is left, the lowest first.
+
+    `less` says that the difference's digit is less than the mask's; `same`, without a row for the
+    lowest digit, that the digits are equal.
+    """
+
+    less: Bits
+    same: Bits
+
+    def factors(self, pairs: int) -> tuple[Bits, Bits]:
+        """Return what is multiplied to join digits in pairs.
+
+        Returns
+        -------
+        left : ndarray with a row for each pair
+            `same` of the higher digits.
+        right : ndarray with a row for each product
+            `less` of the lower digits, and then `same` of these except the lowest.
+        """
+        lower = self.less[: 2 * pairs : 2], self.same[1 : 2 * pairs - 2 : 2]
+        return self.same[: 2 * pairs : 2], np.concatenate(lower)
+
+    def joined(self, products: Bits, pairs: int) -> Comparison:
+        """Return the comparison of joined digits, and of a highest one that is left over."""
+        less = self.less[1 : 2 * pairs : 2] ^ products[:pairs]
+        return Comparison(
+            np.concatenate([less, self.less[2 * pairs :]]),
+            np.concatenate([products[pairs:], self.same[2 * pairs - 1 :]]),
+        )
+
+
+def both_factors(left: Bits) -> Bits:
+    """Return the left factors of all products: those of `less`, and then those of `same`."""
+    return np.concatenate([left, left[1:]])
+
+
+def compare(plan: ArgmaxPlan, one_hots: Elements, d: Elements) -> tuple[Comparison, Bits]:
+    """Return shares of the comparison of each digit, and of the highest bit of r."""
+    less, same, top = _selections(plan)
+    digits = digits_of(plan, d)
+    rows = np.arange(plan.digits)[:, None]
+    parity = [
+        _parity(one_hots & less[rows, digits]),
+        _parity(one_hots[1:] & same[rows[1:], digits[1:]]),
+        _parity(one_hots[-1:] & top),
+    ]
+    return Comparison(parity[0], parity[1]), parity[2]
+
+
+def top_bit(plan: ArgmaxPlan, values: Elements) -> Bits:
+    """Return the highest bit of elements, packed in one row."""
+    return packed((values >> values.dtype.type(plan.ring.bits - 1))[None])
+
+
+def _parity(words: Elements) -> Bits:
+    return packed(np.bitwise_count(words) & np.uint8(1))
+
+
+def _selections(plan: ArgmaxPlan) -> tuple[Elements, Elements, np.unsignedinteger]:
+    """Return which bits of a one-hot digit say "more than d's", "equal to d's" and "top bit set".
+
+    The first two have a row for each place and a column for each digit of d. The ring's highest bit
+    is a sign: it is not compared.
+    """
+    base, dtype = 1 << plan.digit_bits, plan.digit_ring.dtype
+    digits = np.arange(base)
+    words = np.left_shift(dtype.type(1), digits.astype(dtype))
+    less, same = (np.zeros((plan.digits, base), dtype) for _ in range(2))
+    top = 1 << (plan.ring.bits - 1 - (plan.digits - 1) * plan.digit_bits)
+    for place in range(plan.digits):
+        low = digits % (top if place == plan.digits - 1 else base)
+        less[place] = ((low > low[:, None]) * words).sum(axis=1)
+        same[place] = ((low == low[:, None]) * words).sum(axis=1)
+    return less, same, words[digits & top > 0].sum(dtype=dtype)

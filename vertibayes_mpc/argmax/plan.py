@@ -1,0 +1,393 @@
+"""What all parties know of an argmax: the sets, their pairs, the parts, the sizes of messages.
+
+The values of all sets lie one after the other. So do the pairs (i, j), i < j, of each set: those
+of its first value, then those of its second, and so on. The parties treat the pairs, and then the
+values, in parts, so that memory stays bounded. Arrays have one column for each pair or value.
+
+A star compares the first value of each set alone with each other value of the set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Party
+
+MOST_VALUES = 1 << 12  # in one set: a rank then has 12 bits, a one-hot rank 512 bytes
+MOST_DIGIT_BITS = 6  # a one-hot digit is an element of a ring of at most 64 bits
+WORDS = Ring(64)
+
+
+class Part(NamedTuple):
+    """Pairs, or values, that are treated together: their places, and the number of the part."""
+
+    number: int
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """The number of pairs or values."""
+        return self.stop - self.start
+
+    @property
+    def packed(self) -> int:
+        """The number of bytes that hold one bit for each."""
+        return packed_bytes(self.size)
+
+
+def packed_bytes(bits: int) -> int:
+    """Return the number of bytes that hold some bits.
+
+    >>> packed_bytes(9)
+    2
+    """
+    return -(-bits // 8)
+
+
+@dataclass(frozen=True)
+class ArgmaxPlan:
+    """All that the parties do to find the highest value of each set.
+
+    Parameters
+    ----------
+    label : bytes
+        Names this argmax, and nothing else: the digest of the query, for example.
+    sites : tuple of Party
+        The sites that have shares of the values. The first receives what the dealer sends.
+    sizes : tuple of int
+        The number of values of each set: from 2 to 4096.
+    ring : Ring, default=Ring(64)
+        The ring of the shares. As signed numbers, two scores of one set must differ by less than
+        2^(ring.bits - 1 - tie_bits); scores of less than `most_score` in size do.
+    digit_bits : int, default=4
+        The number of bits that one one-hot digit compares: from 1 to 6.
+    most_pairs : int, default=2**17
+        The most pairs in a part.
+    shown : bytes, optional
+        The label of the message that shows the winners, for an analyst who does not know `label`;
+        `label` by default. It masks nothing.
+
+    Raises
+    ------
+    ValueError
+        If the sites are not distinct, a size is out of its range, or the ring has no bit left for
+        scores beside the bits that break ties.
+    """
+
+    label: bytes
+    sites: tuple[Party, ...]
+    sizes: tuple[int, ...]
+    ring: Ring = WORDS
+    digit_bits: int = 4
+    most_pairs: int = 1 << 17
+    shown: bytes = b""
+
+    def __post_init__(self) -> None:
+        if not self.sites or len(set(self.sites)) < len(self.sites):
+            raise ValueError(f"the sites must be one or more, each once, got {self.sites}")
+        least, most = min(self.sizes, default=2), max(self.sizes, default=2)
+        if not 2 <= least <= most <= MOST_VALUES:
+            raise ValueError(
+                f"sets must have from 2 to {MOST_VALUES} values, got from {least} to {most}"
+            )
+        if not 1 <= self.digit_bits <= MOST_DIGIT_BITS:
+            raise ValueError(
+                f"digit_bits must be from 1 to {MOST_DIGIT_BITS}, got {self.digit_bits}"
+            )
+        if self.most_pairs < 1:
+            raise ValueError(f"most_pairs must be at least 1, got {self.most_pairs}")
+        if self.ring.bits < self.tie_bits + 1:
+            raise ValueError(
+                f"a ring of {self.ring.bits} bits cannot compare {max(self.sizes)} values; it must "
+                f"have at least {self.tie_bits + 1} bits"
+            )
+
+    # ---- sets and values -------------------------------------------------------------------------
+
+    @cached_property
+    def values(self) -> int:
+        """The number of values of all sets."""
+        return sum(self.sizes)
+
+    @cached_property
+    def tie_bits(self) -> int:
+        """The number of bits that hold a rank in the largest set: scores are shifted by as many."""
+        return (max(self.sizes, default=2) - 1).bit_length()
+
+    @property
+    def most_score(self) -> int:
+        """The size below which scores, as signed numbers, are safe: their differences fit."""
+        return 1 << max(self.ring.bits - 2 - self.tie_bits, 0)
+
+    @cached_property
+    def starts(self) -> NDArray[np.intp]:
+        """The place of each set's first value: shape (sets,)."""
+        return np.cumsum([0, *self.sizes], dtype=np.intp)[:-1]
+
+    @cached_property
+    def places(self) -> NDArray[np.intp]:
+        """The place of each value in its set: shape (values,)."""
+        return np.arange(self.values) - np.repeat(self.starts, self.sizes)
+
+    @cached_property
+    def lasts(self) -> NDArray[np.intp]:
+        """The last place of each value's set, which is also the winner's rank: shape (values,)."""
+        return np.repeat(np.array(self.sizes, np.intp) - 1, self.sizes)
+
+    # ---- pairs -----------------------------------------------------------------------------------
+
+    @property
+    def compared(self) -> NDArray[np.intp]:
+        """With how many later values of its set each value is compared: shape (values,)."""
+        return self.lasts - self.places
+
+    @cached_property
+    def _ends(self) -> NDArray[np.intp]:
+        """The number of pairs up to those whose first is each value: shape (values,)."""
+        return np.cumsum(self.compared)
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of all sets."""
+        return int(self._ends[-1]) if self.sizes else 0
+
+    def pairs_of(self, part: Part) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the places i < j of the values of each pair of a part."""
+        pairs = np.arange(part.start, part.stop)
+        i = np.searchsorted(self._ends, pairs, side="right")
+        first_of_i = self._ends[i] - self.compared[i]
+        return i, i + 1 + pairs - first_of_i
+
+    # ---- ranks -----------------------------------------------------------------------------------
+
+    @property
+    def ranked(self) -> NDArray[np.intp]:
+        """The places of the values of which the parties learn, in shares, whether they win."""
+        return np.arange(self.values)
+
+    @property
+    def shown_bits(self) -> int:
+        """How many bits of each set are shown: the place of its winner."""
+        return self.tie_bits
+
+    # ---- parts -----------------------------------------------------------------------------------
+
+    @property
+    def pair_parts(self) -> Iterator[Part]:
+        """The parts of pairs; one site has none."""
+        return _parts(self.pairs * self.is_shared, self.most_pairs)
+
+    @property
+    def value_parts(self) -> Iterator[Part]:
+        """The parts of the values that are ranked; one site has none."""
+        return _parts(len(self.ranked) * self.is_shared, self.most_values)
+
+    @property
+    def most_values(self) -> int:
+        """The most values in a part: their one-hot ranks take as much as the pairs of a part."""
+        return max(self.most_pairs // self.rank_words, 1)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several sites have shares; one site finds the highest values in the clear."""
+        return len(self.sites) > 1
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A digest of the whole plan: part of every label, so that all parties have one plan."""
+        numbers = self.ring.bits, self.digit_bits, self.most_pairs, len(self.sites)
+        sizes = np.array(self.sizes, "<u4").tobytes()
+        return label("argmax", self.label, *numbers, *self.sites, sizes)
+
+    @property
+    def winners_name(self) -> bytes:
+        """The label of the message that shows the winners."""
+        return label("argmax winners shown", self.shown) if self.shown else self.name("winners")
+
+    def name(self, purpose: str, *parts: int) -> bytes:
+        """Return the label of a stream or message of one purpose, in one part."""
+        return label(f"argmax {purpose}", self.digest, *parts)
+
+    # ---- digits, ranks, and the bits that are joined ---------------------------------------------
+
+    @property
+    def digits(self) -> int:
+        """The number of digits of an element of the ring."""
+        return -(-self.ring.bits // self.digit_bits)
+
+    @property
+    def digit_ring(self) -> Ring:
+        """The ring whose elements hold one-hot digits."""
+        return Ring(1 << self.digit_bits)
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """How many pairs of digits are joined in each round: half of those that are left.
+
+        >>> ArgmaxPlan(b"", ("a", "b"), (2,)).levels
+        (8, 4, 2, 1)
+        """
+        left, levels = self.digits, []
+        while left > 1:
+            levels.append(left // 2)
+            left -= left // 2
+        return tuple(levels)
+
+    @property
+    def rank_ring(self) -> Ring:
+        """The ring of ranks."""
+        return Ring(self.tie_bits)
+
+    @property
+    def one_hot_ring(self) -> Ring:
+        """The ring whose elements hold a one-hot rank, or 64 bits of one."""
+        return Ring(min(1 << self.tie_bits, WORDS.bits))
+
+    @property
+    def rank_words(self) -> int:
+        """How many elements of `one_hot_ring` hold a one-hot rank."""
+        return max((1 << self.tie_bits) // WORDS.bits, 1)
+
+    # ---- costs -----------------------------------------------------------------------------------
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds: the scores; each part's comparisons; ranks; winners."""
+        if not self.is_shared:
+            return 1
+        pair_parts, value_parts = (sum(1 for _ in p) for p in (self.pair_parts, self.value_parts))
+        return 1 + pair_parts * (len(self.levels) + 1) + value_parts + 1
+
+    @property
+    def dealt_bytes(self) -> int:
+        """The number of bytes that the dealer sends, to the first site."""
+        ranks = self.rank_words * self.one_hot_ring.dtype.itemsize
+        return len(self.ranked) * ranks * self.is_shared + self._dealt_for_pairs
+
+    @property
+    def _dealt_for_pairs(self) -> int:
+        one_hots = self.digits * self.digit_ring.dtype.itemsize
+        numbers = one_hots + self.rank_ring.dtype.itemsize
+        products = sum(2 * pairs - 1 for pairs in self.levels)
+        return sum(part.size * numbers + part.packed * products for part in self.pair_parts)
+
+    @property
+    def sent_bytes(self) -> int:
+        """The number of bytes that each site sends to each other site."""
+        shown = packed_bytes(len(self.sizes) * self.shown_bits)
+        if not self.is_shared:
+            return shown
+        ranks = len(self.ranked) * self.rank_ring.dtype.itemsize
+        return self._sent_for_pairs + ranks + shown
+
+    @property
+    def _sent_for_pairs(self) -> int:
+        bits = sum(part.packed for part in self.pair_parts)
+        bits *= sum(3 * pairs - 1 for pairs in self.levels) + 1
+        return self.values * self.ring.dtype.itemsize + bits
+
+    @property
+    def memory(self) -> int:
+        """The most bytes that a party takes for the arrays of an argmax, about."""
+        part = min(self.pairs, self.most_pairs)
+        per_pair = self.digits * (3 * self.digit_ring.dtype.itemsize + 12) + 64
+        words = min(self.values, self.most_values) * self.rank_words
+        return self.values * 64 + max(part * per_pair, 4 * words * self.one_hot_ring.dtype.itemsize)
+
+    # ---- by how much a winner wins ---------------------------------------------------------------
+
+    def star(self, margin: int) -> StarPlan:
+        """Return the plan that says of each winner whether it exceeds all others by a margin.
+
+        Parameters
+        ----------
+        margin : int
+            At least 0. No two scores of a set differ by a margin that is too large for the ring:
+            then the largest one is taken, by which they do not differ either.
+        """
+        margin = min(margin, (1 << (self.ring.bits - 1 - self.tie_bits)) - 1)
+        return StarPlan(
+            label("argmax star", self.label, margin),
+            self.sites,
+            self.sizes,
+            self.ring,
+            self.digit_bits,
+            self.most_pairs,
+            label("argmax star shown", self.shown, margin) if self.shown else b"",
+            margin,
+        )
+
+
+@dataclass(frozen=True)
+class StarPlan(ArgmaxPlan):
+    """What the parties do, after an argmax, to learn which winners exceed all others by a margin.
+
+    `ArgmaxPlan.star` returns it, under a label of its own. The winner is the first value of its
+    set: the sites, who know the winners, put it there. The dealer does not learn where it was.
+
+    Parameters
+    ----------
+    margin : int, default=0
+        What a winner must exceed each other score of its set by, and one more.
+    """
+
+    margin: int = 0
+
+    @property
+    def compared(self) -> NDArray[np.intp]:
+        """With how many later values of its set each value is compared: all, or none."""
+        return np.where(self.places == 0, self.lasts, 0)
+
+    @property
+    def ranked(self) -> NDArray[np.intp]:
+        """The places of the winners."""
+        return self.starts
+
+    @property
+    def shown_bits(self) -> int:
+        """How many bits of each set are shown: whether its winner exceeds the others so far."""
+        return 1
+
+
+@dataclass(frozen=True)
+class RankPlan(StarPlan):
+    """What the parties do to share how many other values the first value of each set reaches.
+
+    Nothing is revealed. The first value is neither masked with a rank nor shown. Differences of
+    values of a set must be below 2^(ring.bits - 1), as signed numbers.
+    """
+
+    @property
+    def value_parts(self) -> Iterator[Part]:
+        """No values are ranked by a revealed number."""
+        return iter(())
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds: the scores, and each part's comparisons."""
+        pair_parts = sum(1 for _ in self.pair_parts)
+        return (1 + pair_parts * (len(self.levels) + 1)) * self.is_shared
+
+    @property
+    def dealt_bytes(self) -> int:
+        """The number of bytes that the dealer sends, to the first site."""
+        return self._dealt_for_pairs
+
+    @property
+    def sent_bytes(self) -> int:
+        """The number of bytes that each site sends to each other site."""
+        return self._sent_for_pairs * self.is_shared
+
+
+def _parts(count: int, most: int) -> Iterator[Part]:
+    for number, start in enumerate(range(0, count, most)):
+        yield Part(number, start, min(start + most, count))

@@ -1,0 +1,332 @@
+"""A site's program: mask the scores, compare all pairs, rank the values, and send the winners.
+
+`exceed` compares the winners alone with the other values of their sets.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.argmax.analyst import add_up, expected_winners
+from vertibayes_mpc.argmax.digits import both_factors, compare, differences, top_bit
+from vertibayes_mpc.argmax.masks import Bits, Masks, packed
+from vertibayes_mpc.argmax.messages import (
+    BitNumbers,
+    BitProducts,
+    MaskedBits,
+    MaskedRanks,
+    MaskedScores,
+    OneHots,
+    Winners,
+)
+from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, RankPlan, StarPlan
+from vertibayes_mpc.commitments import Holder
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.sharing import zero_share
+
+
+def argmax(
+    site: Holder, plan: ArgmaxPlan, scores: Elements, analyst: Party
+) -> Program[NDArray[np.intp]]:
+    """Find the highest value of each set with the other sites and the dealer.
+
+    Parameters
+    ----------
+    site : Holder
+        The keys of this site.
+    plan : ArgmaxPlan
+        The plan of the argmax. A label serves one argmax.
+    scores : ndarray of shape (values,), dtype `plan.ring.dtype`
+        This site's additive shares of the scores of all sets, one set after the other. As signed
+        numbers, the scores of one set must differ by less than 2^(ring.bits - 1 - tie_bits), as
+        scores below `plan.most_score` in size do; otherwise the winner is wrong.
+    analyst : Party
+        Who runs `open_argmax`.
+
+    Returns
+    -------
+    winners : ndarray of shape (sets,), dtype intp
+        The place of each set's highest value in its set; of equal values, the first wins.
+
+    Raises
+    ------
+    DealReusedError
+        If an argmax of this label was begun before.
+    MalformedMessageError
+        If a message of a site or of the dealer has a wrong shape.
+    UnknownFaultyPartyError
+        If a winner is outside its set.
+    """
+    if scores.shape != (plan.values,) or scores.dtype != plan.ring.dtype:
+        given = f"shape {scores.shape} and type {scores.dtype}"
+        raise ValueError(f"scores must be {plan.values} of type {plan.ring.dtype}, got {given}")
+    wins = yield from _wins(site, plan, _without_ties(plan, scores, first=_is_first(site, plan)))
+    share = np.bitwise_xor.reduceat(wins * plan.places, plan.starts)
+    return (yield from _show(site, plan, share, analyst))
+
+
+def exceed(
+    site: Holder, plan: StarPlan, scores: Elements, winners: NDArray[np.intp], analyst: Party
+) -> Program[NDArray[np.bool_]]:
+    """Find which winners exceed all other scores of their sets by more than the plan's margin.
+
+    Parameters
+    ----------
+    site : Holder
+        The keys of this site.
+    plan : StarPlan
+        The star of the plan of the argmax.
+    scores : ndarray of shape (values,), dtype `plan.ring.dtype`
+        As of `argmax`.
+    winners : ndarray of shape (sets,), dtype intp
+        What `argmax` has returned: all sites know it.
+    analyst : Party
+        Who runs `open_argmax`.
+
+    Returns
+    -------
+    exceeds : ndarray of shape (sets,), dtype bool
+        Of two equal scores, none exceeds the other.
+
+    Raises
+    ------
+    DealReusedError, MalformedMessageError
+        As `argmax`.
+    """
+    wins = yield from _wins(site, plan, _winners_first(site, plan, scores, winners))
+    return (yield from _show(site, plan, wins.astype(np.intp), analyst)).astype(np.bool_)
+
+
+def share_ranks(site: Holder, plan: RankPlan, values: Elements) -> Program[Elements]:
+    """Share how many other values of its set each set's first value equals or exceeds.
+
+    Parameters
+    ----------
+    site : Holder
+        The keys of this site.
+    plan : RankPlan
+        The plan; a label serves once.
+    values : ndarray of shape (values,), dtype `plan.ring.dtype`
+        This site's additive shares of the values of all sets, one set after the other.
+
+    Returns
+    -------
+    ranks : ndarray of shape (sets,), dtype `plan.rank_ring.dtype`
+        This site's additive shares, modulo `plan.rank_ring`.
+
+    Raises
+    ------
+    DealReusedError, MalformedMessageError
+        As `argmax`.
+    """
+    site.use(plan.digest)
+    if plan.is_shared:
+        return (yield from _Contest(site, plan).ranks(values))
+    half = values.dtype.type(1 << (plan.ring.bits - 1))
+    firsts = np.repeat(values[plan.starts], plan.sizes)
+    reached = plan.ring.reduce(firsts - values) < half
+    counts = np.add.reduceat(reached.astype(np.int64), plan.starts) - 1  # itself
+    return plan.rank_ring.reduce(counts.astype(plan.rank_ring.dtype))
+
+
+def _winners_first(
+    site: Holder, plan: StarPlan, scores: Elements, winners: NDArray[np.intp]
+) -> Elements:
+    """Exchange each winner with the first value of its set, and take the margin and one from it.
+
+    It exceeds another by more than the margin if what is left is not below the other.
+    """
+    order, places = np.arange(plan.values), plan.starts + winners
+    order[places], order[plan.starts] = plan.starts, places
+    values = scores[order]
+    if _is_first(site, plan):
+        values[plan.starts] -= values.dtype.type(plan.margin + 1)
+    return plan.ring.reduce(values)
+
+
+def _is_first(site: Holder, plan: ArgmaxPlan) -> bool:
+    return site.party == plan.sites[0]
+
+
+def _wins(site: Holder, plan: ArgmaxPlan, values: Elements) -> Program[NDArray[np.bool_]]:
+    """Return this site's XOR shares of whether each ranked value is below no other of its set.
+
+    In an argmax all values of a set differ.
+    """
+    site.use(plan.digest)
+    if plan.is_shared:
+        contest = _Contest(site, plan)
+        return (yield from contest.wins((yield from contest.ranks(values))))
+    half = values.dtype.type(1 << (plan.ring.bits - 1))
+    firsts = np.repeat(values[plan.starts], plan.sizes)  # differences fit the ring: values may not
+    ordered = plan.ring.reduce(values - firsts + half)  # in the order of the signed numbers
+    highest = np.maximum.reduceat(ordered, plan.starts) if plan.sizes else ordered
+    return np.asarray((ordered == np.repeat(highest, plan.sizes))[plan.ranked])
+
+
+def _without_ties(plan: ArgmaxPlan, scores: Elements, *, first: bool) -> Elements:
+    """Make room below the scores, where the first site puts higher numbers for earlier values."""
+    values = scores << scores.dtype.type(plan.tie_bits)
+    if first:
+        values = values + (plan.lasts - plan.places).astype(scores.dtype)
+    return plan.ring.reduce(values)
+
+
+class _Contest:
+    """One site's part in comparing the values that several sites share."""
+
+    def __init__(self, site: Holder, plan: ArgmaxPlan) -> None:
+        self.site, self.plan = site, plan
+        self.masks = Masks(site.dealer_key, plan)
+        self.first = _is_first(site, plan)
+        self.others = [peer for peer in plan.sites if peer != site.party]
+
+    # ---- ranks -----------------------------------------------------------------------------------
+
+    def ranks(self, values: Elements) -> Program[Elements]:
+        """Return this site's shares of how many values of its set each ranked value exceeds.
+
+        In a star: how many the first value equals or exceeds.
+        """
+        plan, masked = self.plan, (yield from self._masked(values))
+        ranks = np.zeros(plan.values, np.int64)
+        for part in plan.pair_parts:
+            i, j = plan.pairs_of(part)
+            won = yield from self._second_wins(part, differences(plan, masked, part))
+            ranks += _sums(j, won, plan.values) - _sums(i, won, plan.values)
+        if self.first:
+            ranks += plan.compared  # in each pair, the first wins if the second does not
+        return plan.rank_ring.reduce(ranks[plan.ranked].astype(plan.rank_ring.dtype))
+
+    def _masked(self, values: Elements) -> Program[Elements]:
+        """Reveal the masked values to the sites."""
+        ring = self.plan.ring
+        ours = ring.reduce(values + self.masks.scores())
+        shares = yield from self._all(MaskedScores, ours, ring, self.plan.name("scores"))
+        return ring.reduce(reduce(np.add, shares))
+
+    def _second_wins(self, part: Part, d: Elements) -> Program[Elements]:
+        """Return additive shares, in the ring of ranks, of the bits that say x_i < x_j."""
+        plan = self.plan
+        bits, sign = compare(plan, (yield from self._digits(part)), d)
+        if self.first:
+            sign = sign ^ top_bit(plan, d)
+        products = yield from self._products(part)
+        for level, pairs in enumerate(plan.levels):
+            joined = yield from self._and(part, level, *bits.factors(pairs), products[level])
+            bits = bits.joined(joined, pairs)
+        return (yield from self._as_numbers(part, bits.less ^ sign))
+
+    def _digits(self, part: Part) -> Program[Elements]:
+        """Return shares of the one-hot digits of the differences of masks."""
+        if not self.first:
+            return self.masks.digits(part)
+        shape, name = (self.plan.digits, part.size), self.plan.name("pairs", part.number)
+        return (yield from self._dealt(OneHots, self.plan.digit_ring, shape, name))
+
+    def _products(self, part: Part) -> Program[list[Bits]]:
+        """Return shares of the products of masks, for each level."""
+        plan = self.plan
+        if not self.first:
+            return [self.masks.products(part, level) for level in range(len(plan.levels))]
+        rows = [2 * pairs - 1 for pairs in plan.levels]
+        shape, name = (sum(rows), part.packed), plan.name("pairs", part.number)
+        dealt = yield from self._dealt(BitProducts, Ring(8), shape, name)
+        return np.split(dealt.astype(np.uint8, copy=False), np.cumsum(rows)[:-1])
+
+    def _and(
+        self, part: Part, level: int, left: Bits, right: Bits, products: Bits
+    ) -> Program[Bits]:
+        """Return shares of the products of left and right factors; a left one has one or two."""
+        a, b = self.masks.left(part, level), self.masks.right(part, level)
+        name = self.plan.name("level", part.number, level)
+        opened = yield from self._open(np.concatenate([left ^ a, right ^ b]), name)
+        u, v = both_factors(opened[: len(left)]), opened[len(left) :]
+        share = (u & b) ^ (v & both_factors(a)) ^ products
+        return share ^ (u & v) if self.first else share
+
+    def _as_numbers(self, part: Part, bits: Bits) -> Program[Elements]:
+        """Return additive shares, in the ring of ranks, of bits of which this is a share."""
+        ring, name = self.plan.rank_ring, self.plan.name("pairs", part.number)
+        if self.first:
+            numbers = yield from self._dealt(BitNumbers, ring, (part.size,), name)
+        else:
+            numbers = self.masks.numbers(part)
+        flipped = yield from self._open(bits ^ self.masks.flip(part), name)
+        flips = np.unpackbits(flipped[0], count=part.size).astype(ring.dtype)
+        numbers = np.where(flips, -numbers, numbers)  # where flips is 1, the bit is 1 - beta
+        return ring.reduce(numbers + flips if self.first else numbers)
+
+    def wins(self, ranks: Elements) -> Program[NDArray[np.bool_]]:
+        """Return this site's XOR shares of whether each ranked value has the highest rank."""
+        wins = np.zeros(len(ranks), np.bool_)
+        for part in self.plan.value_parts:
+            at = slice(part.start, part.stop)
+            wins[at] = yield from self._is_highest(part, ranks[at])
+        return wins
+
+    def _is_highest(self, part: Part, ranks: Elements) -> Program[NDArray[np.bool_]]:
+        """Return shares of the bits that say whether a value has the highest rank of its set."""
+        plan, ring = self.plan, self.plan.rank_ring
+        name = plan.name("values", part.number)
+        ours = ring.reduce(ranks + self.masks.ranks(part))
+        shares = yield from self._all(MaskedRanks, ours, ring, name)
+        lasts = plan.lasts[plan.ranked][part.start : part.stop].astype(ring.dtype)
+        place = ring.reduce(reduce(np.add, shares) - lasts).astype(np.intp)
+        if self.first:
+            shape = plan.rank_words, part.size
+            one_hots = yield from self._dealt(OneHots, plan.one_hot_ring, shape, name)
+        else:
+            one_hots = self.masks.one_hots(part)
+        word, bit = np.divmod(place, plan.one_hot_ring.bits)
+        words = one_hots[word, np.arange(part.size)]
+        return (words >> bit.astype(words.dtype) & words.dtype.type(1)).astype(np.bool_)
+
+    # ---- messages --------------------------------------------------------------------------------
+
+    def _dealt(
+        self, kind: type[Labelled], ring: Ring, shape: tuple[int, ...], name: bytes
+    ) -> Program[Elements]:
+        """Receive elements from the dealer."""
+        dealer = self.site.commitments.dealer
+        expect = {dealer: Expect(kind, int(np.prod(shape)) + LABEL_BYTES)}
+        message = (yield from exchange({}, expect))[dealer]
+        return labelled_elements(message, dealer, ring, shape, name)
+
+    def _open(self, bits: Bits, name: bytes) -> Program[Bits]:
+        """Return the XOR of all sites' bits."""
+        shares = yield from self._all(MaskedBits, bits, Ring(8), name)
+        return reduce(np.bitwise_xor, shares).astype(np.uint8, copy=False)
+
+    def _all(
+        self, kind: type[Labelled], ours: Elements, ring: Ring, name: bytes
+    ) -> Program[list[Elements]]:
+        """Send elements to all other sites; return theirs and ours."""
+        outbox = dict.fromkeys(self.others, kind(ours, name))
+        expect = dict.fromkeys(self.others, Expect(kind, ours.size + LABEL_BYTES))
+        received = yield from exchange(outbox, expect)
+        theirs = (labelled_elements(m, s, ring, ours.shape, name) for s, m in received.items())
+        return [ours, *theirs]
+
+
+def _sums(places: NDArray[np.intp], numbers: Elements, count: int) -> NDArray[np.int64]:
+    """Add up the numbers of each value: exactly, since their sums stay below 2^53."""
+    return np.bincount(places, numbers, count).astype(np.int64)
+
+
+def _show(
+    site: Holder, plan: ArgmaxPlan, share: NDArray[np.intp], analyst: Party
+) -> Program[NDArray[np.intp]]:
+    """Send this site's share of the winners to the analyst and all sites; add up all shares."""
+    bits = (share[:, None] >> np.arange(plan.shown_bits) & 1).astype(np.uint8).ravel()
+    peers = {peer: site.peer_keys[peer] for peer in plan.sites if peer != site.party}
+    bits ^= zero_share(site.party, peers, Ring(1), plan.name("zero"), len(bits))
+    ours = Winners(packed(bits), plan.winners_name)
+    outbox = dict.fromkeys((analyst, *peers), ours)
+    received = yield from exchange(outbox, expected_winners(plan, peers))
+    return add_up(plan, {site.party: ours, **received})

@@ -1,0 +1,164 @@
+"""A site, and how it commits its columns: it sends them masked, and keeps the others' columns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.commitments.columns import Column
+from vertibayes_mpc.commitments.masks import column_mask
+from vertibayes_mpc.commitments.operands import Commitments, Form, Selection
+from vertibayes_mpc.errors import DealReusedError
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
+from vertibayes_mpc.randomness import Stream
+from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Columns(Labelled):
+    """A site's columns under their masks in one block of rows: packed, form after form."""
+
+    kind: ClassVar[str] = "columns"
+
+
+@dataclass
+class Holder:
+    """A site: its columns, its keys, and the masked columns of all sites.
+
+    Parameters
+    ----------
+    party : Party
+        The name of the site.
+    commitments : Commitments
+        What all parties know of the columns.
+    columns : mapping of int to Column
+        The site's part of each operand that it holds.
+    dealer_key : Stream
+        The key that it shares with the dealer.
+    peer_keys : mapping of Party to Stream
+        The keys that it shares with each other site.
+    sites_key : Stream
+        The key that all sites share, and neither the dealer nor the analyst knows.
+    masked : mutable mapping, optional
+        Where it keeps the masked columns of all sites, in memory by default: for each form, place
+        and block an array of shape (width of the form, rows).
+    """
+
+    party: Party
+    commitments: Commitments
+    columns: Mapping[int, Column] = field(repr=False)
+    dealer_key: Stream = field(repr=False)
+    peer_keys: Mapping[Party, Stream] = field(repr=False)
+    sites_key: Stream = field(repr=False)
+    masked: MutableMapping[Hashable, Elements] = field(default_factory=dict, repr=False)
+    _last: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _used: set[bytes] = field(default_factory=set, init=False, repr=False)
+
+    @property
+    def last(self) -> int:
+        """The number of the last query that it counted; -1 if there was none."""
+        return max(self._last.values(), default=-1)
+
+    def begin(self, way: str, number: int) -> None:
+        """Begin a query; `way` names the protocol that counts.
+
+        Raise a DealReusedError if a query of this number, or a later one, was begun before.
+        """
+        last = self._last.get(way, -1)
+        if number <= last:
+            raise DealReusedError(f"numbers must increase: query {number} comes after {last}")
+        self._last[way] = number
+
+    def use(self, label: bytes) -> None:
+        """Begin a protocol whose masks have a label; DealReusedError if it began before.
+
+        The label names the query, whose number `begin` has checked.
+        """
+        if label in self._used:
+            raise DealReusedError("masks with this label have hidden other values before")
+        self._used.add(label)
+
+    def clear(self, form: Form, place: int, block: int) -> Elements:
+        """Return its part of a column in a committed block: shape (width of the form, rows).
+
+        Parameters
+        ----------
+        form, place, block
+            As of `vertibayes_mpc.commitments.masks.column_mask`.
+        """
+        size = self.commitments.block_rows
+        return self.columns[place].part(form, slice(block * size, (block + 1) * size))
+
+    def mask(self, form: Form, place: int, block: int) -> Elements:
+        """Return this site's mask of a column in a committed block, in the same shape.
+
+        Parameters
+        ----------
+        form, place, block
+            As of `column_mask`.
+        """
+        return column_mask(self.commitments, self.dealer_key, form, place, block)
+
+
+def commit(site: Holder) -> Program[dict[Party, bytes]]:
+    """Send a site's masked columns to the other sites, and keep theirs: a round for each block.
+
+    Returns
+    -------
+    digests : dict of Party to bytes of length 32
+        The SHA-256 digest of the columns of each other site, as they arrived: sites that compare
+        them notice a site that sent different columns to two receivers.
+
+    Raises
+    ------
+    MalformedMessageError
+        If a site's columns have a wrong size.
+    """
+    label = site.commitments.label
+    others = [peer for peer in site.commitments.sites if peer != site.party]
+    digests = {peer: hashlib.sha256(label) for peer in others}
+    for block in Selection(site.commitments).blocks:
+        ours = Columns(_masked(site, block), label)
+        expect = {p: Expect(Columns, _size(site, p, block) + LABEL_BYTES) for p in others}
+        theirs = yield from exchange(dict.fromkeys(others, ours), expect)
+        received = {site.party: ours, **theirs}
+        for peer in site.commitments.sites:
+            size = _size(site, peer, block)
+            packed = labelled_bytes(received[peer], peer, size, label)
+            if peer in digests:
+                digests[peer].update(packed.data)
+            _keep(site, peer, block, packed)
+    return {peer: digest.digest() for peer, digest in digests.items()}
+
+
+def _masked(site: Holder, block: int) -> NDArray[np.uint8]:
+    columns = [
+        form.ring.pack(site.clear(form, place, block) + site.mask(form, place, block))
+        for form, place in site.commitments.forms_held_by(site.party)
+    ]
+    return np.concatenate(columns)
+
+
+def _size(site: Holder, party: Party, block: int) -> int:
+    """Return the number of bytes of a party's columns in a block."""
+    rows = Selection(site.commitments).rows(block)
+    held = site.commitments.forms_held_by(party)
+    return sum(form.width * form.ring.bytes for form, _ in held) * rows
+
+
+def _keep(site: Holder, peer: Party, block: int, packed: NDArray[np.uint8]) -> None:
+    """Keep a site's masked columns; add up those of a column of several holders."""
+    at, rows = 0, Selection(site.commitments).rows(block)
+    for form, place in site.commitments.forms_held_by(peer):
+        size = form.width * form.ring.bytes * rows
+        theirs = form.ring.unpack(packed[at : at + size]).reshape(form.width, rows)
+        at += size
+        key = form.name, place, block
+        first = peer == site.commitments.operands[place].holders[0]
+        site.masked[key] = theirs if first else form.ring.reduce(site.masked[key] + theirs)

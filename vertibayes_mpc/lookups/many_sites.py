@@ -1,0 +1,107 @@
+"""Lookups of three sites and more: one-hot vectors as additive shares, a product with one word.
+
+Sites h_1 .. h_k hold shares of counts c and of two one-hot vectors e_i, e_j for each count, modulo
+the ring of results; r = (i, j) is the mask of c. Sums are revealed through the first site.
+
+    Deal      dealer -> h_1    e_i - sum_{s > 1} E_s,  e_j - sum_{s > 1} F_s,
+                               <x, y> - sum_{s > 1} z_s         x, y: the sums of all sites' masks
+    Rotate    h_s -> h_1       c_s + r_s;      h_1 -> h_s   m, the sum, modulo high low
+    Factors   h_s -> h_1       X_s + x_s, Y_s + y_s             X, Y: `factors`
+              h_1 -> h_s       the sums, X and Y
+    Output    z_s - <x_s, Y> - <X, y_s>;       h_1 adds <X, Y>
+
+E_s, F_s, z_s, r_s, x_s and y_s are streams of h_s and the dealer; those of h_1 are r_1, x_1, y_1.
+
+Security: honest-but-curious. Against all sites except one, what this site sends is uniform because
+of its r, x and y; if it is not the first, so is the dealer's message, because of its E, F and z.
+The dealer receives nothing. The dealer and one site know the counts, from m and r.
+Leakage: the functions and the number of counts.
+Cost: 8 (high + low + 1) bytes dealt for each count, 2 (k - 1) (32 terms + 2) sent if the ring of
+results has 64 bits and that of counts 16; 4 rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+
+import numpy as np
+
+from vertibayes_mpc.lookups.factors import factors
+from vertibayes_mpc.lookups.masks import Masks
+from vertibayes_mpc.lookups.messages import Layout, Packed, Piece, packed, size_of, unpacked
+from vertibayes_mpc.lookups.plan import LookupPlan, Slice
+from vertibayes_mpc.lookups.rounds import Lookup, Step
+from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.rounds import Party
+
+
+def drawn(masks: Masks) -> list[Elements]:
+    """Return the shares E, F and z of a site that is not the first."""
+    pieces = masks.plan.dealt(masks.part)
+    purposes = ("high", "low", "cross")
+    return [masks.elements(name, piece) for name, piece in zip(purposes, pieces, strict=True)]
+
+
+def deal(masks: Sequence[Masks]) -> Packed:
+    """Return the dealer's message to the first site, from the streams of all."""
+    plan, ring, part = masks[0].plan, masks[0].plan.ring, masks[0].part
+    rotation, left, right = masks[0].rotation(), masks[0].left(), masks[0].right()
+    shares = [np.zeros(piece.shape, ring.dtype) for piece in plan.dealt(part)]
+    for other in masks[1:]:
+        rotation, left = rotation + other.rotation(), left + other.left()
+        right = right + other.right()
+        for share, theirs in zip(shares, drawn(other), strict=True):
+            share -= theirs
+    lookups = np.arange(part.counts)
+    for share, digit in zip(shares, plan.digits(plan.counts.reduce(rotation)), strict=False):
+        share[lookups, digit] += ring.dtype.type(1)
+    shares[2] += ring.column_dots(left, right)
+    return packed(plan.dealt(part), shares)
+
+
+def look_up(
+    plan: LookupPlan, part: Slice, masks: Masks, me: Party, dealer: Party, counts: Elements
+) -> Lookup:
+    """Return this site's shares of the values, from its shares of the counts."""
+    ring, holders = plan.ring, plan.batches[part.batch].holders
+    is_first = me == holders[0]
+    dealt = {dealer: size_of(plan.dealt(part))} if is_first else {}
+    ours = counts + masks.rotation()
+    rotated, inbox = yield from _revealed(plan.rotated(part), holders, me, ours, dealt)
+    own = unpacked(plan.dealt(part), inbox[dealer]) if is_first else drawn(masks)
+    high, low, result = own
+    x, y = masks.left(), masks.right()
+    shares = factors(plan, part, (high, low), rotated) + np.concatenate([x, y])
+    revealed, _ = yield from _revealed(plan.factors(part), holders, me, shares, {})
+    left, right = np.split(revealed, 2)
+    result = result - ring.column_dots(x, right) - ring.column_dots(left, y)
+    if is_first:
+        result = result + ring.column_dots(left, right)
+    return ring.reduce(result)
+
+
+def _revealed(
+    layout: Layout,
+    holders: tuple[Party, ...],
+    me: Party,
+    share: Elements,
+    dealt: Mapping[Party, int],
+) -> Generator[Step, Mapping[Party, Packed], tuple[Elements, Mapping[Party, Packed]]]:
+    """Reveal a sum to all sites through the first, in two rounds; return the first inbox too."""
+    first, *others = holders
+    (piece,) = layout
+    if me != first:
+        yield Step({first: packed(layout, [share])}, {})
+        inbox = yield Step({}, {first: piece.size})
+        return unpacked(layout, inbox[first])[0], inbox
+    inbox = yield Step({}, {**dict.fromkeys(others, piece.size), **dealt})
+    total = _sum(piece, share, [inbox[other] for other in others])
+    yield Step(dict.fromkeys(others, packed(layout, [total])), {})
+    return total, inbox
+
+
+def _sum(piece: Piece, share: Elements, others: Sequence[Packed]) -> Elements:
+    total = share.astype(piece.ring.dtype)
+    for values in others:
+        total += unpacked((piece,), values)[0]
+    return piece.ring.reduce(total)

@@ -1,0 +1,76 @@
+"""A site's program: its shares of counts in, its shares of the functions' values out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from vertibayes_mpc.commitments import Holder
+from vertibayes_mpc.lookups import many_sites, two_sites
+from vertibayes_mpc.lookups.masks import Masks
+from vertibayes_mpc.lookups.plan import LookupPlan, Slice
+from vertibayes_mpc.lookups.rounds import Lookup, together
+from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.rounds import Program
+
+
+def look_up(
+    site: Holder, plan: LookupPlan, counts: Mapping[int, Elements]
+) -> Program[dict[int, Elements]]:
+    """Look counts up with the other sites and the dealer.
+
+    Parameters
+    ----------
+    site : Holder
+        This site and its keys.
+    plan : LookupPlan
+        The plan of the lookups.
+    counts : mapping of int to ndarray of shape (batch.counts,)
+        By number of the batch, for the batches in which this site takes part: its shares of the
+        counts, modulo a multiple of high * low.
+
+    Returns
+    -------
+    values : dict of int to ndarray of shape (batch.counts,), dtype plan.ring.dtype
+        By number of the batch: this site's shares of the values.
+
+    Raises
+    ------
+    DealReusedError
+        If this site has looked up with this plan before.
+    MalformedMessageError
+        If a message of a site or of the dealer has a wrong size.
+    ValueError
+        If the counts are not those of the plan, or of a ring that is too small.
+    """
+    mine = [i for i, batch in enumerate(plan.batches) if site.party in batch.holders]
+    sizes = {index: (plan.batches[index].counts,) for index in mine}
+    given = {index: shares.shape for index, shares in counts.items()}
+    if given != sizes:
+        raise ValueError(f"counts must have the shapes {sizes}, got {given}")
+    if mine and plan.counts.bits > site.commitments.ring.bits:
+        bits = site.commitments.ring.bits
+        raise ValueError(f"high * low must divide 2**{bits}, got 2**{plan.counts.bits}")
+    site.use(plan.name)
+    values = {index: np.zeros(size, plan.ring.dtype) for index, size in sizes.items()}
+    for number, part in enumerate(plan.parts):
+        slices = {s.batch: s for s in part if s.batch in values}
+        lookups = {
+            i: _start(site, plan, each, counts[i][each.start : each.stop])
+            for i, each in slices.items()
+        }
+        dealer = site.commitments.dealer
+        shares = yield from together(lookups, plan, number, dealer)
+        for index, each in slices.items():
+            values[index][each.start : each.stop] = shares[index]
+    return values
+
+
+def _start(site: Holder, plan: LookupPlan, part: Slice, counts: Elements) -> Lookup:
+    ring = plan.counts
+    own = counts.astype(ring.dtype)  # modulo high * low, which divides the ring of the counts
+    masks, dealer = Masks(site.dealer_key, plan, part), site.commitments.dealer
+    pair = len(plan.batches[part.batch].holders) == 2
+    protocol = two_sites.look_up if pair else many_sites.look_up
+    return protocol(plan, part, masks, site.party, dealer, ring.reduce(own))

@@ -1,0 +1,193 @@
+"""The messages of a sum. Each carries the label of its plan; other sums refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from vertibayes_mpc.errors import MalformedMessageError, UnexpectedMessageError
+from vertibayes_mpc.masked_sum.plan import SumPlan
+from vertibayes_mpc.randomness import KEY_BYTES
+from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.rounds import Expect, Message, Party
+from vertibayes_mpc.shamir import SHARE_BYTES
+from vertibayes_mpc.signing import SIGNATURE_BYTES
+
+Places: TypeAlias = NDArray[np.uint32]
+Rows: TypeAlias = NDArray[np.uint8]
+
+DIGEST_BYTES = 32
+KEYS_BYTES = 2 * KEY_BYTES
+DIGESTS_BYTES = 2 * DIGEST_BYTES
+SEALED_BYTES = 2 * SHARE_BYTES + 16
+OTHER_CELLS = 64  # the label, and one each for arrays that are empty
+
+
+@dataclass(frozen=True, slots=True)
+class SumMessage(Message):
+    """A message of the sum whose plan has the label `context`."""
+
+    context: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement(SumMessage):
+    """A party's public keys for this sum, signed: for masks, and for sealing shares."""
+
+    kind: ClassVar[str] = "sum-advertisement"
+    mask_key: bytes
+    seal_key: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Keys(SumMessage):
+    """All advertised keys: row by row, of the parties at these places."""
+
+    kind: ClassVar[str] = "sum-keys"
+    places: Places
+    keys: Rows
+    signatures: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(SumMessage):
+    """Shares of a party's seeds sealed for each member of its neighbourhood, and their digests."""
+
+    kind: ClassVar[str] = "sum-shared"
+    sealed: Rows
+    digests: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered(SumMessage):
+    """Who shared, and what those in the receiver's neighbourhood sealed for it."""
+
+    kind: ClassVar[str] = "sum-delivered"
+    sharers: Places
+    sealed: Rows
+    digests: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedVector(SumMessage):
+    """A party's vector under its masks."""
+
+    kind: ClassVar[str] = "sum-masked"
+    values: Elements = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Survivors(SumMessage):
+    """Whose masked vectors arrived: whose sum it will be."""
+
+    kind: ClassVar[str] = "sum-survivors"
+    survivors: Places
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation(SumMessage):
+    """A survivor's signature on all lists that it received."""
+
+    kind: ClassVar[str] = "sum-confirmation"
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmations(SumMessage):
+    """The signatures of the survivors."""
+
+    kind: ClassVar[str] = "sum-confirmations"
+    signers: Places
+    signatures: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Revealed(SumMessage):
+    """One share of each sharer in a party's neighbourhood: of its self-mask's seed, or its key."""
+
+    kind: ClassVar[str] = "sum-revealed"
+    shares: Rows = field(repr=False)
+
+
+M = TypeVar("M", bound=SumMessage)
+A = TypeVar("A", bound=NDArray[Any])
+
+
+def expected(kind: type[M], plan: SumPlan) -> Expect[M]:
+    """Return the bounds of a message of a sum."""
+    parties, members, keys = len(plan.parties), plan.neighbourhood.degree + 1, 2 * KEY_BYTES
+    cells: dict[type[SumMessage], int] = {
+        Advertisement: keys + SIGNATURE_BYTES,
+        Keys: parties * (1 + keys + SIGNATURE_BYTES),
+        Shared: members * (SEALED_BYTES + DIGESTS_BYTES),
+        Delivered: parties + members * (SEALED_BYTES + DIGESTS_BYTES),
+        MaskedVector: plan.length,
+        Survivors: parties,
+        Confirmation: SIGNATURE_BYTES,
+        Confirmations: parties * (1 + SIGNATURE_BYTES),
+        Revealed: members * SHARE_BYTES,
+    }
+    return Expect(kind, OTHER_CELLS + cells[kind])
+
+
+def of_sum(message: M, sender: Party, plan: SumPlan) -> M:
+    """Return a message, or blame its sender if it is of another sum.
+
+    Parameters
+    ----------
+    message, sender
+        What came, and whom to blame for it with an UnexpectedMessageError.
+    plan : SumPlan
+        The plan of this sum.
+    """
+    if message.context != plan.label:
+        raise UnexpectedMessageError(sender, f"{type(message).__name__} of another sum")
+    return message
+
+
+def array_of(array: A, sender: Party, shape: tuple[int, ...], dtype: DTypeLike = np.uint8) -> A:
+    """Return an array, or blame its sender for another shape or type.
+
+    Parameters
+    ----------
+    array, sender
+        What came, and whom to blame for it with a MalformedMessageError.
+    shape, dtype
+        The shape and the type that the array must have.
+    """
+    if array.shape != shape or array.dtype != dtype:
+        came, wanted = f"{array.shape} and type {array.dtype}", f"{shape} and {np.dtype(dtype)}"
+        raise MalformedMessageError(sender, f"an array of shape {came}; expected {wanted}")
+    return array
+
+
+def list_of(places: Places, sender: Party, within: Places) -> Places:
+    """Return a list of parties, or blame its sender for a wrong one.
+
+    Parameters
+    ----------
+    places, sender
+        What came, and whom to blame with a MalformedMessageError if it is not ascending.
+    within : ndarray of shape (m,), dtype uint32
+        All who may be in the list.
+    """
+    if places.ndim != 1 or places.dtype != np.uint32 or np.any(places[1:] <= places[:-1]):
+        raise MalformedMessageError(sender, "a list of parties does not have ascending places")
+    if not np.isin(places, within).all():
+        raise MalformedMessageError(sender, "a list names parties who were not in the last list")
+    return places
+
+
+def as_rows(rows: list[bytes], width: int) -> Rows:
+    """Return byte strings of one width as an array."""
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), width)
+
+
+def places_of(by_place: Iterable[int]) -> Places:
+    """Return ascending places as an array."""
+    return np.fromiter(by_place, np.uint32)

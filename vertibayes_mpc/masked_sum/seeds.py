@@ -1,0 +1,124 @@
+"""A party's seeds, shared with its neighbourhood: sealed, and identified by digests.
+
+The aggregator keeps the digests of all shares. Errors name a party that reveals a share that it did
+not receive, and a party that shared out anything but its key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from vertibayes_mpc.errors import FaultyPartyError, MalformedMessageError, UnknownFaultyPartyError
+from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey, label
+from vertibayes_mpc.rounds import Party
+from vertibayes_mpc.shamir import SHARE_BYTES, recover, split
+
+NONCE_BYTES = 12
+
+
+class SeedShares(NamedTuple):
+    """One member's shares of a party's two seeds: the member reveals one of them, never both."""
+
+    key: bytes
+    self_mask: bytes
+
+    def __repr__(self) -> str:
+        return "SeedShares()"
+
+    @property
+    def digests(self) -> bytes:
+        """The digests of both shares; they hide them, since shares are uniform."""
+        return b"".join(map(digest_of, self))
+
+
+def digest_of(share: bytes) -> bytes:
+    """Return the digest of a share."""
+    return hashlib.sha256(share).digest()
+
+
+def split_seeds(
+    key: bytes, self_mask: bytes, threshold: int, places: list[int], randomness: Randomness
+) -> list[SeedShares]:
+    """Share both seeds out to the parties at some places.
+
+    Parameters
+    ----------
+    key, self_mask : bytes
+        The seeds of the mask key and of the self-mask.
+    threshold, places, randomness
+        As of `vertibayes_mpc.shamir.split`, with places from 0 on.
+    """
+    numbers = [place + 1 for place in places]
+    halves = []
+    for seed in (key, self_mask):
+        shares = split(int.from_bytes(seed, "big"), threshold, numbers, randomness)
+        halves.append([shares[number].to_bytes(SHARE_BYTES, "big") for number in numbers])
+    return [SeedShares(*both) for both in zip(*halves, strict=True)]
+
+
+def agree(pair: KeyPair, public: bytes, purpose: str, peer: Party) -> StreamKey:
+    """Agree on a key, or blame the peer for an invalid public key.
+
+    Parameters
+    ----------
+    pair, public, purpose
+        This party's keys, the peer's public key, and what the agreed key is for.
+    peer : Party
+        Whom to blame, with a MalformedMessageError.
+    """
+    try:
+        return pair.agree(public, purpose)
+    except ValueError:
+        raise MalformedMessageError(peer, f"an invalid public key for {purpose}") from None
+
+
+class Envelope(NamedTuple):
+    """From whom, to whom, in which sum: what a sealed message is bound to.
+
+    The key belongs to one sum and two parties. Each of them seals one message, and the two nonces,
+    which come from the envelopes, differ.
+    """
+
+    label: bytes
+    sender: Party
+    receiver: Party
+
+    def seal(self, key: StreamKey, shares: SeedShares) -> bytes:
+        """Seal shares (ChaCha20-Poly1305, RFC 8439)."""
+        bound = label("seal", *self)
+        return ChaCha20Poly1305(key.secret).encrypt(bound[:NONCE_BYTES], b"".join(shares), bound)
+
+    def open(self, key: StreamKey, sealed: bytes, digests: bytes, relay: Party) -> SeedShares:
+        """Open shares, or blame their sender and the relay: one of them is at fault.
+
+        Parameters
+        ----------
+        key : StreamKey
+            What the two parties agreed on.
+        sealed, digests, relay
+            What the relay sent; an UnknownFaultyPartyError if it does not open, or does not match.
+        """
+        bound = label("seal", *self)
+        try:
+            both = ChaCha20Poly1305(key.secret).decrypt(bound[:NONCE_BYTES], sealed, bound)
+        except InvalidTag:
+            reason = f"shares of {self.sender} are not sealed for this sum and receiver"
+            raise UnknownFaultyPartyError((self.sender, relay), reason) from None
+        shares = SeedShares(both[:SHARE_BYTES], both[SHARE_BYTES:])
+        if shares.digests != digests:
+            reason = f"shares of {self.sender} do not have the digests that came with them"
+            raise UnknownFaultyPartyError((self.sender, relay), reason)
+        return shares
+
+
+def seed_of(shares: Mapping[int, int], party: Party) -> bytes:
+    """Recover a seed, or blame the party that shared out something else (ProtocolError)."""
+    try:
+        return recover(shares).to_bytes(KEY_BYTES, "big")
+    except (ValueError, OverflowError):  # a share, or the secret, is out of range
+        raise FaultyPartyError(party, "shared out a number that is not a seed") from None

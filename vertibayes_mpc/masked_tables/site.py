@@ -1,0 +1,114 @@
+"""A site's programs for a query, block after block; and the analyst's, who adds up the shares."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.commitments import Holder
+from vertibayes_mpc.labelled import LABEL_BYTES, labelled_elements
+from vertibayes_mpc.masked_tables.basis import table_shares, tables_of
+from vertibayes_mpc.masked_tables.block import Block
+from vertibayes_mpc.masked_tables.masks import Masks
+from vertibayes_mpc.masked_tables.messages import Correction
+from vertibayes_mpc.masked_tables.plan import Plan
+from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.sharing import open_sum, send_share, zero_share
+
+
+def share_tables(site: Holder, plan: Plan, part: int = 0) -> Program[Elements]:
+    """Count the tables of a plan with the other sites and the dealer; reveal them to nobody.
+
+    Only the holders of a table's columns have shares of it that are not zero. The shares of one
+    site say nothing of the cells; those of all holders of a table do: whoever sends its share adds
+    a zero share first.
+
+    Parameters
+    ----------
+    site : Holder
+        The columns and keys of this site.
+    plan : Plan
+        The plan of the query, or of one part of it.
+    part : int, default=0
+        The number of the part: the parts of a query have its number, and different tables.
+
+    Returns
+    -------
+    shares : ndarray of shape (plan.cells,)
+        This site's shares of the cells in the order of `tables_of`, in the ring of the commitments.
+
+    Raises
+    ------
+    DealReusedError
+        If a query of this number, or a later one, was counted before.
+    MalformedMessageError
+        If a message of a site or of the dealer has a wrong shape.
+    """
+    site.begin(f"products {part}" if part else "products", plan.number)
+    ring = site.commitments.ring
+    columns = int(site.commitments.offsets[-1])
+    products = np.zeros((plan.height, columns), ring.dtype)
+    sums = np.zeros(plan.height + columns, ring.dtype)
+    for index in plan.selection.blocks:
+        block = Block(site, plan, index)
+        for step in plan.steps:
+            yield from block.extend(step)
+        block.add_products(products)
+        block.add_sums(sums)
+    yield from _correct(site, plan, products)
+    return table_shares(plan, products, sums, site.party)
+
+
+def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
+    """Count the tables of a plan with the other sites and the dealer; reveal them to the analyst.
+
+    Parameters
+    ----------
+    site, plan
+        As of `share_tables`, which raises the same errors.
+    analyst : Party
+        Who runs `open_tables`.
+    """
+    shares = yield from share_tables(site, plan)
+    ring = site.commitments.ring
+    peers = {peer: site.peer_keys[peer] for peer in plan.parties if peer != site.party}
+    zeros = zero_share(site.party, peers, ring, plan.label, plan.cells)
+    yield from send_share(ring.reduce(shares + zeros), analyst)
+
+
+def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
+    """Add this site's parts of the corrections, from its own stream or from the dealer."""
+    masks = Masks(site.commitments, site.dealer_key, plan.selection, plan.label)
+    others = [z for z in plan.rights if plan.lead_of(z) != site.party]
+    shared = [z for z in others if site.party in site.commitments.operands[z].holders]
+    for term in plan.lefts:
+        places = others if site.party in site.commitments.holders(term) else shared
+        if places:
+            columns = plan.columns(places)
+            products[plan.rows[term], columns] += masks.table_correction(term)[:, columns]
+    rows = plan.rows_of(plan.dealt_to(site.party))
+    columns = plan.columns(plan.rights_at(site.party))
+    if rows.size:
+        dealer, shape = site.commitments.dealer, (rows.size, columns.size)
+        cells = rows.size * columns.size + LABEL_BYTES
+        message = (yield from exchange({}, {dealer: Expect(Correction, cells)}))[dealer]
+        dealt = labelled_elements(message, dealer, site.commitments.ring, shape, plan.label)
+        products[np.ix_(rows, columns)] += dealt
+
+
+def open_tables(plan: Plan) -> Program[list[NDArray[np.int64]]]:
+    """Add up the sites' shares: the analyst's side.
+
+    Returns
+    -------
+    tables : list of ndarray, dtype int64
+        In the order of `tables_of`.
+
+    Raises
+    ------
+    MalformedMessageError
+        If a site's share has a wrong shape.
+    """
+    cells = yield from open_sum(plan.parties, plan.commitments.ring, plan.cells)
+    return tables_of(plan, cells)

@@ -1,0 +1,265 @@
+"""What frequency oracles have in common: checks, blocks of people, and the algebra of pure ones."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vertibayes_mpc.oracles.draws import Draws
+from vertibayes_mpc.randomness import Randomness
+
+MOST_VALUES = 1 << 24
+MOST_EPS = 64  # a probability below 2^-64 is rounded up to it: a larger eps would change nothing
+CELLS = 1 << 20  # of a block of people, whose bits fit into a cache
+_DIGITS = Context(prec=80)
+_BELOW = 1 - Decimal(10) ** -70  # more than the rounding of an exponential of 80 digits
+
+Reports = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyOracle(ABC):
+    """A way in which people report one of `domain` values each, under local privacy.
+
+    Parameters
+    ----------
+    eps : float
+        The privacy parameter of one report; above 0.
+    domain : int
+        The number of values, from 2 to 2^24. The values are 0 to ``domain - 1``.
+
+    Raises
+    ------
+    ValueError
+        If `eps` is not a finite number above 0, or so small that probabilities of 64 bits cannot
+        express it; or if `domain` is out of its range.
+    TypeError
+        If `domain` is not an integer.
+    """
+
+    name: ClassVar[str]
+    report_dtype: ClassVar[type[np.generic]]
+
+    eps: float
+    domain: int
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.eps) and self.eps > 0):
+            raise ValueError(f"eps must be a finite number above 0, got {self.eps}")
+        if isinstance(self.domain, bool) or not isinstance(self.domain, int | np.integer):
+            raise TypeError(f"domain must be an integer, got {self.domain!r}")
+        if not 2 <= self.domain <= MOST_VALUES:
+            raise ValueError(f"domain must be from 2 to {MOST_VALUES} values, got {self.domain}")
+
+    @property
+    @abstractmethod
+    def report_shape(self) -> tuple[int, ...]:
+        """The shape of one report."""
+
+    @property
+    def report_bytes(self) -> int:
+        """The number of bytes of one report."""
+        return math.prod(self.report_shape) * np.dtype(self.report_dtype).itemsize
+
+    def perturb(self, values: ArrayLike, randomness: Randomness | None = None) -> Reports:
+        """Perturb the value of each person: the client's part.
+
+        Parameters
+        ----------
+        values : array_like of shape (n,), dtype integer
+            Each from 0 to ``domain - 1``; or a single value.
+        randomness : Randomness, optional
+            Where the key of the draws comes from; the operating system by default.
+
+        Returns
+        -------
+        reports : ndarray of shape (n, ...)
+            One report for each value, of `report_shape` and `report_dtype`.
+
+        Raises
+        ------
+        ValueError
+            If a value is not an integer or not in the domain.
+        """
+        held = self._checked_values(values)
+        draws = Draws(randomness)
+        reports = np.empty((len(held), *self.report_shape), self.report_dtype)
+        people = max(CELLS // self.domain, 1)
+        for start in range(0, len(held), people):
+            block = slice(start, start + people)
+            reports[block] = self._perturb(held[block], draws)
+        return reports
+
+    def support(self, reports: Reports) -> NDArray[np.int64]:
+        """Add up reports: the aggregator's part.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n, ...)
+            As of `perturb`, from anybody.
+
+        Returns
+        -------
+        support : ndarray of shape (domain,), dtype int64
+            How many reports support each value.
+
+        Raises
+        ------
+        ValueError
+            If a report is one that `perturb` cannot return.
+        """
+        given = np.asarray(reports)
+        dtype = np.dtype(self.report_dtype)
+        if given.dtype != dtype or given.ndim == 0 or given.shape[1:] != self.report_shape:
+            shape = ", ".join(["n", *map(str, self.report_shape)])
+            raise ValueError(
+                f"reports must have dtype {dtype} and shape ({shape}), "
+                f"got {given.dtype} and {given.shape}"
+            )
+        refused = np.flatnonzero(~self._well_formed(given))
+        if len(refused):
+            raise ValueError(
+                f"{len(refused)} of {len(given)} reports are not reports of {self.name} over "
+                f"{self.domain} values, the first at place {refused[0]}"
+            )
+        return self._support(given)
+
+    @abstractmethod
+    def estimate(self, support: ArrayLike, n: int) -> NDArray[np.float64]:
+        """Estimate how many of the people hold each value.
+
+        Parameters
+        ----------
+        support : array_like of shape (domain,), dtype integer
+            As of `support`, for all reports.
+        n : int
+            The number of reports.
+
+        Returns
+        -------
+        counts : ndarray of shape (domain,), dtype float64
+            Unbiased; may be negative, and need not add up to `n`.
+        """
+
+    @abstractmethod
+    def variance(self, n: int, counts: ArrayLike = 0.0) -> Any:
+        """Return the variance of the estimated counts, for given true counts.
+
+        Parameters
+        ----------
+        n : int
+            The number of reports.
+        counts : array_like, default=0.0
+            How many of the people hold the value; 0 for a rare value.
+
+        Returns
+        -------
+        variance : float or ndarray of the shape of `counts`, dtype float64
+        """
+
+    @abstractmethod
+    def _perturb(self, values: NDArray[np.int64], draws: Draws) -> Reports:
+        """Perturb the values of a block of people."""
+
+    @abstractmethod
+    def _well_formed(self, reports: Reports) -> NDArray[np.bool_]:
+        """Return which reports `perturb` can return: shape (n,)."""
+
+    @abstractmethod
+    def _support(self, reports: Reports) -> NDArray[np.int64]:
+        """Add up reports that are well formed."""
+
+    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Refuse values outside the domain, without showing them: they are secret."""
+        held = np.atleast_1d(np.asarray(values))
+        if held.ndim != 1 or (held.size and held.dtype.kind not in "iu"):
+            raise ValueError(
+                f"values must be integers in one dimension, got {held.dtype} in {held.ndim}"
+            )
+        outside = np.flatnonzero((held < 0) | (held >= self.domain))
+        if len(outside):
+            raise ValueError(
+                f"values must be from 0 to {self.domain - 1}; the one at place {outside[0]} is not"
+            )
+        return held.astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureOracle(FrequencyOracle):
+    """An oracle whose reports support the own value with probability p, each other with q."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self._p <= self._q:
+            raise ValueError(f"eps must be larger for probabilities of 64 bits, got {self.eps}")
+
+    @property
+    @abstractmethod
+    def exact(self) -> tuple[Fraction, Fraction]:
+        """The probabilities p and q with which reports are drawn, exactly."""
+
+    @cached_property
+    def _p(self) -> Fraction:
+        return self.exact[0]
+
+    @cached_property
+    def _q(self) -> Fraction:
+        return self.exact[1]
+
+    @property
+    def p(self) -> float:
+        """The probability that a report supports the person's own value."""
+        return float(self._p)
+
+    @property
+    def q(self) -> float:
+        """The probability that a report supports a given other value."""
+        return float(self._q)
+
+    def estimate(self, support: ArrayLike, n: int) -> NDArray[np.float64]:
+        """Estimate counts: (support - n q) / (p - q); Wang et al. (2017), section 3.
+
+        Parameters
+        ----------
+        support, n
+            As of `FrequencyOracle.estimate`.
+        """
+        above = np.asarray(support, np.float64) - float(n * self._q)
+        return np.asarray(above / float(self._p - self._q))
+
+    def variance(self, n: int, counts: ArrayLike = 0.0) -> Any:
+        """Return n q (1-q) / (p-q)^2 + counts (1-p-q) / (p-q); Wang et al. (2017), section 3.
+
+        Parameters
+        ----------
+        n, counts
+            As of `FrequencyOracle.variance`.
+        """
+        p, q = self._p, self._q
+        rare, slope = float(q * (1 - q) / (p - q) ** 2), float((1 - p - q) / (p - q))
+        spread = n * rare + np.asarray(counts, np.float64) * slope
+        return spread if spread.ndim else float(spread)
+
+
+def exp_below(exponent: Fraction) -> Fraction:
+    """Return a rational number just below e^exponent, by a part in 10^70.
+
+    p rises and q falls with e^eps. What is computed exactly from a number that is not above e^eps
+    is therefore at least as private as promised.
+    """
+    with localcontext(_DIGITS):
+        power = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+        return Fraction(power * _BELOW)
+
+
+def exact_eps(eps: float) -> Fraction:
+    """Return `eps` as a fraction, at most 64."""
+    return min(Fraction(float(eps)), Fraction(MOST_EPS))

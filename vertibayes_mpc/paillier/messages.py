@@ -1,0 +1,145 @@
+"""Big integers on the wire: arrays of bytes, little-endian, all integers of one width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.errors import MalformedMessageError, UnexpectedMessageError
+from vertibayes_mpc.paillier.keys import PublicKey
+from vertibayes_mpc.rounds import Expect, Message, Party
+
+LABEL_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Integers(Message):
+    """Integers: an array of shape (count, width), dtype uint8, under the plan's digest."""
+
+    label: bytes
+    values: NDArray[np.uint8] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedBlock(Integers):
+    """The encrypted column of a block of records, of which `start` is the first."""
+
+    kind: ClassVar[str] = "paillier block"
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Integers):
+    """Packed counts under masks, encrypted: one ciphertext for each of the sender's states."""
+
+    kind: ClassVar[str] = "paillier answer"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedCounts(Integers):
+    """Packed counts under masks modulo N."""
+
+    kind: ClassVar[str] = "paillier counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Masks(Integers):
+    """The masks."""
+
+    kind: ClassVar[str] = "paillier masks"
+
+
+def to_bytes(integers: Sequence[int], width: int) -> NDArray[np.uint8]:
+    """Return integers as an array of shape (count, width), dtype uint8.
+
+    >>> to_bytes([1, 256], 2)
+    array([[1, 0],
+           [0, 1]], dtype=uint8)
+    """
+    joined = b"".join(int(value).to_bytes(width, "little") for value in integers)
+    return np.frombuffer(joined, np.uint8).reshape(len(integers), width)
+
+
+N = TypeVar("N", bound=Integers)
+
+
+def plaintext_width(public: PublicKey) -> int:
+    """Return the bytes of an integer modulo N."""
+    return -(-public.bits // 8)
+
+
+def ciphertext_width(public: PublicKey) -> int:
+    """Return the bytes of an integer modulo N^2."""
+    return 2 * plaintext_width(public)
+
+
+def expect(kind: type[N], count: int, width: int) -> Expect[N]:
+    """Return what may come: a label, and integers.
+
+    Parameters
+    ----------
+    kind, count, width
+        The class of the message, the number of integers, and the bytes of each.
+    """
+    return Expect(kind, LABEL_BYTES + max(count * width, 1))
+
+
+def ciphertexts_of(
+    message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
+) -> list[int]:
+    """Return a message's ciphertexts, or blame its sender.
+
+    Parameters
+    ----------
+    message, sender
+        What came, and whom to blame for it.
+    label, count, public
+        The label of the plan, the number of integers that must come, and their key.
+
+    Raises
+    ------
+    UnexpectedMessageError
+        If the message is of another plan.
+    MalformedMessageError
+        If the integers are of a wrong number or width, or one is 0, not below N^2 or not coprime to
+        N.
+    """
+    ciphertexts = _integers(message, sender, label, count, ciphertext_width(public))
+    try:
+        public.check_ciphertexts(ciphertexts)
+    except ValueError as error:
+        raise MalformedMessageError(sender, str(error)) from None
+    return ciphertexts
+
+
+def plaintexts_of(
+    message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
+) -> list[int]:
+    """Return a message's integers modulo N, or blame its sender.
+
+    Parameters
+    ----------
+    message, sender, label, count, public
+        As of `ciphertexts_of`, which raises the same errors.
+    """
+    plaintexts = _integers(message, sender, label, count, plaintext_width(public))
+    try:
+        public.check_plaintexts(plaintexts)
+    except ValueError as error:
+        raise MalformedMessageError(sender, str(error)) from None
+    return plaintexts
+
+
+def _integers(message: Integers, sender: Party, label: bytes, count: int, width: int) -> list[int]:
+    if message.label != label:
+        raise UnexpectedMessageError(sender, f"{type(message).__name__} of another table")
+    values = message.values
+    if values.shape != (count, width) or values.dtype != np.uint8:
+        came, expected = f"{values.shape} and type {values.dtype}", f"{(count, width)} and uint8"
+        reason = f"{type(message).__name__} of shape {came}; expected {expected}"
+        raise MalformedMessageError(sender, reason)
+    return [int.from_bytes(row.tobytes(), "little") for row in values]

@@ -1,0 +1,185 @@
+"""Vectors of encrypted counts, packed: sums and multiples of all slots at once.
+
+A vector knows a public upper bound of its counts, and refuses a sum or multiple in which a slot
+might overflow into the next. The result of a sum or multiple is a `ComputedCounts`: it has no
+ciphertexts to send before it is randomized again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.paillier.keys import PrivateKey, PublicKey
+from vertibayes_mpc.paillier.packing import Packing
+from vertibayes_mpc.randomness import Randomness
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedCounts:
+    """A vector of counts, packed and encrypted.
+
+    Parameters
+    ----------
+    public : PublicKey
+        The key of the ciphertexts.
+    packing : Packing
+        How the counts lie in the plaintexts.
+    length : int
+        The number of counts.
+    largest : int
+        The upper bound of the counts; public.
+    ciphertexts : tuple of int
+        The encrypted plaintexts.
+
+    Raises
+    ------
+    ValueError
+        If the bound does not fit a slot, there are too many or too few ciphertexts, or one is not
+        a ciphertext.
+    """
+
+    public: PublicKey
+    packing: Packing
+    length: int
+    largest: int
+    ciphertexts: tuple[int, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.largest <= self.packing.largest:
+            raise ValueError(
+                f"counts from 0 to {self.largest} do not fit slots of {self.packing.slot_bits} bits"
+            )
+        if self.packing.key_bits != self.public.bits:
+            raise ValueError(
+                f"the packing is for keys of {self.packing.key_bits} bits, got {self.public.bits}"
+            )
+        if len(self.ciphertexts) != (needed := self.packing.plaintexts(self.length)):
+            raise ValueError(f"there must be {needed} ciphertexts, got {len(self.ciphertexts)}")
+        self.public.check_ciphertexts(self.ciphertexts)
+
+    @classmethod
+    def encrypt(
+        cls,
+        key: PublicKey | PrivateKey,
+        counts: Sequence[int] | NDArray[np.integer],
+        largest: int,
+        randomness: Randomness,
+        slot_bits: int = 32,
+    ) -> EncryptedCounts:
+        """Encrypt counts.
+
+        Parameters
+        ----------
+        key : PublicKey or PrivateKey
+            The owner encrypts with the private key, which is faster.
+        counts : sequence or ndarray of shape (n,) of integers
+            What is encrypted.
+        largest : int
+            An upper bound of the counts that does not depend on the data: it is public.
+        randomness : Randomness
+            Where the ciphertexts' randomness is drawn from.
+        slot_bits : int, default=32
+            The bits of a slot.
+
+        Raises
+        ------
+        ValueError
+            If a count is negative or above `largest`, or `largest` does not fit a slot.
+        """
+        public = key.public if isinstance(key, PrivateKey) else key
+        packing, largest = Packing(public.bits, slot_bits), operator.index(largest)
+        plaintexts = packing.pack(counts)
+        if len(counts) and max(map(int, counts)) > largest:
+            raise ValueError("a count is above `largest`")
+        ciphertexts = tuple(key.encrypt(plaintexts, randomness))
+        return cls(public, packing, len(counts), largest, ciphertexts)
+
+    def __add__(self, other: EncryptedCounts | ComputedCounts) -> ComputedCounts:
+        """Add two vectors, place by place; as `ComputedCounts`."""
+        return ComputedCounts(self) + other
+
+    def scaled(self, factor: int) -> ComputedCounts:
+        """Multiply all counts by a known factor; as `ComputedCounts`."""
+        return ComputedCounts(self).scaled(factor)
+
+    def rerandomized(self, key: PublicKey | PrivateKey, randomness: Randomness) -> EncryptedCounts:
+        """Return the same counts in new ciphertexts; nobody can link them to these."""
+        return replace(self, ciphertexts=tuple(key.rerandomize(self.ciphertexts, randomness)))
+
+    def decrypt(self, key: PrivateKey) -> NDArray[np.int64]:
+        """Decrypt the counts.
+
+        Returns
+        -------
+        counts : ndarray of shape (length,), dtype int64
+
+        Raises
+        ------
+        ValueError
+            If the key is another, or a count is above `largest`: its encryptor broke the promise.
+        """
+        if key.public != self.public:
+            raise ValueError("the key is not that of this vector")
+        counts = self.packing.unpack(key.decrypt(self.ciphertexts), self.length)
+        if counts.size and counts.max() > self.largest:
+            raise ValueError("a count is above the `largest` that its encryptor promised")
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedCounts:
+    """Sums and multiples of encrypted vectors, before they are randomized again.
+
+    Their ciphertexts are products of powers of the ciphertexts that they are computed from: whoever
+    knows these tries small factors, and reads the factors. So they are kept inside, and
+    `rerandomized` returns what may leave.
+
+    Parameters
+    ----------
+    counts : EncryptedCounts
+        The vector as it is computed.
+    """
+
+    _counts: EncryptedCounts = field(repr=False)
+
+    @property
+    def largest(self) -> int:
+        """The upper bound of the counts; public."""
+        return self._counts.largest
+
+    def __add__(self, other: EncryptedCounts | ComputedCounts) -> ComputedCounts:
+        """Add two vectors, place by place.
+
+        Raise a ValueError if they have different keys, packings or lengths, or a slot might
+        overflow.
+        """
+        left, right = self._counts, other._counts if isinstance(other, ComputedCounts) else other
+        ours, theirs = ((v.public, v.packing, v.length) for v in (left, right))
+        if ours != theirs:
+            raise ValueError("the vectors must have the same key, packing and length")
+        added = tuple(left.public.add(left.ciphertexts, right.ciphertexts))
+        largest = left.largest + right.largest
+        return ComputedCounts(replace(left, largest=largest, ciphertexts=added))
+
+    def scaled(self, factor: int) -> ComputedCounts:
+        """Multiply all counts by a known factor.
+
+        Raise a ValueError if it is negative, or a slot might overflow.
+        """
+        counts, factor = self._counts, operator.index(factor)
+        scaled = counts.public.scale(counts.ciphertexts, [factor] * len(counts.ciphertexts))
+        largest = counts.largest * factor
+        return ComputedCounts(replace(counts, largest=largest, ciphertexts=tuple(scaled)))
+
+    def rerandomized(self, key: PublicKey | PrivateKey, randomness: Randomness) -> EncryptedCounts:
+        """Return the same counts in new ciphertexts; nobody can link them to the old ones."""
+        return self._counts.rerandomized(key, randomness)
+
+    def decrypt(self, key: PrivateKey) -> NDArray[np.int64]:
+        """Decrypt the counts, as `EncryptedCounts.decrypt`."""
+        return self._counts.decrypt(key)

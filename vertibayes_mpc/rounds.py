@@ -1,0 +1,138 @@
+"""Party programs: protocols as generators that perform no input or output.
+
+A program is deterministic in (private input, randomness, inbox). It yields a `Round`, sleeps until
+the messages it expects have come, and returns the party's output. Programs compose with
+``yield from``; a transport moves the messages and knows nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.errors import UnexpectedMessageError
+
+Party: TypeAlias = str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What travels: a frozen dataclass of int, bool, str, bytes, ndarray and tuples of these.
+
+    `kind` is the class's name on the wire. Values that may be secret are declared with
+    ``field(repr=False)`` by the subclasses.
+    """
+
+    kind: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayMessage(Message):
+    """Ring elements, one array; the subclasses say what they are."""
+
+    values: NDArray[np.unsignedinteger] = field(repr=False)
+
+
+M = TypeVar("M", bound=Message)
+M_co = TypeVar("M_co", bound=Message, covariant=True)
+
+
+class Expect(NamedTuple, Generic[M_co]):
+    """What may come from a peer: the kind, and at most `cells` array elements and characters."""
+
+    kind: type[M_co]
+    cells: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Deliver `outbox` now; resume once every party in `expect` was heard.
+
+    Parameters
+    ----------
+    outbox : mapping of Party to Message
+        At most one message a receiver and round.
+    expect : mapping of Party to Expect
+        Who must be heard, and what may come.
+    need : int, optional
+        By default all of `expect`: a party that is gone is an error. With a number, the program
+        resumes once all who are not gone, and at least `need`, were heard; the inbox has these.
+    idle : bool, default=False
+        No time-out: a site between two queries. Every other wait has the transport's time-out.
+    """
+
+    outbox: Mapping[Party, Message]
+    expect: Mapping[Party, Expect[Message]]
+    need: int | None = None
+    idle: bool = False
+
+    @property
+    def needed(self) -> int:
+        """How many must be heard."""
+        return len(self.expect) if self.need is None else self.need
+
+
+R = TypeVar("R")
+Inbox: TypeAlias = Mapping[Party, Message]
+Program: TypeAlias = Generator[Round, Inbox, R]
+
+
+def exchange(
+    outbox: Mapping[Party, Message],
+    expect: Mapping[Party, Expect[M]],
+    *,
+    need: int | None = None,
+    idle: bool = False,
+) -> Program[dict[Party, M]]:
+    """Send messages, and return those that come: one `Round` whose inbox has a type.
+
+    Parameters
+    ----------
+    outbox : mapping of Party to Message
+        What to send, by receiver.
+    expect : mapping of Party to Expect
+        What may come, by sender: messages of one kind.
+    need, idle
+        As of `Round`.
+
+    Returns
+    -------
+    received : dict of Party to Message
+        What came, by sender, in the order of `expect`; without those who are gone.
+
+    Raises
+    ------
+    UnexpectedMessageError
+        If a message is of another kind; it names the sender.
+    """
+    inbox = yield Round(outbox, expect, need, idle)
+    return {
+        peer: of_kind(inbox[peer], expected.kind, peer)
+        for peer, expected in expect.items()
+        if peer in inbox
+    }
+
+
+def send(outbox: Mapping[Party, Message]) -> Program[None]:
+    """Send messages and expect none: one `Round`."""
+    yield Round(outbox, {})
+
+
+def of_kind(message: Message, kind: type[M], sender: Party) -> M:
+    """Return a message that is of a kind; blame its sender for any other.
+
+    Parameters
+    ----------
+    message, kind
+        What came, and the class that was expected.
+    sender : Party
+        Whom to blame, with an UnexpectedMessageError.
+    """
+    if isinstance(message, kind):
+        return message
+    sent, expected = type(message).__name__, kind.__name__
+    raise UnexpectedMessageError(sender, f"sent {sent} where {expected} was expected")

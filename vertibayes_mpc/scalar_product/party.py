@@ -1,0 +1,173 @@
+"""A party's program for a scalar product, and the receiver's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vertibayes_mpc.errors import DealReusedError
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from vertibayes_mpc.randomness import Stream
+from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.scalar_product.messages import MaskedFactor, MaskedMasks, ProductCorrection
+from vertibayes_mpc.scalar_product.product import Product, Subprotocol
+from vertibayes_mpc.sharing import open_sum, send_share
+
+
+@dataclass
+class Multiplier:
+    """A party, its key, and the products for which it used the key.
+
+    Parameters
+    ----------
+    party : Party
+        The name of the party.
+    dealer_key : Stream
+        The key that it shares with the dealer.
+    used : set of bytes, optional
+        The labels of the products whose masks were used; whoever keeps the key keeps these too.
+    """
+
+    party: Party
+    dealer_key: Stream = field(repr=False)
+    used: set[bytes] = field(default_factory=set, repr=False)
+
+
+def scalar_product(
+    own: Multiplier, product: Product, vectors: Elements, receiver: Party
+) -> Program[Elements | None]:
+    """Multiply with the other parties and the dealer, and reveal the results to the receiver.
+
+    Parameters
+    ----------
+    own : Multiplier
+        This party.
+    product : Product
+        What the parties compute.
+    vectors : ndarray of shape (q, m), dtype `product.ring.dtype`
+        This party's factor of each product.
+    receiver : Party
+        One of the parties, or another who runs `receive_product`; never the dealer.
+
+    Returns
+    -------
+    results : ndarray of shape (q,) or None
+        The products modulo the ring's size, if this party is the receiver.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the vectors have another shape or type, the party is not one of the product, or the
+        receiver is the dealer.
+    DealReusedError
+        If the masks of this product were used before.
+    MalformedMessageError, UnexpectedMessageError
+        If a message has a wrong shape, or is for another sub-protocol; it names the sender.
+    """
+    if receiver == product.dealer:
+        raise ValueError(f"the receiver must not be the dealer, who knows the masks: {receiver}")
+    share = yield from share_product(own, product, vectors)
+    if own.party != receiver:
+        yield from send_share(share, receiver)
+        return None
+    others = [party for party in product.parties if party != receiver]
+    total = yield from open_sum(others, product.ring, product.count)
+    return product.ring.reduce(total + share)
+
+
+def receive_product(product: Product) -> Program[Elements]:
+    """Add up the results: the side of a receiver who does not hold a factor.
+
+    Returns
+    -------
+    results : ndarray of shape (q,)
+
+    Raises
+    ------
+    MalformedMessageError
+        If a share has a wrong shape; it names the sender.
+    """
+    return (yield from open_sum(product.parties, product.ring, product.count))
+
+
+def share_product(own: Multiplier, product: Product, vectors: Elements) -> Program[Elements]:
+    """Multiply with the other parties and the dealer, and reveal nothing.
+
+    Whoever adds up the shares later must not be the dealer.
+
+    Parameters
+    ----------
+    own, product, vectors
+        As of `scalar_product`.
+
+    Returns
+    -------
+    share : ndarray of shape (q,)
+        All parties' shares add up to the results; all shares except one are uniform.
+    """
+    _check(own, product, vectors)
+    own.used.add(product.label)
+    total = yield from _run(own, product.top, product.ring.reduce(vectors))
+    if own.party == product.parties[0]:
+        part = yield from _correction(product)
+    else:
+        part = product.split(own.dealer_key)
+    return product.ring.reduce(total + part)
+
+
+def _check(own: Multiplier, product: Product, vectors: Elements) -> None:
+    if own.party not in product.parties:
+        raise ValueError(f"{own.party} is not one of the parties {product.parties}")
+    if vectors.dtype != product.ring.dtype:
+        raise TypeError(f"vectors must have the type {product.ring.dtype}, got {vectors.dtype}")
+    if vectors.shape != product.shape:
+        raise ValueError(f"vectors must have the shape {product.shape}, got {vectors.shape}")
+    if product.label in own.used:
+        raise DealReusedError(f"{own.party} already used the masks of product {product.id.hex()}")
+
+
+def _run(own: Multiplier, sub: Subprotocol, vectors: Elements) -> Program[Elements]:
+    """Take part in a sub-protocol and those below it; return this party's share of its result."""
+    mask = sub.mask(own.dealer_key)
+    factor = sub.factor_of(own.party)
+    theirs = yield from _exchange(own.party, sub, vectors + mask)
+    if factor != sub.lead:
+        share = -sub.total([mask, *theirs])
+    elif factor == (own.party,):
+        share = sub.total([vectors, *theirs])
+    else:  # the lead is a product of masks, and the dealer multiplies it
+        share = np.zeros(sub.product.count, sub.product.ring.dtype)
+    for below, _ in sub.below():
+        share = share + (yield from _run(own, below, vectors))
+    return share
+
+
+def _exchange(party: Party, sub: Subprotocol, masked: Elements) -> Program[list[Elements]]:
+    """Send a party's masked factor to all others, if it alone holds it; return theirs."""
+    ring, dealer = sub.product.ring, sub.product.dealer
+    singles, joint = sub.sent_to(party)
+    outbox: dict[Party, MaskedFactor] = {}
+    if sub.factor_of(party) == (party,):
+        message = MaskedFactor(ring.reduce(masked), sub.label)
+        outbox = {peer: message for peer in sub.product.parties if peer != party}
+    shapes: dict[Party, tuple[int, ...]] = {peer: sub.product.shape for (peer,) in singles}
+    kinds: dict[Party, type[Labelled]] = dict.fromkeys(shapes, MaskedFactor)
+    if joint:
+        shapes[dealer], kinds[dealer] = (len(joint), *sub.product.shape), MaskedMasks
+    expect = {p: Expect(kind, math.prod(shapes[p]) + LABEL_BYTES) for p, kind in kinds.items()}
+    received = yield from exchange(outbox, expect)
+    factors: list[Elements] = []
+    for sender, theirs in received.items():
+        values = labelled_elements(theirs, sender, ring, shapes[sender], sub.label)
+        factors += list(values) if sender == dealer else [values]
+    return factors
+
+
+def _correction(product: Product) -> Program[Elements]:
+    dealer, shape = product.dealer, (product.count,)
+    expect = {dealer: Expect(ProductCorrection, product.count + LABEL_BYTES)}
+    message = (yield from exchange({}, expect))[dealer]
+    return labelled_elements(message, dealer, product.ring, shape, product.label)

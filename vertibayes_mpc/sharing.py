@@ -1,0 +1,122 @@
+"""Additive shares: a sum revealed to one party, and the zero shares that hide its summands.
+
+    P -> analyst    v_P + Z_P        Z_P = sum_{Q>P} F(k_PQ, label) - sum_{Q<P} F(k_PQ, label)
+    analyst         sum_P (v_P + Z_P) = sum_P v_P,  since the Z_P add up to zero
+
+Security: honest-but-curious. A set of parties and the analyst learn the sum of the values of the
+other parties, as long as these share keys that the set does not know. Each label is for one vector:
+a label used for two vectors shows the difference of a party's values.
+Leakage: the sum, its length. Cost: 1 round, one vector from each party.
+
+Examples
+--------
+Three parties hide 1, 2 and 3 under zero shares; every pair of them has a key.
+
+>>> from vertibayes_mpc.randomness import StreamKey, label
+>>> from vertibayes_mpc.scheduler import run_all
+>>> keys = {pair: StreamKey(pair.encode() * 16) for pair in ("PQ", "PR", "QR")}
+>>> def program(party, value):
+...     peers = {pair.replace(party, ""): key for pair, key in keys.items() if party in pair}
+...     zeros = zero_share(party, peers, Ring(16), label("example"), 1)
+...     return send_share(np.array([value], np.uint16) + zeros, "analyst")
+>>> programs = {party: program(party, value) for party, value in zip("PQR", (1, 2, 3))}
+>>> outputs, _ = run_all({**programs, "analyst": open_sum("PQR", Ring(16), 1)})
+>>> outputs["analyst"]
+array([6], dtype=uint16)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.randomness import Stream
+from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.rounds import ArrayMessage, Expect, Party, Program, exchange, send
+
+
+@dataclass(frozen=True, slots=True)
+class Share(ArrayMessage):
+    """An additive share: those of all parties sum to the value."""
+
+    kind: ClassVar[str] = "share"
+
+
+def zero_share(
+    party: Party, peers: Mapping[Party, Stream], ring: Ring, label: bytes, count: int
+) -> Elements:
+    """Return this party's share of `count` zeros.
+
+    Parameters
+    ----------
+    party : Party
+        Whose share it is.
+    peers : mapping of Party to Stream
+        The keys that the party has with each other party of the sum.
+    ring : Ring
+        The ring of the shares.
+    label : bytes
+        The same at all parties, used for nothing else.
+    count : int
+        The length of the share.
+
+    Returns
+    -------
+    share : ndarray of shape (count,), dtype `ring.dtype`
+    """
+    share = np.zeros(count, ring.dtype)
+    for peer, key in peers.items():
+        add = np.add if peer > party else np.subtract
+        add(share, key.elements(ring, label, (count,)), out=share)
+    return ring.reduce(share)
+
+
+def send_share(values: Elements, to: Party) -> Program[None]:
+    """Send this party's share of a vector to the party that opens it."""
+    yield from send({to: Share(values)})
+
+
+def open_sum(parties: Sequence[Party], ring: Ring, count: int) -> Program[Elements]:
+    """Collect the shares of `parties` and add them up.
+
+    Parameters
+    ----------
+    parties : sequence of Party
+        Who sends a share.
+    ring, count
+        As of `zero_share`.
+
+    Raises
+    ------
+    MalformedMessageError
+        If a share has another length or type; it names the party.
+    """
+    shares = yield from exchange({}, dict.fromkeys(parties, Expect(Share, max(count, 1))))
+    total = np.zeros(count, ring.dtype)
+    for party in parties:
+        total = total + elements_of(shares[party], party, ring, (count,))
+    return ring.reduce(total)
+
+
+def elements_of(
+    message: ArrayMessage, sender: Party, ring: Ring, shape: tuple[int, ...]
+) -> Elements:
+    """Return a message's elements, or blame its sender for a wrong shape or type.
+
+    Parameters
+    ----------
+    message, sender
+        What came, and whom to blame for it with a MalformedMessageError.
+    ring, shape
+        The ring into which the elements are reduced, and the shape that they must have.
+    """
+    values = message.values
+    if values.shape != shape or values.dtype != ring.dtype:
+        came, expected = f"{values.shape} and type {values.dtype}", f"{shape} and {ring.dtype}"
+        reason = f"{type(message).__name__} of shape {came}; expected {expected}"
+        raise MalformedMessageError(sender, reason)
+    return ring.reduce(values)

@@ -1,0 +1,85 @@
+"""Approved studies: what a site's owner has agreed to, step by step.
+
+A study's steps follow from its contract and from the winners of its choices. A site that knows both
+derives each step itself, and answers no query that is not the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.release import FamilyTables
+from vertibayes_protocols.study import Study
+
+if TYPE_CHECKING:
+    from vertibayes_protocols.session import AnyQuery
+
+R = TypeVar("R")
+Step: TypeAlias = Choices | FamilyTables
+Winners: TypeAlias = tuple[int, ...]  # of each set, the place of the winner; none of a release
+Steps: TypeAlias = Generator[Step, Winners, R]  # a learner, as it asks
+StepsOf: TypeAlias = Callable[[Study], Steps[object]]
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A contract that a site's owner has approved.
+
+    Parameters
+    ----------
+    contract : Contract
+    approver, date : str
+        Who approved it, and when.
+    steps : callable, optional
+        (study) -> the learner's steps, which the site derives as the analyst does; None if the
+        contract declares its queries.
+    """
+
+    contract: Contract
+    approver: str
+    date: str
+    steps: StepsOf | None = field(compare=False, repr=False)
+
+
+Approvals: TypeAlias = Callable[[bytes], Approved | None]  # by digest
+
+
+def nothing_approved(digest: bytes) -> None:
+    """Return no approval: of a site that answers free queries alone."""
+    del digest
+
+
+def is_valid(approved: Approved, approvals: Approvals) -> bool:
+    """Whether an approval is still there as it was; one that cannot be read is not."""
+    try:
+        return approvals(approved.contract.digest) == approved
+    except (OSError, ValueError):
+        return False
+
+
+class Run(Protocol):
+    """A run of an approved study at a site: which query it answers next."""
+
+    approved: Approved
+
+    def check(self, query: AnyQuery) -> None:
+        """Refuse a query that is not the next one.
+
+        Raises
+        ------
+        QueryRefusedError
+            If it is not.
+        """
+        ...
+
+    def begin(self, query: AnyQuery) -> None:
+        """Note on disk what a query uses up, before it is answered."""
+        ...
+
+    def end(self, query: AnyQuery) -> None:
+        """Advance: a query has been answered."""
+        ...

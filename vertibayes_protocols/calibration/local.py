@@ -1,0 +1,136 @@
+"""Local risk-based calibration (LRC): nodes move statistics towards their own records.
+
+    s <- s + s(X, Y) - s(X, theta(s))        `iterations` times           ([1]_, Algorithm 3)
+
+where s(X, theta) counts each record in each class with the probability that theta gives it. With
+``s(x, y) = e_y (x) phi(x)``, the difference is (Y - P)' Phi, for the indicators Y of the classes
+and their probabilities P. The leading axes of all arrays are nodes, updated at once.
+
+References
+----------
+.. [1] A. Pérez, C. Echegoyen, G. Santafé (2025). Decentralized Federated Learning of Probabilistic
+   Generative Classifiers. Algorithm 3, equation 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_protocols.calibration.classifier import Examples, GenerativeClassifier
+from vertibayes_protocols.calibration.factors import Floats
+
+Wholes = NDArray[np.int64]
+
+
+class Update(NamedTuple):
+    """How nodes' own records change their statistics, and how well they are classified before.
+
+    Attributes
+    ----------
+    difference : ndarray of shape (..., classes, width), dtype float64
+        s(X, Y) - s(X, theta(s)).
+    soft : ndarray of shape (...), dtype float64
+        The soft 0-1 loss of theta(s), summed over records: the probability of the wrong classes.
+    errors : ndarray of shape (...), dtype int64
+        How many records have a most probable class that is wrong.
+    repairs : ndarray of shape (...), dtype int64
+        How many statistics were not valid; see `Weights`.
+    """
+
+    difference: Floats
+    soft: Floats
+    errors: Wholes
+    repairs: Wholes
+
+
+def statistics_of(classifier: GenerativeClassifier, examples: Examples) -> Floats:
+    """Return s(X, Y): the sums of phi(x) over the records of each class.
+
+    Parameters
+    ----------
+    classifier : GenerativeClassifier
+    examples : Examples
+
+    Returns
+    -------
+    statistics : ndarray of shape (classes, width), dtype float64
+    """
+    places = np.arange(len(classifier.classes))[:, None] == examples.classes
+    return np.asarray(places.astype(float) @ examples.columns)
+
+
+def posterior(columns: Floats, weights: Floats) -> Floats:
+    """Return P(y | x) of each record: shape (..., n, classes).
+
+    Parameters
+    ----------
+    columns : ndarray of shape (..., n, width), dtype float64
+        phi(x).
+    weights : ndarray of shape (..., classes, width), dtype float64
+        theta.
+    """
+    scores = columns @ np.swapaxes(weights, -1, -2)
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    return np.asarray(scores)
+
+
+def update(classifier: GenerativeClassifier, statistics: Floats, examples: Examples) -> Update:
+    """Return s(X, Y) - s(X, theta(s)), and the loss of theta(s) ([1]_, equation 3).
+
+    Parameters
+    ----------
+    classifier : GenerativeClassifier
+    statistics : ndarray of shape (..., classes, width), dtype float64
+    examples : Examples
+        Of shapes (..., n, width) and (..., n). A class of -1 is no record: its columns are zero.
+    """
+    weights, repairs = classifier.weights(statistics)
+    probable = posterior(examples.columns, weights)
+    there = examples.classes >= 0
+    places = np.where(there, examples.classes, 0)[..., None]
+    of_class = np.take_along_axis(probable, places, axis=-1)
+    wrong = there & (probable.argmax(axis=-1) != examples.classes)
+    soft = np.where(there, 1.0 - of_class[..., 0], 0.0).sum(axis=-1)
+    np.negative(probable, out=probable)
+    np.put_along_axis(probable, places, 1.0 + np.take_along_axis(probable, places, -1), axis=-1)
+    difference = np.swapaxes(probable, -1, -2) @ examples.columns
+    return Update(difference, soft, wrong.sum(axis=-1), repairs)
+
+
+def local_rc(
+    update_of: Callable[[Floats], Update],
+    statistics: Floats,
+    iterations: int = 1,
+    step: float | Floats = 1.0,
+) -> tuple[Floats, Update]:
+    """LocalRC: return the sum of the differences, and the first update ([1]_, Algorithm 3).
+
+    Parameters
+    ----------
+    update_of : callable
+        Returns the update of statistics with the nodes' own records.
+    statistics : ndarray of shape (..., classes, width), dtype float64
+        What the nodes start from.
+    iterations : int, default=1
+        How often the statistics are updated.
+    step : float or ndarray of shape (..., 1, 1), default=1.0
+        By how much of a difference the next iteration moves the statistics.
+
+    Returns
+    -------
+    change : ndarray of shape (..., classes, width), dtype float64
+        The sum of the differences of all iterations.
+    first : Update
+        The first update.
+    """
+    first = update_of(statistics)
+    change = first.difference
+    for _ in range(iterations - 1):
+        change = change + update_of(statistics + step * change).difference
+    return change, first

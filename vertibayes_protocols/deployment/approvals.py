@@ -1,0 +1,150 @@
+"""The approvals of a site: one file for each contract that its owner has approved.
+
+`vertibayes approve` writes ``approved/DIGEST.json`` into the site's folder, with the contract, who
+approved it and when. The site's process reads the file at each query of a run: an approval is valid
+as soon as its file is there, and a withdrawal stops a run at its next query.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from vertibayes_protocols.approval import Approved, StepsOf
+from vertibayes_protocols.contract import MOST_BYTES, Contract
+from vertibayes_protocols.storage.file_format import OLDEST, NewerFormatError, check_format
+from vertibayes_protocols.storage.whole_file import check_own, write_whole
+
+Learner: TypeAlias = Callable[[Contract], StepsOf]  # the steps of a contract
+
+FORMAT = 1
+WITHDRAWN = ".withdrawn"
+
+
+class Approval(NamedTuple):
+    """A contract, who approved it, and the date."""
+
+    contract: Contract
+    approver: str
+    date: str
+
+
+@dataclass(frozen=True)
+class ApprovalFolder:
+    """Approvals by digest, as a site's process reads them.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder with the approvals; it need not exist.
+    learner : callable
+        (contract) -> its steps.
+    """
+
+    folder: Path
+    learner: Learner
+
+    def __call__(self, digest: bytes) -> Approved | None:
+        """Return the approved study of a digest; None if it is not approved.
+
+        Raises
+        ------
+        ValueError
+            If the file is not an approval of this digest, or other users may write to it.
+        """
+        path = path_of(self.folder, digest)
+        if not path.exists():
+            return None
+        approval = read_approval(path)
+        contract = approval.contract
+        return Approved(*approval, None if contract.queries else self.learner(contract))
+
+
+def path_of(folder: Path, digest: bytes) -> Path:
+    """Return the file of an approval."""
+    return folder / f"{digest.hex()}.json"
+
+
+def read_approval(path: Path) -> Approval:
+    """Read an approval.
+
+    Raises
+    ------
+    ValueError
+        If the file is not an approval of the digest in its name, or other users may write to the
+        file or its folder; the message names it.
+    """
+    check_own(path)
+    if path.stat().st_size > 2 * MOST_BYTES:
+        raise ValueError(f"{path}: it has more than {2 * MOST_BYTES:,} bytes")
+    try:
+        content = json.loads(path.read_bytes())
+        check_format(path, content.get("format", OLDEST), FORMAT)
+        approval = Approval(
+            Contract.from_json(content["contract"]),
+            str(content["approver"]),
+            str(content["date"]),
+        )
+    except NewerFormatError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{path}: not a valid approval ({error}): approve the study again"
+        ) from None
+    if approval.contract.digest.hex() != path.stem:
+        raise ValueError(
+            f"{path}: its contract has another digest than its name: approve the study again"
+        )
+    return approval
+
+
+def write_approval(folder: Path, approval: Approval) -> Path:
+    """Write an approval, whole or not at all; only the owner can read or write it.
+
+    Returns
+    -------
+    path : Path
+        The file, on disk.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = path_of(folder, approval.contract.digest)
+    content = {
+        "format": FORMAT,
+        "approver": approval.approver,
+        "date": approval.date,
+        "contract": approval.contract.as_json(),
+    }
+    write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
+    return path
+
+
+def approvals_in(folder: Path) -> list[Path]:
+    """Return the files of all approvals, the oldest first."""
+    return sorted(folder.glob("*.json"), key=lambda path: (path.stat().st_mtime, path.name))
+
+
+def withdraw(folder: Path, start: str) -> Path:
+    """Withdraw an approval: its file stays under another name, which no process reads.
+
+    Parameters
+    ----------
+    folder : Path
+    start : str
+        The digest, or how it begins; spaces are ignored.
+
+    Raises
+    ------
+    ValueError
+        If no approval's digest begins like this, or several do.
+    """
+    begins = "".join(start.split()).lower()
+    chosen = [path for path in approvals_in(folder) if begins and path.stem.startswith(begins)]
+    if len(chosen) != 1:
+        how_many = "several approvals begin" if chosen else "no approval begins"
+        raise ValueError(
+            f"{how_many} with the digest {start!r}: `vertibayes approve --list` shows all digests"
+        )
+    return chosen[0].rename(chosen[0].with_suffix(WITHDRAWN))

@@ -1,0 +1,308 @@
+"""A small certificate authority: one root, and a certificate in the name of each party.
+
+    FOLDER/root.key                     stays on the coordinator's machine: with it, anybody can
+                                        connect to the relay under any name
+    FOLDER/rootCA.pem                   for all parties
+    FOLDER/NAME/{rootCA.pem, client.crt, client.key}
+    FOLDER/relay/{rootCA.pem, server.crt, server.key}
+    FOLDER/issued.txt                   serial numbers of all certificates, for revocation
+
+Files and common names are those that NVFlare provisions; keys are RSA, as NVFlare requires.
+A certificate allows a party to connect to the relay under its name. It opens no message: messages
+are sealed with keys that the parties make themselves with `vertibayes keygen`, and that the
+coordinator never sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.deployment.keys import check_secret, write_secret
+from vertibayes_protocols.deployment.parts import host_name, party_names
+from vertibayes_protocols.storage.whole_file import replacing
+from vertibayes_protocols.transports.mailbox import RELAY
+from vertibayes_protocols.transports.tls import PURPOSES, has_purpose
+
+KEY_BITS = 3072
+DAYS = 365
+SOON = timedelta(days=30)  # before a certificate expires: parties and `check` warn
+ROOT_DAYS = 3650
+CLOCKS = timedelta(minutes=5)  # by which the clock of a party may be slow
+
+
+def provision(
+    folder: Path, parties: Sequence[Party], host: str, days: int = DAYS, *, new_root: bool = False
+) -> list[Path]:
+    """Make certificates for parties, and renew those that exist.
+
+    A root and the relay's certificate are made if they do not exist. An old certificate stays valid
+    until it expires: the relay's list of revoked certificates ends it before.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the authority.
+    parties : sequence of Party
+        Sites, dealer and analyst; "relay" renews the relay's certificate.
+    host : str
+        The host name or IPv4 address of the relay.
+    days : int, default=365
+        Number of days for which the certificates are valid.
+    new_root : bool, default=False
+        Whether to replace the root. No party can connect with a certificate of the old root.
+
+    Returns
+    -------
+    folders : list of Path
+        One folder for each party, to be given to it.
+
+    Raises
+    ------
+    ValueError
+        If a name is not valid or appears twice, the relay has a certificate for another host, the
+        certificates would be valid for longer than the root, or a new root would leave a party
+        without a certificate.
+    """
+    names = party_names([name for name in parties if name != RELAY])
+    host_name(host)
+    relay = folder / RELAY / _files(RELAY)[0]
+    if RELAY in parties or not relay.exists():
+        names.append(RELAY)
+    elif _host(host) not in _names_of(_certificate(relay)):
+        reason = f"to renew it for {host}, name relay among --parties"
+        raise ValueError(f"{relay} is not for the host {host}: {reason}")
+    if not 1 <= days <= ROOT_DAYS:
+        raise ValueError(f"--days must be from 1 to {ROOT_DAYS}, got {days}")
+    if new_root and (left := sorted({*certified(folder)} - {*names})):
+        raise ValueError(f"--new-root must name all parties; missing: {', '.join(left)}")
+    key, root = _new_root(folder) if new_root else _root(folder)
+    rest = root.not_valid_after_utc - datetime.now(UTC)
+    if timedelta(days=days) > rest + CLOCKS:
+        raise ValueError(f"--days must be at most {rest.days}, as for the root, got {days}")
+    for name in names:
+        _write_party(folder, name, key, root, host, days)
+    return [folder / name for name in names]
+
+
+def certified(folder: Path) -> list[Party]:
+    """Return the parties that have a certificate in an authority's folder."""
+    return [path.name for path in folder.glob("*/") if (path / _files(path.name)[0]).exists()]
+
+
+def _files(name: Party) -> tuple[str, str]:
+    """Return the names of a party's certificate and key."""
+    kind = "server" if name == RELAY else "client"
+    return f"{kind}.crt", f"{kind}.key"
+
+
+def _root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
+    """Read the folder's root, or make one."""
+    key_file, file = folder / "root.key", folder / "rootCA.pem"
+    if not key_file.exists():
+        return _new_root(folder)
+    check_secret(key_file)
+    try:
+        key = serialization.load_pem_private_key(key_file.read_bytes(), None)
+        root = x509.load_pem_x509_certificate(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{folder}: its root cannot be read ({error})") from None
+    if not isinstance(key, rsa.RSAPrivateKey) or key.public_key() != root.public_key():
+        raise ValueError(f"{key_file} is not the RSA key of {file}: --new-root replaces both")
+    return key, root
+
+
+def _new_root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
+    key = _new_key()
+    builder = _builder(_name("vertibayes root"), _name("vertibayes root"), key, key, ROOT_DAYS)
+    builder = builder.add_extension(x509.BasicConstraints(True, 0), critical=True)
+    root = builder.add_extension(_usage(signs=True), critical=True).sign(key, hashes.SHA256())
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace_pair(folder / "root.key", key, folder / "rootCA.pem", root)
+    return key, root
+
+
+def _write_party(
+    folder: Path,
+    name: Party,
+    root_key: rsa.RSAPrivateKey,
+    root: x509.Certificate,
+    host: str,
+    days: int,
+) -> None:
+    """Write a party's folder, and a line about its certificate into `issued.txt`."""
+    key = _new_key()
+    names: list[x509.GeneralName] = [x509.DNSName(name)]
+    use = PURPOSES["party"]
+    if name == RELAY:
+        names.append(_host(host))
+        use = PURPOSES["relay"]
+    certificate = (
+        _builder(_name(name), root.subject, key, root_key, days)
+        .add_extension(x509.BasicConstraints(False, None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(root_key, hashes.SHA256())
+    )
+    own = folder / name
+    own.mkdir(parents=True, exist_ok=True)
+    certificate_file, key_file = _files(name)
+    _replace_pair(own / key_file, key, own / certificate_file, certificate)
+    (own / "rootCA.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
+    dates = f"{datetime.now(UTC):%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
+    with (folder / "issued.txt").open("a", encoding="utf-8") as issued:
+        issued.write(f"{certificate.serial_number:x}    # {name}, {dates}\n")
+
+
+def _replace_pair(
+    key_file: Path, key: rsa.RSAPrivateKey, file: Path, certificate: x509.Certificate
+) -> None:
+    """Write a key and its certificate, and replace the old ones once both are written."""
+    with replacing(key_file) as new_key, replacing(file) as new:
+        new_key.unlink(missing_ok=True)  # of a process that was killed
+        write_secret(new_key, _pem(key))
+        new.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _new_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
+
+
+def _pem(key: rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+
+
+def _name(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _names_of(certificate: x509.Certificate) -> list[x509.GeneralName]:
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    return list(names.value)
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=not signs,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: rsa.RSAPrivateKey,
+    issuer_key: rsa.RSAPrivateKey,
+    days: int,
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    public, issuer_public = key.public_key(), issuer_key.public_key()
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCKS)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_public), critical=False
+        )
+    )
+
+
+def check_certificate(
+    root: Path, certificate: Path, key: Path, party: Party, now: datetime
+) -> datetime:
+    """Check that a party's certificate is valid; return when it expires.
+
+    Parameters
+    ----------
+    root, certificate, key : Path
+        The certificate of the root, and the party's certificate and private key.
+    party : Party
+        The name that the certificate must be in.
+    now : datetime
+        The time at which it must be valid.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be read, others can read the key, the key is not that of the certificate,
+        the root has not signed the certificate, it is in another name or for another purpose, or it
+        is not valid now.
+    """
+    check_secret(key)
+    own, above = _certificate(certificate), _certificate(root)
+    try:
+        private = serialization.load_pem_private_key(key.read_bytes(), None)
+    except (OSError, ValueError):
+        raise ValueError(f"{key} is not a private key in PEM") from None
+    if private.public_key() != own.public_key():
+        raise ValueError(f"{key} is not the key of {certificate}")
+    try:
+        own.verify_directly_issued_by(above)
+    except Exception:  # a type, a name or a signature that is not valid
+        raise ValueError(f"{certificate} is not signed by {root}") from None
+    names = [str(a.value) for a in own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    if names != [party]:
+        raise ValueError(f"{certificate} is in the name of {', '.join(names)}, not of {party}")
+    kind = "relay" if party == RELAY else "party"
+    if not has_purpose(own, kind):
+        raise ValueError(
+            f"{certificate} is not for a {kind}: its extended key usage does not say so"
+        )
+    if not own.not_valid_before_utc <= now <= own.not_valid_after_utc:
+        span = f"{own.not_valid_before_utc:%Y-%m-%d} to {own.not_valid_after_utc:%Y-%m-%d}"
+        raise ValueError(
+            f"{certificate} is valid from {span}; this clock says {now:%Y-%m-%d %H:%M}"
+        )
+    return own.not_valid_after_utc
+
+
+def _certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise ValueError(f"{path} is not a certificate in PEM") from None
+
+
+def number_of(path: Path) -> str:
+    """Return the serial number of a certificate, as the list of revoked ones has it."""
+    return f"{_certificate(path).serial_number:x}"
+
+
+def public_key_of(path: Path) -> bytes:
+    """Return the public key of a certificate, for finding two parties with the same one."""
+    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    return _certificate(path).public_key().public_bytes(encoding, form)

@@ -1,0 +1,446 @@
+"""What `vertibayes check` finds before a run, in one file or between several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.deployment.certificates import (
+    SOON,
+    check_certificate,
+    number_of,
+    public_key_of,
+)
+from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.files import (
+    DealerFile,
+    PartyFile,
+    RelayFile,
+    SiteFile,
+    StudyFile,
+    own_keys,
+)
+from vertibayes_protocols.deployment.parts import RelayAddress
+from vertibayes_protocols.deployment.tables import TomlFile
+from vertibayes_protocols.errors import words
+from vertibayes_protocols.public_keys import public_text
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.storage.whole_file import InUseError
+from vertibayes_protocols.transports.tls import read_revoked
+
+How: TypeAlias = Literal["ok", "warning", "wrong"]
+AnyFile: TypeAlias = PartyFile | RelayFile
+
+
+class Outside(NamedTuple):
+    """Checks outside the files: each returns a warning or None, or raises a ValueError.
+
+    `site` and `digest` return what is right, or None if it is not checked.
+
+    Parameters
+    ----------
+    reach : callable
+        Checks that the relay of this study listens at its address.
+    listen : callable
+        Checks that the relay can listen at its address, or does.
+    study : callable
+        Checks the settings of a study.
+    site : callable
+        Checks that a site of a study, with its data, takes part in it.
+    digest : callable
+        Returns the digest of a study that sites approve; None of another study.
+    """
+
+    reach: Callable[[RelayAddress], str | None]
+    listen: Callable[[RelayAddress], str | None]
+    study: Callable[[StudyFile], str | None]
+    site: Callable[[StudyFile, SiteFile, SiteData], str | None] = lambda *_: None
+    digest: Callable[[StudyFile], str | None] = lambda _: None
+
+
+@dataclass
+class Findings:
+    """The findings, in order.
+
+    Attributes
+    ----------
+    parts : list of list of (str, str)
+        The lines about each file, and about all files together. Each line is "ok", "warning" or
+        "wrong", and a sentence.
+    """
+
+    parts: list[list[tuple[How, str]]] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[tuple[How, str]]:
+        """All lines."""
+        return [line for part in self.parts for line in part]
+
+    def begin(self) -> None:
+        """Begin another part."""
+        self.parts.append([])
+
+    def say(self, how: How, text: str) -> None:
+        """Add a line."""
+        self.parts[-1].append((how, text))
+
+    def ask(self, subject: str, good: str, question: Callable[[], str | None]) -> None:
+        """Add the line of one check.
+
+        Parameters
+        ----------
+        subject : str
+            What is checked: the first words of the line.
+        good : str
+            The rest of the line if the check finds nothing.
+        question : callable
+            The check: it returns a warning or None, or raises a ValueError.
+        """
+        try:
+            doubt = question()
+        except ValueError as error:
+            self.say("wrong", f"{subject} {error}")
+        else:
+            self.say("warning" if doubt else "ok", f"{subject} {doubt or good}")
+
+    @contextmanager
+    def wrong_if_it_fails(self) -> Iterator[None]:
+        """Add a line about a ValueError or an OSError of the block, and continue."""
+        try:
+            yield
+        except (ValueError, OSError) as error:
+            self.say("wrong", words(error))
+
+    @property
+    def wrong(self) -> bool:
+        """Whether anything is wrong."""
+        return any(how == "wrong" for how, _ in self.lines)
+
+
+def read_any(path: Path) -> AnyFile:
+    """Read the file of a party of any kind.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be used, or is not the file of a party.
+    """
+    tables = TomlFile.read(path).values
+    if "site" in tables:
+        return SiteFile.read(path)
+    if "study" in tables:
+        return StudyFile.read(path)
+    if "dealer" in tables:
+        return DealerFile.read(path)
+    if "relay" in tables:
+        return RelayFile.read(path)
+    raise ValueError(f"{path}: not the file of a site, dealer, study or relay")
+
+
+def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = None) -> Findings:
+    """Check each file, and that several files agree.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files, of any parties.
+    outside : Outside
+        The checks outside the files.
+    now : datetime, optional
+        The time at which certificates must be valid; the clock's time if None.
+    """
+    findings, files = Findings(), list[AnyFile]()
+    public: dict[Party, bytes] = {}
+    data: dict[Party, SiteData] = {}
+    for path in paths:
+        findings.begin()
+        with findings.wrong_if_it_fails():
+            file = read_any(path)
+            findings.say("ok", f"{path}: {file.kind} {file.party}")
+            files.append(file)
+            _check_file(findings, file, outside, now or datetime.now(UTC), public)
+            if isinstance(file, SiteFile):
+                _check_site(findings, file, data)
+    findings.begin()
+    _check_pins(findings, files, public)
+    _check_one_roster(findings, files)
+    _check_one_certificate_a_party(findings, files)
+    _check_one_relay(findings, files)
+    if not findings.wrong:  # an error in a file would be repeated
+        _check_sites(findings, files, outside, data)
+    return findings
+
+
+def _check_file(
+    findings: Findings, file: AnyFile, outside: Outside, now: datetime, public: dict[Party, bytes]
+) -> None:
+    relay = f"{file.party}: the relay {file.relay.address}"
+    if isinstance(file, RelayFile):
+        findings.ask(relay, "can listen", lambda: outside.listen(file.relay))
+    else:
+        findings.ask(relay, "listens", lambda: outside.reach(file.relay))
+    with findings.wrong_if_it_fails():
+        _check_certificate(findings, file, now)
+    if not isinstance(file, RelayFile):
+        with findings.wrong_if_it_fails():
+            public[file.party] = _check_key(findings, file)
+    if isinstance(file, StudyFile):
+        findings.ask(
+            f"{file.party}:", "the settings of the study are valid", lambda: outside.study(file)
+        )
+        with findings.wrong_if_it_fails():
+            if digest := outside.digest(file):
+                findings.say("ok", f"{file.party}: the digest of the study is {digest}")
+
+
+def _check_site(findings: Findings, file: SiteFile, data: dict[Party, SiteData]) -> None:
+    """Check a site's data and memory; keep the data, which `_check_sites` needs."""
+    with findings.wrong_if_it_fails():
+        data[file.party] = read_data(file)
+        _check_data(findings, file, data[file.party])
+    with findings.wrong_if_it_fails():
+        _check_memory(findings, file, data.get(file.party))
+
+
+def _check_key(findings: Findings, file: PartyFile) -> bytes:
+    keys = own_keys(file)
+    if file.roster is None:
+        findings.say("ok", f"{file.party}: public key {public_text(keys)}; others must pin it")
+    else:
+        digest = grouped_digest(file.roster.digest)
+        findings.say("ok", f"{file.party}: its key is in {file.roster.title}, digest {digest}")
+    return keys.public
+
+
+def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:
+    if file.relay.certificates is None:
+        findings.say(
+            "warning", f"{file.party}: no certificates; this is only for practice on one machine"
+        )
+        return
+    end = check_certificate(*file.relay.certificates, file.party, now)
+    number = number_of(file.relay.certificates.certificate)
+    text = f"{file.party}: its certificate is valid until {end:%Y-%m-%d} (serial number {number})"
+    if end - now < SOON:
+        findings.say("warning", f"{text}: ask the coordinator for a new one")
+    else:
+        findings.say("ok", text)
+    if isinstance(file, RelayFile):
+        revoked = len(read_revoked(file.revoked))
+        findings.say("ok", f"{file.party}: {revoked} certificates are revoked in {file.revoked}")
+
+
+def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:
+    agree = "; sites that hold columns must all have as many, or align their lists of people"
+    records = f"{data.records} records{agree if data.identifiers is None else ''}"
+    findings.say("ok", f"{file.party}: {records}")
+    if data.identifiers is not None:
+        rules = ", ".join(data.identifiers.rules)
+        text = (
+            f"{len(data.identifiers)} people can be aligned with other sites, by the rules {rules}"
+        )
+        findings.say("ok", f"{file.party}: {'; '.join([text, *data.identifiers.shapes])}")
+        for text in data.identifiers.findings():
+            findings.say("warning", f"{file.party}: {text}")
+    report = data.report.message()
+    if report is not None:
+        findings.say("warning", f"{file.party}: {report}")
+    findings.say("ok", f"{file.party}: the counts below are private: show them to nobody else")
+    for name, variable in data.variables.items():
+        counts = np.bincount(data.codes[name], minlength=len(variable.states) + 1)
+        names = [*variable.states, "missing"]
+        shown = [f"{n} ({c})" for n, c in zip(names, counts.tolist(), strict=True)]
+        text = f"{file.party}: {name}: {', '.join(shown if counts[-1] else shown[:-1])}"
+        if np.count_nonzero(counts[:-1]) > 1:
+            findings.say("ok", text)
+        else:
+            findings.say("warning", f"{text}: only one state has records; the variable is useless")
+    for name, numbers in data.numbers.items():
+        numeric, gone = data.numerics[name], int(np.isnan(numbers).sum())
+        text = f"{len(numbers) - gone} numbers, {gone} missing, {numeric.beyond(numbers)} beyond"
+        how: How = "ok" if gone < len(numbers) else "warning"
+        findings.say(how, f"{file.party}: {name}: {text} {numeric.low:g} to {numeric.high:g}")
+    spaced = (
+        0
+        if data.ids is None or data.identifiers is not None
+        else sum(text != text.strip() for text in data.ids.texts)
+    )
+    if spaced:
+        text = f"{spaced} identifiers begin or end with a space: others without do not match"
+        findings.say("warning", f"{file.party}: {text}")
+    if data.records < file.policy.fewest_records:
+        text = f"{data.records} records: its policy requires {file.policy.fewest_records}"
+        findings.say("wrong", f"{file.party}: {text}")
+
+
+def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> None:
+    """Add what a site remembers; read nothing of a site that is running."""
+    remembered = []
+    if file.folder.is_dir():
+        try:
+            memory = SiteMemory(file.memory)
+        except InUseError:
+            findings.say("ok", f"{file.party}: is running, on this machine")
+            return
+        with closing(memory):
+            if file.memory.exists():
+                remembered.append(f"{memory.count_sets()} record sets answered for")
+            changed = memory.changed({} if data is None else data.codes)
+            few = {} if data is None else _few_changes(memory, data, file.policy.fewest_records)
+        if few:
+            where = ", ".join(f"{where}: {count}" for where, count in few.items())
+            text = f"few records changed since an earlier study ({where}): new studies are refused"
+            findings.say("warning", f"{file.party}: {text}")
+        if changed:
+            text = f"{', '.join(changed)}: not as in the latest study, which cannot be resumed"
+            findings.say("warning", f"{file.party}: {text}")
+    if file.ledger.exists():
+        noted = [entry.noted for entry in read_ledger(file.ledger).entries]
+        tables = sum(len(note.tables) for note in noted if isinstance(note, Tables))
+        remembered.append(f"{tables} tables revealed")
+    findings.say(
+        "ok", f"{file.party}: remembers {', '.join(remembered) or 'nothing: it is a new site'}"
+    )
+
+
+def _few_changes(memory: SiteMemory, data: SiteData, fewest: int) -> dict[str, int]:
+    """Return in which columns fewer records changed than a study may show."""
+    try:
+        records = memory.digests(data)
+    except ValueError:  # without identifiers, any change is refused
+        return {}
+    return memory.changes.few(memory.snapshot(data, data.codes, records), fewest)
+
+
+# ---- several files -------------------------------------------------------------------------------
+
+
+def check_matching(study: StudyFile, site: SiteFile) -> None:
+    """Refuse an alignment in which a site would not take part, by the two files.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message names the file and the key.
+    """
+    asked, own = study.alignment, site.matching
+    assert asked is not None  # of a study with an alignment
+    if own is None:
+        reason = f"{site.source.path} has no [alignment]: {site.party} aligns its list with nobody"
+        raise study.source.error(("alignment",), reason)
+    if asked.rules != own.rules:
+        theirs, ours = ", ".join(asked.rules), ", ".join(own.rules)
+        reason = f"{theirs}: {site.source.path} has {ours}; the rules must be equal"
+        raise study.source.error(("alignment", "rules"), reason)
+    if asked.level < own.limits.least_level:
+        reason = f"{site.source.path} has least_level = {own.limits.least_level}"
+        raise study.source.error(("alignment", "level"), reason)
+    for peer, most in own.limits.most_people.items():
+        if asked.sizes.get(peer, 0) > most:
+            reason = f"{peer} has {asked.sizes[peer]}, {site.source.path} allows at most {most}"
+            raise study.source.error(("alignment", "sizes"), reason)
+    if asked.fewest < site.policy.fewest_records:
+        reason = f"{site.source.path} has fewest_records = {site.policy.fewest_records}"
+        raise study.source.error(("alignment", "fewest"), reason)
+
+
+def _check_everyone(study: StudyFile, sites: Sequence[SiteFile]) -> None:
+    """Refuse that two sites with one variable, which have different people, must hold everybody.
+
+    Without `everyone` an approved study is of the people of all its sites; that of a free study
+    follows from what the sites show.
+    """
+    asked = study.alignment
+    if asked is None or (asked.everyone is None and "release" not in study.source.values):
+        return
+    everyone = study.sites if asked.everyone is None else asked.everyone
+    offered = {site.party: set(site.variables) for site in sites if site.party in everyone}
+    for one, other in combinations(offered, 2):
+        shared = offered[one] & offered[other] & set(study.variables or offered[one])
+        if shared:
+            reason = (
+                f"{one} and {other} both offer {', '.join(sorted(shared))}, so they must hold "
+                "different people, and the study asks for people whom both hold: name the sites "
+                "that hold everybody, "
+                f'as everyone = ["a", "b"], and apart = [["{one}", "{other}"]]'
+            )
+            raise study.source.error(("alignment", "everyone"), reason)
+
+
+def _check_pins(
+    findings: Findings, files: Sequence[AnyFile], public: Mapping[Party, bytes]
+) -> None:
+    """Compare the keys that files pin with the keys of the other files' parties."""
+    for file in files:
+        pinned = {} if isinstance(file, RelayFile) else file.pinned
+        for party, key in pinned.items():
+            if party in public and public[party] != key:
+                findings.say(
+                    "wrong",
+                    f"{file.source.path}: pins a key of {party} that {party} does not use",
+                )
+    owners: dict[bytes, Party] = {}
+    for party, key in public.items():
+        if key in owners:
+            findings.say("wrong", f"{owners[key]} and {party} have the same key: one party")
+        owners[key] = party
+
+
+def _check_one_roster(findings: Findings, files: Sequence[AnyFile]) -> None:
+    """Compare the rosters that files pin: an older one may have another key of some party."""
+    rosters = {f.party: f.roster for f in files if not isinstance(f, RelayFile) and f.roster}
+    if len({roster.digest for roster in rosters.values()}) > 1:
+        texts = [f"{party}: {roster.title}" for party, roster in rosters.items()]
+        findings.say(
+            "warning", f"the files pin several rosters: {', '.join(texts)}; pin the newest"
+        )
+
+
+def _check_one_certificate_a_party(findings: Findings, files: Sequence[AnyFile]) -> None:
+    """Refuse two parties that show the same certificate, as a dealer that shows the relay's."""
+    shown: dict[bytes, Party] = {}
+    for file in files:
+        certificates = file.relay.certificates
+        if certificates is None or not certificates.certificate.exists():
+            continue
+        with findings.wrong_if_it_fails():
+            key = public_key_of(certificates.certificate)
+            if shown.setdefault(key, file.party) != file.party:
+                raise ValueError(f"{shown[key]} and {file.party} show the same certificate")
+
+
+def _check_one_relay(findings: Findings, files: Sequence[AnyFile]) -> None:
+    addresses = {file.relay.address: file.party for file in files}
+    if len(addresses) > 1:
+        text = ", ".join(f"{party}: {where}" for where, party in addresses.items())
+        findings.say("warning", f"the files have several addresses of the relay: {text}")
+
+
+def _check_sites(
+    findings: Findings, files: Sequence[AnyFile], outside: Outside, data: Mapping[Party, SiteData]
+) -> None:
+    """Check that the sites of a study take part in it."""
+    studies = [file for file in files if isinstance(file, StudyFile)]
+    sites = [file for file in files if isinstance(file, SiteFile)]
+    for study in studies:
+        with findings.wrong_if_it_fails():
+            _check_everyone(study, sites)
+        for site in sites:
+            if site.party in study.sites:
+                with findings.wrong_if_it_fails():
+                    if study.alignment is not None:
+                        check_matching(study, site)
+                with findings.wrong_if_it_fails():
+                    if good := outside.site(study, site, data[site.party]):
+                        findings.say("ok", good)

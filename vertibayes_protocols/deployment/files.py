@@ -1,0 +1,309 @@
+"""The configuration of each party: `site.toml`, `dealer.toml`, `study.toml`, `relay.toml`.
+
+Each party writes its own file, and pins in it the public keys of the parties with which it works.
+The file of one party binds no other party: an analyst's study can only match what the sites and the
+dealer have pinned. A dealer that is also a site, the analyst or the relay is refused, by its name
+and by its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.alignment import AlignmentRequest
+from vertibayes_protocols.deployment.keys import read_private
+from vertibayes_protocols.deployment.parts import (
+    DataSource,
+    Matching,
+    RelayAddress,
+    VariableSpec,
+    alignment_of,
+    data_of,
+    listening_relay_of,
+    matching_of,
+    own_party,
+    patience_of,
+    policy_of,
+    relay_of,
+    variables_of,
+)
+from vertibayes_protocols.deployment.pins import pins_of
+from vertibayes_protocols.deployment.roster.roster import Roster
+from vertibayes_protocols.deployment.tables import TomlFile
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.settings import Setting
+from vertibayes_protocols.transports.mailbox import RELAY, Patience
+
+STUDY = (
+    Setting("variables", "texts", "Variables of the study; all that the sites offer if empty.", ()),
+    Setting("memory", "size", "Memory that one query may take at a party; as much as the sites "
+            "allow if not given."),
+)  # fmt: skip
+
+SITES = Setting("sites", "texts", "The sites of the study, as the roster names them.", ())
+
+RUN = (
+    Setting("patience", "seconds", "How long a run that breaks is begun again, from its last step, "
+            "before the command ends with the error; 0 ends at once.", 600.0, least=0),
+)  # fmt: skip
+
+STATES = Setting("", "texts", "The states of a variable, in order.", least=2)
+BOUNDS = Setting("", "bounds", "The bounds of a variable that stays a number.")
+COUNT = Setting("", "whole", "How many records have a class.", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OwnFile:
+    """What the files of a site, the dealer and the analyst have in common."""
+
+    source: TomlFile = field(repr=False)
+    party: Party
+    key: Path
+    pinned: Mapping[Party, bytes]
+    relay: RelayAddress
+    roster: Roster | None
+    waits: Patience
+
+
+def _own(file: TomlFile, role: str, **paths: str) -> dict[str, Any]:
+    """Return what a file says about its own party, with further paths and their defaults."""
+    table = file.table(role)
+    party, key = own_party(table)
+    others = {name: table.path(name, default) for name, default in paths.items()}
+    table.end()
+    own = {"source": file, "party": party, "key": key}
+    return {**own, "relay": relay_of(file), "waits": patience_of(file), **others}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ServingFile(_OwnFile):
+    """What the files of a site and of the dealer have in common.
+
+    `analysts` are those whose sessions are served, with their public keys.
+    """
+
+    policy: Policy
+    analysts: Mapping[Party, bytes]
+
+    @property
+    def analyst(self) -> Party:
+        """The first of its analysts."""
+        return next(iter(self.analysts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteFile(_ServingFile):
+    """A site's configuration; `pinned` are the keys of dealer, analysts and the other sites.
+
+    `matching` is None if the site aligns its list of people with nobody.
+    """
+
+    kind: ClassVar[str] = "site"
+    folder: Path
+    data: DataSource
+    matching: Matching | None
+    variables: Mapping[str, VariableSpec]
+    dealer: Party
+    signing: Mapping[Party, bytes]
+
+    @classmethod
+    def read(cls, path: Path) -> SiteFile:
+        """Read and check a site's file; ValueError names file, line and key."""
+        file = TomlFile.read(path)
+        known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
+        file.check((*known, "analyst", "analysts", "roster", "relay", "patience"))
+        own = _own(file, "site", folder="memory")
+        pins = pins_of(file, "site", own["party"])
+        variables = variables_of(file)
+        data = data_of(file, variables)
+        sites = {own["party"], *pins.all} - {*pins.dealer, *pins.analysts}
+        return cls(
+            **own,
+            policy=policy_of(file, tuple(variables)),
+            data=data,
+            matching=matching_of(file, data, sites),
+            variables=variables,
+            dealer=next(iter(pins.dealer)),
+            analysts=pins.analysts,
+            pinned=pins.all,
+            roster=pins.roster,
+            signing=pins.signing,
+        )
+
+    @property
+    def memory(self) -> Path:
+        """The file of what the site has promised."""
+        return self.folder / "memory"
+
+    @property
+    def approved(self) -> Path:
+        """The folder of the studies that the site's owner has approved."""
+        return self.folder / "approved"
+
+    @property
+    def ledger(self) -> Path:
+        """The file in which the site records what was revealed."""
+        return self.folder / "ledger.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DealerFile(_ServingFile):
+    """The dealer's configuration; `pinned` are the keys of the sites and the analysts."""
+
+    kind: ClassVar[str] = "dealer"
+
+    @classmethod
+    def read(cls, path: Path) -> DealerFile:
+        """Read and check the dealer's file; ValueError names file, line and key."""
+        file = TomlFile.read(path)
+        file.check(
+            ("dealer", "sites", "analyst", "analysts", "policy", "roster", "relay", "patience")
+        )
+        own = _own(file, "dealer")
+        pins = pins_of(file, "dealer", own["party"])
+        return cls(
+            **own,
+            policy=policy_of(file, None),
+            analysts=pins.analysts,
+            pinned=pins.all,
+            roster=pins.roster,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFile(_OwnFile):
+    """An analyst's study; the learners read [learning], [validation], [network] and [release].
+
+    `states` declares the states of variables, `class_counts` the number of records of each class:
+    naive Bayes needs them where the sites' data must not tell them. `numbers` declares the bounds
+    of variables that stay numbers. `patience` is how long a run that breaks is begun again, in
+    seconds. `alignment` is None if the sites hold the same people.
+    """
+
+    kind: ClassVar[str] = "study"
+    folder: Path
+    sites: tuple[Party, ...]
+    dealer: Party
+    signing: Mapping[Party, bytes]
+    states: Mapping[str, tuple[str, ...]]
+    numbers: Mapping[str, tuple[float, float]]
+    class_counts: Mapping[str, int]
+    variables: tuple[str, ...]
+    memory: int | None
+    patience: float
+    alignment: AlignmentRequest | None
+
+    @classmethod
+    def read(cls, path: Path) -> StudyFile:
+        """Read and check a study's file; ValueError names file, line and key."""
+        file = TomlFile.read(path)
+        known = "study", "analyst", "dealer", "sites", "alignment", "learning", "validation"
+        declared = (
+            "relay",
+            "run",
+            "states",
+            "numbers",
+            "class_counts",
+            "network",
+            "release",
+            "roster",
+            "patience",
+        )
+        file.check((*known, *declared))
+        states, counts = file.table("states"), file.table("class_counts")
+        numbers = file.table("numbers")
+        if twice := [name for name in numbers.values if name in states.values]:
+            raise numbers.error(twice[0], "it is also in [states]: declare states or bounds")
+        study = file.table("study")
+        folder, values = study.path("folder", "study"), study.take_all(STUDY)
+        chosen = study.take(SITES)
+        study.end()
+        run = file.table("run")
+        values |= run.take_all(RUN)
+        run.end()
+        own = _own(file, "analyst")
+        pins = pins_of(file, "analyst", own["party"], chosen)
+        return cls(
+            **own,
+            **values,
+            folder=folder,
+            sites=tuple(pins.sites),
+            dealer=next(iter(pins.dealer)),
+            pinned=pins.all,
+            roster=pins.roster,
+            signing=pins.signing,
+            states={name: states.take(replace(STATES, name=name)) for name in states.values},
+            numbers={name: numbers.take(replace(BOUNDS, name=name)) for name in numbers.values},
+            alignment=alignment_of(file),
+            class_counts={name: counts.take(replace(COUNT, name=name)) for name in counts.values},
+        )
+
+    @property
+    def tables(self) -> Path:
+        """The file of the tables that were revealed."""
+        return self.folder / "tables"
+
+    @property
+    def run(self) -> Path:
+        """The file of the winners that a run of an approved study has shown."""
+        return self.folder / "run"
+
+
+@dataclass(frozen=True)
+class RelayFile:
+    """The relay's configuration: names and addresses, and no key of a message.
+
+    `revoked` is the list of revoked certificates, which need not exist.
+    """
+
+    kind: ClassVar[str] = "relay"
+    party: ClassVar[Party] = RELAY
+    source: TomlFile = field(repr=False)
+    relay: RelayAddress
+    revoked: Path
+
+    @classmethod
+    def read(cls, path: Path) -> RelayFile:
+        """Read and check the relay's file; ValueError names file, line and key."""
+        file = TomlFile.read(path)
+        file.check(("relay",))
+        return cls(file, *listening_relay_of(file))
+
+
+PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile
+
+
+def own_keys(file: PartyFile) -> KeyPair:
+    """Read the private key of a party's file; refuse it if it does not fit what the file pins.
+
+    Raises
+    ------
+    ValueError
+        If the key cannot be read, another party is pinned with it, or the roster has another key of
+        the party; the message names the party.
+    """
+    keys = read_private(file.key)
+    for name, key in file.pinned.items():
+        if key == keys.public:
+            reason = f"{name} is pinned with this party's own public key: they are one party"
+            raise ValueError(f"{file.source.path}: {reason}")
+    if file.roster is not None and file.roster.by_name[file.party].key != keys.public:
+        reason = _not_in_use(file.roster, file.party, keys.public)
+        raise ValueError(
+            f"{file.key} is not the key of {file.party} in {file.roster.title}: {reason}"
+        )
+    return keys
+
+
+def _not_in_use(roster: Roster, party: Party, public: bytes) -> str:
+    """Return why a party's key is not the one that its roster has, and what to do."""
+    for old in roster.retired_keys(party):
+        if old.key == public:
+            return f"it was {old.why} at epoch {old.epoch}; set `key` to the file of the new key"
+    current = roster.by_name[party].public
+    return f"the roster has {current}; set `key` to the file of that key"

@@ -1,0 +1,83 @@
+"""Files of private keys: one key in each file, which only its owner can read."""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+from pathlib import Path
+
+from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, SystemRandomness
+
+HEAD = "vertibayes private key, format 1: keep it secret\n"
+
+
+def make_private(path: Path) -> KeyPair:
+    """Make a private key, and write it as `write_private` does."""
+    keys = KeyPair.generate(SystemRandomness())
+    write_private(path, keys)
+    return keys
+
+
+def write_private(path: Path, keys: KeyPair) -> None:
+    """Write a private key to a new file that only its owner can read.
+
+    Raises
+    ------
+    ValueError
+        If the file exists, or cannot be written.
+    """
+    write_secret(path, (HEAD + base64.b64encode(keys.private).decode() + "\n").encode())
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """Write a new file that only its owner can read; as `write_private`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise ValueError(f"{path} exists: a key is never overwritten") from None
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_private(path: Path) -> KeyPair:
+    """Read a private key.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, other users may read it, or it is not a private key. The message
+        shows nothing of the key.
+    """
+    check_secret(path)
+    text = path.read_text(encoding="ascii", errors="replace")
+    try:
+        private = base64.b64decode(text.removeprefix(HEAD).strip(), validate=True)
+    except ValueError:
+        private = b""
+    if not text.startswith(HEAD) or len(private) != KEY_BYTES:
+        raise ValueError(f"{path} is not a private key that `vertibayes keygen` made")
+    return KeyPair(private)
+
+
+def check_secret(path: Path) -> None:
+    """Refuse a file that does not exist, or that users other than its owner may read.
+
+    Raises
+    ------
+    ValueError
+        If it is one; the message names the file.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"{path} is not a file")
+    if mode & 0o077:
+        raise ValueError(f"other users can read {path}: chmod 600 {path}")

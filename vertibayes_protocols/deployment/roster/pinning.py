@@ -1,0 +1,215 @@
+"""A party pins a roster: what would change, and the new digest in its file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.deployment.approvals import approvals_in, read_approval
+from vertibayes_protocols.deployment.files import SITES
+from vertibayes_protocols.deployment.keys import make_private, read_private
+from vertibayes_protocols.deployment.parts import own_party
+from vertibayes_protocols.deployment.pins import pinned_roster, pins_of
+from vertibayes_protocols.deployment.rewriting import replace_file, with_texts
+from vertibayes_protocols.deployment.roster.changes import changes, check_follows, rotation_line
+from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole, read_roster
+from vertibayes_protocols.deployment.tables import TomlFile
+
+TABLES: dict[str, RosterRole] = {"site": "site", "study": "analyst", "dealer": "dealer"}
+
+
+@dataclass(frozen=True)
+class Own:
+    """A party's file, as far as its roster concerns it."""
+
+    file: TomlFile
+    role: RosterRole
+    party: Party
+    key: Path
+
+    @classmethod
+    def read(cls, path: Path) -> Own:
+        """Read a party's file, also if it pins no roster yet.
+
+        Raises
+        ------
+        ValueError
+            If it is not the file of a site, the dealer or an analyst; the message names it.
+        """
+        file = TomlFile.read(path)
+        roles = [role for table, role in TABLES.items() if table in file.values]
+        if not roles:
+            raise ValueError(f"{path}: not the file of a site, dealer or study: it pins no keys")
+        return cls(file, roles[0], *own_party(file.table(roles[0])))
+
+
+@dataclass(frozen=True)
+class Pinning:
+    """A roster that a party's file can pin.
+
+    Attributes
+    ----------
+    roster : Roster
+    changed : TomlFile, optional
+        The file that pins it; None if it is pinned already.
+    lines : tuple of str
+        What changes, in words.
+    """
+
+    roster: Roster
+    changed: TomlFile | None
+    lines: tuple[str, ...]
+
+    def write(self) -> None:
+        """Write the file, whole or not at all."""
+        assert self.changed is not None
+        replace_file(self.changed)
+
+
+def pinning(path: Path, roster_path: Path) -> Pinning:
+    """Return what changes if a party's file pins a roster.
+
+    Parameters
+    ----------
+    path : Path
+        The file of a site, the dealer or an analyst.
+    roster_path : Path
+        The roster.
+
+    Raises
+    ------
+    ValueError
+        If the roster does not follow the pinned one, does not fit the file, or the party has no
+        private key that fits; the message says what to do.
+    """
+    own, new = Own.read(path), read_roster(roster_path)
+    old = pinned_roster(own.file)
+    if old is not None and old.digest == new.digest:
+        return Pinning(new, None, ())
+    if old is not None:
+        check_follows(old, new, roster_path)
+    changed = with_texts(
+        own.file,
+        {
+            ("roster", "file"): os.path.relpath(roster_path, path.parent),
+            ("roster", "digest"): grouped_digest(new.digest),
+        },
+    )
+    chosen = changed.table("study").take(SITES) if own.role == "analyst" else None
+    pins_of(changed, own.role, own.party, chosen)  # which refuses what does not fit
+    lines = list(changes(old, new))
+    key = _own_key(own, new)
+    if key != own.key:
+        table = own.file.table(own.role)
+        text = str(Path(table.text("key")).with_name(key.name))
+        changed = with_texts(changed, {(own.role, "key"): text})
+        lines.append(f"own key:     {text}, in place of {own.key.name}")
+    return Pinning(new, changed, (*lines, *_voided(own, new), *_free(own, old, new)))
+
+
+def _own_key(own: Own, roster: Roster) -> Path:
+    """Return the file of the private key that the roster has of a party."""
+    wanted = roster.by_name[own.party].key
+    for path in (own.key, *_later_keys(own.key)):
+        if path.exists() and read_private(path).public == wanted:
+            return path
+    public = roster.by_name[own.party].public
+    raise own.file.error(
+        (own.role, "key"),
+        f"{roster.title} has the key {public} of {own.party}, which is neither in {own.key} nor "
+        "in a later key beside it; ask the coordinator who has enrolled it",
+    )
+
+
+def _voided(own: Own, roster: Roster) -> Iterator[str]:
+    """Yield which approved studies name a key that a roster does not have: they are void."""
+    if own.role != "site":
+        return
+    folder = own.file.table("site").path("folder", "memory") / "approved"
+    for path in approvals_in(folder):
+        contract = read_approval(path).contract
+        other = [
+            name for name, key in contract.keys.items()
+            if name in roster.by_name and roster.by_name[name].key != key
+        ]  # fmt: skip
+        gone = [old.name for old in roster.retired if old.key in contract.keys.values()]
+        if names := sorted({*other, *gone}):
+            yield (
+                f"void:        the approval of {grouped_digest(contract.digest)[:9]}...: its "
+                f"contract has another key of {', '.join(names)}; approve the study again"
+            )
+
+
+def _free(own: Own, old: Roster | None, new: Roster) -> Iterator[str]:
+    """Yield a warning if new analysts could ask any query."""
+    known = {} if old is None else old.in_role("analyst")
+    names = [name for name in new.in_role("analyst") if name not in known]
+    if own.role == "site" and names and own.file.table("policy").values.get("free_tables") is True:
+        yield (
+            f"warning:     {own.file.path.name} sets free_tables = true: {', '.join(names)} may "
+            "ask any query within its policy, without an approval"
+        )
+
+
+# ---- a new key of one's own ----------------------------------------------------------------------
+
+
+def rotate(path: Path) -> tuple[str, Path]:
+    """Make a new key beside the one in use, and return the line that the coordinator needs.
+
+    A key that was made before and is in no roster is taken again: the command can be repeated.
+
+    Parameters
+    ----------
+    path : Path
+        The file of a site, the dealer or an analyst, which pins a roster.
+
+    Returns
+    -------
+    line : str
+        The new public key, signed with the old key.
+    key : Path
+        The file of the new private key.
+
+    Raises
+    ------
+    ValueError
+        If the file pins no roster, or its key is not the one in the roster.
+    """
+    own = Own.read(path)
+    roster = pinned_roster(own.file)
+    if roster is None:
+        reason = (
+            "missing; without a roster, make a key with `vertibayes keygen`, and give it to each "
+            "party by telephone"
+        )
+        raise own.file.error(("roster",), reason)
+    old = read_private(own.key)
+    member = roster.by_name.get(own.party)
+    if member is None or member.key != old.public:
+        reason = f"{own.key} is not the key of {own.party} in {roster.title}: pin the newest roster"
+        raise own.file.error((own.role, "key"), reason)
+    later = _later_keys(own.key)
+    key = later[-1] if later else _after(own.key)
+    new = read_private(key) if later else make_private(key)
+    return rotation_line(roster.consortium, own.party, old, new), key
+
+
+def _later_keys(key: Path) -> list[Path]:
+    """Return the keys that `rotate` made after a key: clinic.2.key after clinic.key."""
+    later = []
+    while (key := _after(key)).exists():
+        later.append(key)
+    return later
+
+
+def _after(key: Path) -> Path:
+    """Return the file of the key that follows: NAME.2.key, NAME.3.key."""
+    match = re.fullmatch(r"(.*)\.([1-9][0-9]*)", key.stem)
+    stem, number = (match[1], int(match[2])) if match else (key.stem, 1)
+    return key.with_name(f"{stem}.{number + 1}{key.suffix}")

@@ -1,0 +1,19 @@
+"""Reports under local differential privacy: people perturb their own records, and send the result.
+
+    person         record  -> Client(plan).perturb      -> Reports      no message before
+    aggregator     Reports -> Aggregator(plan).update   -> sums         in any order, merged
+
+Security: the reports of a person are (eps, 0)-private whatever the person's record is, against
+everybody, as `ReportPlan.promise` states. The choice of a question does not depend on the record.
+Leakage: who reports, when, and which questions. A person who reports twice spends eps twice.
+Nothing protects the aggregator from people who lie.
+Cost: one answer per person, or one per question: a few bytes under most oracles.
+"""
+
+from vertibayes_protocols.local_reports.aggregator import Aggregator, EstimatedSums
+from vertibayes_protocols.local_reports.client import Client
+from vertibayes_protocols.local_reports.plan import ReportPlan
+from vertibayes_protocols.local_reports.projection import Projection
+from vertibayes_protocols.local_reports.reports import Reports
+
+__all__ = ["Aggregator", "Client", "EstimatedSums", "Projection", "ReportPlan", "Reports"]

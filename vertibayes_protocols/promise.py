@@ -1,0 +1,152 @@
+"""What a release with noise promises: how much, for whom, against whom, and what it leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from vertibayes_protocols.budget import Cost, eps_of
+
+LOCAL = ("laplace", "gaussian")  # kinds of noise of which each party adds a whole copy
+UNITS = {
+    "record": "adding or removing one record",
+    "party": "all records of one party",
+    "attributes": "whether the attributes of one training record are known (twice that for other "
+    "values of them)",
+    "report": "all that one person reports, whatever the person's values are",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What a release is, or several are: (eps, delta)-differentially private, and for whom.
+
+    Attributes
+    ----------
+    eps, delta : float
+        Of all that is released, together.
+    protects : str
+        ``record``: two sets of records are neighbours if one has one record more; ``party``: if one
+        has no record of a party whose records the other has; ``attributes``: if one does not know
+        the attributes of a record, except its class; ``report``: if a person has other values.
+    mechanism : str
+        The kind of noise, or the oracle of reports.
+    cost : Cost
+        What a site charges to its budget.
+    composition : str
+        How eps of several counts and releases is composed: ``basic`` or ``zCDP``.
+    whom, noise : str
+        Against whom, and how large the noise is, in words.
+    uncovered : tuple of str
+        What is shown beside the release, which the noise does not protect.
+    releases : int
+        How often what is protected was released.
+    """
+
+    eps: float
+    delta: float
+    protects: str
+    mechanism: str
+    cost: Cost
+    composition: str = "basic"
+    whom: str = "whoever sees the release"
+    noise: str = ""
+    uncovered: tuple[str, ...] = ()
+    releases: int = 1
+
+    def times(self, releases: int) -> Self:
+        """Return the promise of so many releases like this one, of the same records."""
+        return self.over(self.cost.times(releases), releases)
+
+    def over(self, cost: Cost, releases: int) -> Self:
+        """Return the promise of several releases of the same records, with this kind of noise.
+
+        Under zCDP, delta stays as it is and eps grows with the square root of their number, as long
+        as eps is small; otherwise eps and delta add up.
+
+        Parameters
+        ----------
+        cost : Cost
+            Of all of them.
+        releases : int
+            How many they are.
+        """
+        if self.composition == "zCDP":
+            eps, delta = eps_of(cost.rho, self.delta - cost.slack), self.delta
+        else:
+            eps, delta = cost.eps, min(cost.delta, 1.0)
+        return replace(self, eps=eps, delta=delta, cost=cost, releases=releases)
+
+    def beside(self, *uncovered: str) -> Self:
+        """Return the promise of a release beside which more is shown."""
+        return replace(self, uncovered=(*self.uncovered, *uncovered))
+
+    @property
+    def beyond(self) -> str:
+        """What is shown beside the release, in words."""
+        return f"not protected by the noise: {'; '.join(self.uncovered)}"
+
+    @property
+    def sentence(self) -> str:
+        """All of this that matters, in words."""
+        often = "" if self.releases == 1 else f" over {self.releases} releases"
+        by = "" if self.composition == "basic" else f" by {self.composition}"
+        noise = f"; {self.noise}" if self.noise else ""
+        shown = f" Not protected: {'; '.join(self.uncovered)}." if self.uncovered else ""
+        return (
+            f"The model is ({self.eps:.4g}, {self.delta:.2g})-differentially private{by} for "
+            f"{UNITS[self.protects]}{often}, against {self.whom}{noise}.{shown}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields and the sentence, of types that JSON has."""
+        return asdict(self) | {"cost": self.cost._asdict(), "sentence": self.sentence}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumPromise(Promise):
+    """What the release of sums is, or several are.
+
+    Attributes
+    ----------
+    eps_of_a_count, delta_of_a_count : float
+    sensitivity : int
+        By how much a neighbour changes a count at most.
+    tables, counts : int
+        How many parts the statistics have, and in how many of their values neighbours differ.
+    members, present, honest, colluding : int
+        Members; those whose counts were summed; how many of them must add noise and keep it secret;
+        how many at most work with the aggregator, or the sum over less than all others may be open.
+    checked : bool
+        Whether the parties themselves see to it that so many take part; else the aggregator, who
+        must not call parties gone who are there, is trusted with it.
+    copies, sd : float
+        Copies of noise expected in each released count; its standard deviation.
+    """
+
+    eps_of_a_count: float
+    delta_of_a_count: float
+    sensitivity: int
+    tables: int
+    counts: int
+    members: int
+    present: int
+    honest: int
+    colluding: int
+    checked: bool
+    copies: float
+    sd: float
+
+    def worded(self) -> SumPromise:
+        """Return the promise with its words."""
+        others = f"with up to {self.colluding} members" if self.colluding else "alone"
+        seen = "which the parties check" if self.checked else "which the aggregator is trusted with"
+        whom = (
+            f"the aggregator {others}, if {self.honest} of all {self.members} are honest and take "
+            f"part, {seen}"
+        )
+        if self.mechanism in LOCAL:
+            whom = "the aggregator and all other members together"
+        copies = "one copy" if self.copies == 1 else f"{self.copies:.3g} copies"
+        noise = f"each count has {copies} of noise, standard deviation {self.sd:.4g}"
+        return replace(self, whom=whom, noise=noise)

@@ -1,0 +1,127 @@
+"""What DuckDB and PostgreSQL have in common: where a table is, and the query that reads it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from vertibayes_protocols.errors import DataError
+
+SCHEMES = ("postgresql", "postgres")
+CAST = "cast it in the query, as with cast(COLUMN as varchar)"
+
+
+@dataclass(frozen=True)
+class Database:
+    """A table of a database, or the result of a query.
+
+    Parameters
+    ----------
+    where : str or Path
+        The URL of a PostgreSQL database, or the path of a DuckDB file.
+    table : str, optional
+        The table, with its schema as ``schema.table``.
+    query : str, optional
+        A ``select`` that returns the table. Either `table` or `query` is given.
+    password_variable : str, optional
+        The environment variable that has the password of a PostgreSQL database. Without it, the
+        password is that of PGPASSWORD or of ``~/.pgpass``, if the server asks for one.
+
+    Raises
+    ------
+    ValueError
+        If both or none of table and query are given, or the URL is not valid or has a password. The
+        message does not quote the URL.
+    """
+
+    where: str | Path = field(repr=False)
+    table: str | None = None
+    query: str | None = None
+    password_variable: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.table is None) == (self.query is None):
+            raise ValueError("give table or query, one of them: what to read from the database")
+        if isinstance(self.where, str):
+            _check_url(self.where)
+        elif self.password_variable is not None:
+            raise ValueError("password_variable is for PostgreSQL; a DuckDB file has no password")
+
+    @property
+    def title(self) -> str:
+        """The database in errors: without user, password and options."""
+        if isinstance(self.where, Path):
+            return str(self.where)
+        parts = urlsplit(self.where)
+        return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    def select(self, names: Sequence[str] | None = None) -> str:
+        """Return the query of some columns; of a table without records if None."""
+        inner = self.query.strip().rstrip(";") if self.query is not None else self._all()
+        shown = "*" if names is None else ", ".join(map(quoted, names))
+        end = " limit 0" if names is None else ""
+        # The owner of the data wrote the query, and the connection only reads.
+        return f"select {shown} from (\n{inner}\n) as site_table{end}"  # noqa: S608
+
+    def _all(self) -> str:
+        name = ".".join(map(quoted, (self.table or "").split(".")))
+        return f"select * from {name}"  # noqa: S608
+
+    def uri(self) -> str:
+        """Return the URL with which to connect to PostgreSQL: reading only, in UTF-8.
+
+        Raises
+        ------
+        DataError
+            If `password_variable` names a variable that is not set.
+        """
+        url = str(self.where)
+        more = ["client_encoding=UTF8", f"options={quote('-c default_transaction_read_only=on')}"]
+        if self.password_variable is not None:
+            password = os.environ.get(self.password_variable)
+            if password is None:
+                raise DataError(
+                    f"{self.title}: the environment variable {self.password_variable} is not set "
+                    "(password_variable)"
+                )
+            more.append(f"password={quote(password, safe='')}")
+        return f"{url}{'&' if urlsplit(url).query else '?'}{'&'.join(more)}"
+
+    def error(self, error: BaseException) -> DataError:
+        """Return the error that the database has raised, without the password."""
+        text = " ".join(str(error).split()).partition(" Query was:")[0]
+        password = os.environ.get(self.password_variable or "PGPASSWORD")
+        if password:
+            text = text.replace(password, "...").replace(quote(password, safe=""), "...")
+        return DataError(f"{self.title}: the database refuses or has stopped: {text}")
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        secret = parts.password is not None
+    except ValueError:
+        raise ValueError("not a valid URL; expected postgresql://USER@HOST:PORT/NAME") from None
+    if parts.scheme not in SCHEMES:
+        raise ValueError(
+            "expected postgresql://USER@HOST:PORT/NAME or the path of a DuckDB file, got a URL of "
+            f"another kind, {parts.scheme}://"
+        )
+    given = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    user, at, _ = url.partition("://")[2].partition("@")
+    secret |= bool(at) and ":" in user  # also before one of "/?#", where the host ends otherwise
+    if secret or given & {"password", "sslpassword", "passfile"}:
+        raise ValueError(
+            "the URL has a password: remove it, and set PGPASSWORD, ~/.pgpass, or "
+            "password_variable to the name of an environment variable that has it"
+        )
+    if "options" in given or "client_encoding" in given:
+        raise ValueError("the URL sets options or client_encoding, which vertibayes sets itself")
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL quotes it."""
+    return '"' + name.replace('"', '""') + '"'

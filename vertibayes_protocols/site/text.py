@@ -1,0 +1,214 @@
+"""Columns of text, read from CSV files and checked; each distinct text is kept once."""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.column_builder import BATCH, ColumnBuilder, KeyBuilder
+from vertibayes_protocols.site.formats import encoding_error, open_text
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The distinct texts, in the order of their first record.
+    places : ndarray of shape (n,), dtype int
+        The place in `texts` of each record's text.
+
+    Examples
+    --------
+    >>> TextColumn.of(["yes", None, "yes"])
+    TextColumn(texts=('yes', ''), places=array([0, 1, 0]))
+    """
+
+    texts: Sequence[str]
+    places: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, values: Iterable[object]) -> TextColumn:
+        """Make a column of any values: None and NaN become empty, other values their `str`."""
+        seen: dict[str, int] = {}
+        places = array("q")
+        for value in values:
+            text = "" if _is_missing(value) else str(value)
+            places.append(seen.setdefault(text, len(seen)))
+        return cls(tuple(seen), np.array(places, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def take(self, order: NDArray[np.integer]) -> TextColumn:
+        """Return the column with some of its records, or with another order."""
+        return TextColumn(self.texts, self.places[order])
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a value is None, NaN, or pandas' NA, which is neither equal nor unequal."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
+Choice: TypeAlias = Callable[[Sequence[str]], Sequence[str]]  # the names that are read, of all
+
+
+def read_columns(
+    path: str | Path,
+    *,
+    keep_spaces: bool = False,
+    choose: Choice = list,
+    keys: str | None = None,
+) -> dict[str, TextColumn]:
+    """Read a CSV file, gzipped or not: a header, then records of text.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    keep_spaces : bool, default=False
+        Whether to keep the spaces around names and values.
+    choose : callable, optional
+        Returns which of the columns to read, in which order; it may raise an error.
+    keys : str, optional
+        The column of identifiers, which are packed.
+
+    Raises
+    ------
+    DataError
+        If the file is not found, is not a CSV file in UTF-8, has no header or no records, if a
+        column appears twice or has no name, or if a record has more or fewer fields than the
+        header. The message names the file and the line.
+    """
+    path = Path(path)
+    try:
+        with open_text(path) as lines:
+            return _columns(path, csv.reader(lines, strict=True), keep_spaces, choose, keys)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: it is a folder, not a file") from None
+    except UnicodeDecodeError:
+        raise encoding_error(path) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None
+
+
+def _columns(
+    path: Path, reader: Iterator[list[str]], keep_spaces: bool, choose: Choice, keys: str | None
+) -> dict[str, TextColumn]:
+    numbered = _numbered(path, reader)
+    _, header = next(numbered, (0, []))
+    if not header:
+        raise DataError(f"{path}: the file is empty")
+    if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), None)):
+        raise DataError(
+            f"{path}: the fields are separated by {separator!r}; export the file with commas"
+        )
+    header = header if keep_spaces else [name.strip() for name in header]
+    check_names(str(path), header)
+    builders = builders_of(choose(header), keys)
+    records = _whole(path, len(header), numbered)
+    some = False
+    while batch := list(islice(records, BATCH)):
+        some = True
+        for name, fields in zip(header, zip(*batch, strict=True), strict=True):
+            if name in builders:
+                builders[name].add(fields if keep_spaces else map(str.strip, fields))
+    if not some:
+        raise DataError(f"{path}: the file has a header but no records")
+    return finished(builders)
+
+
+def builders_of(names: Sequence[str], keys: str | None) -> dict[str, ColumnBuilder]:
+    """Return a builder of each column; the column `keys` has identifiers."""
+    return {name: KeyBuilder() if name == keys else ColumnBuilder() for name in names}
+
+
+def finished(builders: Mapping[str, ColumnBuilder]) -> dict[str, TextColumn]:
+    """Return the columns that are built."""
+    return {name: TextColumn(*builder.finish()) for name, builder in builders.items()}
+
+
+def _whole(
+    path: Path, width: int, numbered: Iterator[tuple[int, list[str]]]
+) -> Iterator[list[str]]:
+    """Refuse a record that has more or fewer fields than the header."""
+    for line, fields in numbered:
+        if len(fields) != width:
+            raise DataError(
+                f"{path}, line {line}: {len(fields)} fields, but the header has {width}"
+            )
+        yield fields
+
+
+def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """Return the records with their lines.
+
+    A blank line is a missing value if the file has a single column; otherwise it is ignored.
+    """
+    line, single = 0, False
+    try:
+        for fields in reader:
+            line = int(getattr(reader, "line_num", line + 1))
+            single = single or (len(fields) == 1 and line == 1)
+            if fields or single:
+                yield line, fields or [""]
+    except csv.Error as error:
+        reason = "a quote that is not closed" if "end of data" in str(error) else error
+        raise DataError(f"{path}, line {line + 1}: {reason}") from None
+
+
+def check_names(source: str, names: Sequence[str]) -> None:
+    """Refuse columns without a name, and columns with the same name.
+
+    Raises
+    ------
+    DataError
+        If a column has no name, or a name appears twice.
+    """
+    for place, name in enumerate(names):
+        if not name.strip():
+            raise DataError(f"{source}: column {place + 1} has no name")
+        if name in names[:place]:
+            raise DataError(f"{source}: the column {name!r} appears twice")
+
+
+def empty_at_end(columns: Mapping[str, TextColumn]) -> int:
+    """Return the number of records at the end that are empty in all columns."""
+    return min(map(_empty_at_end, columns.values()), default=0)
+
+
+def _empty_at_end(column: TextColumn) -> int:
+    empty = np.array([not text.strip() for text in column.texts], bool)
+    filled = np.flatnonzero(~empty[column.places])
+    return len(column) - (int(filled[-1]) + 1 if len(filled) else 0)
+
+
+def same_length(source: str, columns: Mapping[str, TextColumn]) -> int:
+    """Return the number of records of columns.
+
+    Raises
+    ------
+    DataError
+        If the columns differ in length, or there are no columns.
+    """
+    lengths = {name: len(column) for name, column in columns.items()}
+    if not lengths or min(lengths.values()) != max(lengths.values()):
+        raise DataError(f"{source}: expected at least one column, all of the same length")
+    return next(iter(lengths.values()))

@@ -1,0 +1,380 @@
+"""What a site remembers of the values that it has answered for, and how many changed since.
+
+Tables from before and after the correction of one record differ by this record's row, also by its
+values at sites that changed nothing. A site therefore keeps, of each study's columns, a keyed
+digest of each record's value (`Snapshot`), and refuses a study over data in which at least one but
+fewer than a number of records changed since any earlier study.
+
+Records are compared by their identifiers, column by column, because a table shows the columns that
+the analyst chooses. If most identifiers are new (new pseudonyms of the same people), the rows are
+compared as a whole, whoever they belong to. The memory of record sets
+(`vertibayes_protocols.storage.memory`) refuses a few added or removed identifiers.
+
+What this does not see: a change in new pseudonyms that exchanges values between people of one
+site; and a change in a column whose states were renamed or cut into other bins, because then all
+its values changed.
+
+Space: 8 bytes per record, and 1 or 2 per record and column: 28 MB for 10^6 records of 20 columns
+with up to 256 states. A further snapshot takes only what differs from the earlier snapshots: the
+list of identifiers if it changed, and each changed column. The file takes at most `MOST_BYTES`. It
+is as secret as the data: whoever has the key beside it can search for the values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_protocols.errors import ChangedDataError
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.file_format import OLDEST, NewerFormatError, check_format
+from vertibayes_protocols.storage.whole_file import WholeFile
+from vertibayes_protocols.variables import Variable
+
+FORMAT = 1
+MOST_BYTES = 1 << 30  # of all snapshots together
+ROWS = "rows with new identifiers"
+ORDER = np.uint64(0x9E3779B97F4A7C15)  # odd: its powers weight the records of one person
+
+Digests: TypeAlias = NDArray[np.unsignedinteger]
+Values: TypeAlias = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The values of a column, as keyed digests.
+
+    Parameters
+    ----------
+    digests : ndarray of shape (m,), dtype uint64
+        The digests that appear.
+    places : ndarray of shape (n,), dtype uint8, uint16 or uint32
+        Of each person, the place of the digest in `digests`.
+    """
+
+    digests: Values = field(repr=False)
+    places: Digests = field(repr=False)
+
+    @property
+    def values(self) -> Values:
+        """The digest of each person's value."""
+        return self.digests[self.places]
+
+    @property
+    def nbytes(self) -> int:
+        """The space that the column takes, in bytes."""
+        return self.digests.nbytes + self.places.nbytes
+
+    def equals(self, other: Column) -> bool:
+        """Whether all persons have the same values in another column."""
+        return len(self.places) == len(other.places) and bool((self.values == other.values).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The values that a study used at a site.
+
+    Parameters
+    ----------
+    people : ndarray of shape (n,), dtype uint64 or uint32
+        The keyed digests of the records' identifiers, ascending, each once.
+    columns : mapping of str to Column
+        The values of each column, in the order of `people`.
+    """
+
+    people: Digests = field(repr=False)
+    columns: Mapping[str, Column] = field(repr=False)
+
+    @classmethod
+    def of(cls, key: bytes, data: SiteData, names: Iterable[str], identifiers: Digests) -> Snapshot:
+        """Return the snapshot of some columns of a site's data.
+
+        Parameters
+        ----------
+        key : bytes
+            The local key of the digests.
+        data : SiteData
+        names : iterable of str
+            The columns.
+        identifiers : ndarray of shape (n,), dtype uint64 or uint32
+            The digest of each record's identifier.
+        """
+        order = np.argsort(identifiers, kind="stable")
+        people = identifiers[order]
+        first = np.append(True, people[1:] != people[:-1])[: len(people)]
+        starts = np.flatnonzero(first)
+        columns = {}
+        for name in names:
+            digests, codes = _digests_of(key, data.variables[name]), data.codes[name][order]
+            alone = len(starts) == len(people)
+            columns[name] = Column(digests, codes) if alone else _joined(digests[codes], starts)
+        return cls(people[first], columns)
+
+    def changes(self, later: Snapshot) -> dict[str, int]:
+        """Return how many records changed, in each way that tables can separate.
+
+        Parameters
+        ----------
+        later : Snapshot
+            The values of another study.
+
+        Returns
+        -------
+        changes : dict of str to int
+            By column that both snapshots have, the number of people whose value changed. If most
+            identifiers are new, also the number of exchanged rows, under `ROWS`.
+        """
+        names = [name for name in self.columns if name in later.columns]
+        mine, theirs = _in_both(self.people, later.people)
+        counts = {n: _unequal(self.columns[n], later.columns[n], mine, theirs) for n in names}
+        if names and 2 * len(mine) < min(len(self.people), len(later.people)):  # new pseudonyms
+            counts[ROWS] = _exchanged(self._rows(names), later._rows(names))
+        return counts
+
+    def _rows(self, names: Iterable[str]) -> Values:
+        """Return a digest of each person's row: equal sums of keyed digests mean equal rows."""
+        rows = np.zeros(len(self.people), np.uint64)
+        for name in names:
+            rows += self.columns[name].values
+        return rows
+
+
+class Changes:
+    """The snapshots of all studies that a site has answered, kept in a file or only in memory.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file, which is replaced as a whole.
+    tag : bytes
+        Names the key of the digests: a file of another key is not read.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged.
+    """
+
+    def __init__(self, path: Path | None, tag: bytes) -> None:
+        self.snapshots: list[Snapshot] = []
+        self._path, self._tag = path, tag
+        self._file: WholeFile | None = None
+        self._unsaved = False
+        if path is not None and path.exists():
+            self._load(path)
+
+    def few(self, snapshot: Snapshot, fewest: int) -> dict[str, int]:
+        """Return the `Snapshot.changes` since earlier studies of at least 1, but below `fewest`."""
+        counts = (change for e in self.snapshots for change in e.changes(snapshot).items())
+        return {where: count for where, count in counts if 0 < count < fewest}
+
+    def check(self, snapshot: Snapshot, fewest: int) -> None:
+        """Refuse a snapshot in which few records changed since an earlier one.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            The values of the next study.
+        fewest : int
+            The smallest number of records that may have changed.
+
+        Raises
+        ------
+        ChangedDataError
+            If at least one but fewer than `fewest` records changed.
+        ValueError
+            If the memory is full.
+        """
+        if few := self.few(snapshot, fewest):
+            raise ChangedDataError(
+                f"fewer than {fewest} records have changed since an earlier study, whose tables "
+                f"would differ by these records: wait until at least {fewest} have changed in "
+                "each changed column, or keep the earlier snapshot of the data",
+                "changed records: " + ", ".join(f"{where} {count}" for where, count in few.items()),
+            )
+        if _size(self._with(snapshot)) > MOST_BYTES:
+            raise ValueError(
+                f"the values of its earlier studies take more than {MOST_BYTES:,} bytes: keep an "
+                "earlier snapshot of the data, or begin with a new memory, which forgets all "
+                "earlier studies"
+            )
+
+    def check_people(self, people: Digests, fewest: int) -> None:
+        """Refuse a list of people from which few came or went since an earlier study.
+
+        A site whose study has people that it does not know cannot see whether the people who came
+        or went are in the study: tables of two studies may differ by them.
+
+        Parameters
+        ----------
+        people : ndarray of shape (n,)
+            The digests of all people, each once.
+        fewest : int
+            The smallest number of people, except none, who may have come or gone.
+
+        Raises
+        ------
+        ChangedDataError
+            If at least one but fewer than `fewest` people came, or went.
+        """
+        for earlier in self.snapshots:
+            came = len(np.setdiff1d(people, earlier.people))
+            gone = len(np.setdiff1d(earlier.people, people))
+            if 0 < came < fewest or 0 < gone < fewest:
+                raise ChangedDataError(
+                    f"fewer than {fewest} people came to its list, or left it, since an earlier "
+                    "study: wait until more have changed, or keep the earlier list",
+                    f"since an earlier study {came} people came and {gone} left",
+                )
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Remember a snapshot, on disk when this returns, before the site answers for it."""
+        with_it = self._with(snapshot)
+        if with_it is self.snapshots and not self._unsaved:
+            return
+        self.snapshots, self._unsaved = with_it, True
+        if self._path is not None:
+            self._file = self._file or WholeFile(self._path)
+            self._file.write(self._encoded())
+        self._unsaved = False
+
+    def _with(self, snapshot: Snapshot) -> list[Snapshot]:
+        """Return the snapshots with one more, which shares with them what is equal."""
+        for place, earlier in enumerate(self.snapshots):
+            if not np.array_equal(earlier.people, snapshot.people):
+                continue
+            shared = {
+                name: known if (known := earlier.columns.get(name)) and known.equals(new) else new
+                for name, new in snapshot.columns.items()
+            }
+            snapshot = Snapshot(earlier.people, shared)
+            both = earlier.columns.keys() & shared.keys()
+            if all(shared[name] is earlier.columns[name] for name in both):
+                if len(both) == len(shared):
+                    return self.snapshots
+                whole = replace(earlier, columns={**earlier.columns, **shared})
+                return [*self.snapshots[:place], whole, *self.snapshots[place + 1 :]]
+        return [*self.snapshots, snapshot]
+
+    # ---- the file ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+    def _encoded(self) -> bytes:
+        lists, columns = _distinct(self.snapshots)
+        arrays: dict[str, Any] = {f"people{place}": people for place, people in enumerate(lists)}
+        for place, column in enumerate(columns):
+            arrays |= {f"digests{place}": column.digests, f"places{place}": column.places}
+        of = {id(thing): place for things in (lists, columns) for place, thing in enumerate(things)}
+        notes = {
+            "format": FORMAT,
+            "tag": self._tag.hex(),
+            "snapshots": [
+                [of[id(s.people)], {name: of[id(column)] for name, column in s.columns.items()}]
+                for s in self.snapshots
+            ],
+        }
+        buffer = io.BytesIO()
+        np.savez(buffer, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), **arrays)
+        return buffer.getvalue()
+
+    def _load(self, path: Path) -> None:
+        try:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                notes = json.loads(file["notes"].tobytes())
+                check_format(path, notes.get("format", OLDEST), FORMAT)
+                if not hmac.compare_digest(str(notes["tag"]), self._tag.hex()):
+                    return  # of a memory that is lost
+                self.snapshots = _read(file, notes["snapshots"])
+        except NewerFormatError:
+            raise
+        except Exception as error:  # a damaged file can raise any error
+            raise ValueError(f"{path} does not have the values of studies: {error}") from None
+
+
+def _read(file: Mapping[str, NDArray[np.unsignedinteger]], notes: Any) -> list[Snapshot]:
+    """Return the snapshots of a file, which share what they shared when they were written."""
+    lists: dict[int, Digests] = {}
+    columns: dict[int, Column] = {}
+    snapshots = []
+    for people, places in notes:
+        lists.setdefault(people, file[f"people{people}"])
+        for place in places.values():
+            if place not in columns:
+                columns[place] = Column(file[f"digests{place}"], file[f"places{place}"])
+        of = {str(name): columns[place] for name, place in places.items()}
+        snapshots.append(Snapshot(lists[people], of))
+        if any(len(c.places) != len(lists[people]) or c.places.ndim != 1 for c in of.values()):
+            raise ValueError("a column has a wrong length")
+    for array in (*lists.values(), *(a for c in columns.values() for a in (c.digests, c.places))):
+        if array.dtype.kind != "u" or array.ndim != 1:
+            raise ValueError("an array has a wrong type")
+    for column in columns.values():
+        if len(column.places) and int(column.places.max()) >= len(column.digests):
+            raise ValueError("a place is beyond the digests")
+    return snapshots
+
+
+def _distinct(snapshots: Iterable[Snapshot]) -> tuple[list[Digests], list[Column]]:
+    """Return the lists of people and the columns of snapshots, shared ones once."""
+    lists = {id(s.people): s.people for s in snapshots}
+    columns = {id(c): c for s in snapshots for c in s.columns.values()}
+    return list(lists.values()), list(columns.values())
+
+
+def _size(snapshots: Iterable[Snapshot]) -> int:
+    lists, columns = _distinct(snapshots)
+    return sum(people.nbytes for people in lists) + sum(column.nbytes for column in columns)
+
+
+def _digests_of(key: bytes, variable: Variable) -> Values:
+    """Return the keyed digest of each code of a variable: of its states, then of missing."""
+    texts = [*("+" + state for state in variable.states), *[""] * variable.missing]
+    name = hashlib.sha256(variable.name.encode()).digest()
+    digests = (hashlib.blake2b(name + t.encode(), key=key, digest_size=8).digest() for t in texts)
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+
+
+def _joined(values: Values, starts: NDArray[np.intp]) -> Column:
+    """Return a column with one value per person: of the person's records, in their order."""
+    lengths = np.diff(np.append(starts, len(values)))
+    place = np.arange(len(values)) - np.repeat(starts, lengths)  # among the person's records
+    weights = np.power(ORDER, place.astype(np.uint64))
+    digests, places = np.unique(np.add.reduceat(values * weights, starts), return_inverse=True)
+    return Column(digests, places.astype(np.min_scalar_type(len(digests))))
+
+
+def _in_both(one: Digests, other: Digests) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the places of the people who are in two lists, in each of the lists."""
+    if np.array_equal(one, other):
+        everyone = np.arange(len(one))
+        return everyone, everyone
+    _, mine, theirs = np.intersect1d(one, other, assume_unique=True, return_indices=True)
+    return mine, theirs
+
+
+def _unequal(one: Column, other: Column, mine: NDArray[np.intp], theirs: NDArray[np.intp]) -> int:
+    """Return for how many people two columns have different values."""
+    return 0 if one is other else int((one.values[mine] != other.values[theirs]).sum())
+
+
+def _exchanged(one: Values, other: Values) -> int:
+    """Return how many rows are in one of two lists only, in the list that has more such rows."""
+    _, which = np.unique(np.concatenate([one, other]), return_inverse=True)
+    more = np.bincount(which[: len(one)], minlength=len(which)) - np.bincount(
+        which[len(one) :], minlength=len(which)
+    )
+    return int(max(more[more > 0].sum(), -more[more < 0].sum()))

@@ -1,0 +1,91 @@
+"""A study: what all parties know of its variables, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from vertibayes_mpc.commitments import MOST_INDICATORS
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.variables import Variable
+
+CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
+
+
+@dataclass(frozen=True)
+class Study:
+    """What all parties of a study know: its variables and where they are.
+
+    Parameters
+    ----------
+    id : bytes
+        Names the study in every label; 16 random bytes.
+    variables : mapping of str to Variable
+        In the study's order.
+    holders : mapping of str to tuple of Party
+    records : int
+    dealer : Party
+    block_rows : int
+    memory : int
+        How many bytes one query may take at a party.
+    most_indicators : int, default=7
+        The most indicators with which a column is committed. A column of more codes cannot be
+        multiplied: its tables are shuffled.
+    alignment : bytes, default=b""
+        The name of the alignment at level 2 whose rows are the records; empty if the sites know
+        the records.
+    """
+
+    id: bytes
+    variables: Mapping[str, Variable]
+    holders: Mapping[str, tuple[Party, ...]]
+    records: int
+    dealer: Party
+    block_rows: int
+    memory: int
+    most_indicators: int = MOST_INDICATORS
+    alignment: bytes = b""
+
+    def place(self, variable: str) -> int:
+        """Return a variable's place in the study's order.
+
+        Raises
+        ------
+        KeyError
+            If the study has no such variable.
+        """
+        return self._places[variable]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.variables)}
+
+    def __hash__(self) -> int:
+        """Hash what distinguishes studies; mappings have no hash."""
+        return hash((self.id, tuple(self.variables), self.records, self.memory))
+
+    def hidden(self, alignment: bytes) -> Study:
+        """Return this study over the rows of an alignment at level 2: each site has shares of all.
+
+        Parameters
+        ----------
+        alignment : bytes
+            The name of the alignment.
+        """
+        holders = dict.fromkeys(self.variables, self.sites)
+        return replace(self, holders=holders, alignment=alignment)
+
+    @property
+    def sites(self) -> tuple[Party, ...]:
+        """Everyone who holds a variable, sorted."""
+        return self.holders_of(self.holders)
+
+    @property
+    def parties(self) -> tuple[Party, ...]:
+        """The sites, then the dealer."""
+        return (*self.sites, self.dealer)
+
+    def holders_of(self, names: Iterable[str]) -> tuple[Party, ...]:
+        """Return the sites that hold at least one of some variables, sorted."""
+        return tuple(sorted({site for name in names for site in self.holders[name]}))

@@ -1,0 +1,96 @@
+"""What connections send each other beside the messages of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar
+
+from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
+from vertibayes_mpc.rounds import Expect, Message, Party
+from vertibayes_protocols import wire
+from vertibayes_protocols.errors import PeerAbortedError, printable
+
+CONTROL = b"control\0"  # the beginning of what is sealed, before a control
+REASON = 300  # characters
+MOST_NAMES = 65_536  # characters and names of a session's parties
+
+
+@dataclass(frozen=True, slots=True)
+class Control(Message):
+    """Travels as messages do; connections read it, and programs do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ping(Control):
+    """Is not answered: its sender learns whether it arrives."""
+
+    kind: ClassVar[str] = "ping"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Control):
+    """Asks for a `Taken` as soon as all messages before it are read."""
+
+    kind: ClassVar[str] = "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken(Control):
+    """All messages before an `Asked` are read."""
+
+    kind: ClassVar[str] = "taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Abort(Control):
+    """The sender has left the session; the party at fault, and why."""
+
+    kind: ClassVar[str] = "abort"
+    party: str
+    reason: str
+
+    @classmethod
+    def of(cls, error: BaseException, party: Party) -> Abort:
+        """Return what a party says of its error: the class alone, unless it names a party."""
+        if isinstance(error, ProtocolError):
+            return cls(error.names[:REASON], error.reason[:REASON])
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            return cls(party, "was stopped")
+        known = isinstance(error, OSError) and error.strerror  # such as a full disk, without a path
+        return cls(party, f"failed ({known or type(error).__name__})"[:REASON])
+
+    def error(self, sender: Party, known: Collection[Party]) -> PeerAbortedError:
+        """Return the error of a receiver: it blames a party that it knows, or else the sender."""
+        reason = printable(self.reason[:REASON])
+        if self.party == sender or self.party not in known:
+            return PeerAbortedError(sender, reason)
+        return PeerAbortedError(self.party, f"{reason} ({sender} says so)")
+
+
+@dataclass(frozen=True, slots=True)
+class Bye(Control):
+    """The session is over."""
+
+    kind: ClassVar[str] = "bye"
+
+
+@dataclass(frozen=True, slots=True)
+class Roster(Message):
+    """The parties of a session, sorted: the text of a hello."""
+
+    kind: ClassVar[str] = "roster"
+    parties: tuple[str, ...]
+
+
+def decode_control(body: bytes, sender: Party) -> Control:
+    """Decode a control; an error names its sender."""
+    return wire.decode(body, sender, Expect(Control, 2 * REASON * 4))
+
+
+def decode_roster(body: bytes, sender: Party) -> tuple[Party, ...]:
+    """Decode the parties of a session; an error names the sender of the hello."""
+    parties = wire.decode(body, sender, Expect(Roster, MOST_NAMES)).parties
+    if list(parties) != sorted(set(parties)):
+        raise UnexpectedMessageError(sender, "a session whose parties are not in order")
+    return parties
