@@ -76,6 +76,10 @@ lock:
 	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
 		--no-annotate --group test --extra nvflare --custom-compile-command "make lock" pyproject.toml \
 		-o requirements-nvflare.lock
+	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
+		--no-annotate --group docs --custom-compile-command "make lock" -o requirements-docs.lock
+	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
+		--no-annotate --group release --custom-compile-command "make lock" -o requirements-release.lock
 	$(MAKE) requirements-site.lock integrations/vantage6/requirements.lock
 
 # vantage6 pins releases of its own of some packages; all others are those of the other locks.
