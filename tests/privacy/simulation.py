@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 import numpy as np
 
 from tests.randomness import HashStream, TableStream
-from tests.worlds import World, is_held_twice, world
+from tests.worlds import is_held_twice, world
 
 PROBES = 6  # random settings at which an element is tried for its influence
 
@@ -24,15 +25,17 @@ PROBES = 6  # random settings at which an element is tried for its influence
 def distributions(columns, records, bits, honest, ask, limit=None, salt=""):
     """Return {opened tables: [distribution of the view, one for each data of the honest site]}.
 
+    Data whose tables no other data open have no view to be compared with, and are left out.
+
     columns: as `tests.worlds.world`; the honest site's codes are replaced by all in turn, where
     they are not 0. ask: World -> (tables, messages). limit: how many values an element of a stream
     takes; all of the ring by default. salt: chooses the streams that the coalition knows.
     """
-    found = defaultdict(list)
+    alike = defaultdict(list)
     for data in data_of(columns, records, honest):
-        tables, view = view_of(data, records, bits, honest, ask, limit, salt)
-        found[tables].append(view)
-    return found
+        runs = Runs(data, records, bits, honest, ask, limit, salt)
+        alike[runs.tables].append(runs)
+    return {tables: [r.views() for r in all_] for tables, all_ in alike.items() if len(all_) > 1}
 
 
 def data_of(columns, records, honest):
@@ -49,28 +52,38 @@ def data_of(columns, records, honest):
             yield changed
 
 
-def view_of(columns, records, bits, honest, ask: Callable, limit, salt):
-    """Return the opened tables and the distribution of the coalition's view of them."""
-    secret = TableStream(limit)
+class Runs:
+    """The runs of a world with one data of the honest site, for any values of its streams."""
 
-    def stream(a, b):
-        return secret if {a, b} == {honest, "dealer"} else HashStream(f"{a} {b} {salt}".encode())
+    def __init__(self, columns, records, bits, honest, ask: Callable, limit, salt):
+        self.secret = TableStream(limit)
+        self._world = partial(world, columns, records, bits, stream=self._stream)
+        self._honest, self._ask, self._salt = honest, ask, salt
+        self.tables = self._run()[0]
 
-    def run():
-        w: World = world(columns, records, bits, stream=stream)
-        tables, messages = ask(w)
-        seen = [m for m in messages if m.sender in (honest, "dealer") and m.receiver != honest]
+    def views(self):
+        """Return the distribution of the coalition's view."""
+        places = influential(self.secret, self._seen)
+        return Counter(self._seen() for _ in self.secret.assignments(places))
+
+    def _stream(self, a, b):
+        if {a, b} == {self._honest, "dealer"}:
+            return self.secret
+        return HashStream(f"{a} {b} {self._salt}".encode())
+
+    def _run(self):
+        tables, messages = self._ask(self._world())
+        return tuple(t.tobytes() for t in tables), messages
+
+    def _seen(self):
+        """Return the coalition's view of one run."""
+        of_view = self._honest, "dealer"
+        seen = [m for m in self._run()[1] if m.sender in of_view and m.receiver != self._honest]
         seen.sort(key=lambda m: (m.sender, m.receiver, m.depth, type(m.message).__name__))
-        view = tuple(m.message.values.tobytes() for m in seen)
-        return tuple(t.tobytes() for t in tables), view
-
-    tables, _ = run()
-    places = influential(secret, run)
-    views = Counter(run()[1] for _ in secret.assignments(places))
-    return tables, views
+        return tuple(m.message.values.tobytes() for m in seen)
 
 
-def influential(secret, run):
+def influential(secret, seen):
     """Return the places whose elements change the view; the others need no enumeration."""
     generator = np.random.default_rng(7)
     asked = list(secret.values)
@@ -78,9 +91,9 @@ def influential(secret, run):
     for place in asked:
         for _ in range(PROBES):
             secret.values.update({p: int(generator.integers(secret.sizes[p])) for p in asked})
-            before = run()[1]
+            before = seen()
             secret.values[place] = (secret.values[place] + 1) % secret.sizes[place]
-            if run()[1] != before:
+            if seen() != before:
                 found.append(place)
                 break
     secret.values.update(dict.fromkeys(asked, 0))
