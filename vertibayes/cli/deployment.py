@@ -45,7 +45,8 @@ def stop_on_signal(status: int = STOPPED) -> None:
     def stop(*_: object) -> None:
         raise SystemExit(status)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    hang_up = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []  # Windows has none
+    for number in (signal.SIGTERM, *hang_up):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, stop)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
-from vertibayes_protocols.storage.whole_file import InUseError, lock, replacing
+from vertibayes_protocols.storage.whole_file import NOFOLLOW, InUseError, lock, replacing
 from vertibayes_protocols.wire import VERSION
 
 FORMAT = 1  # of the file
@@ -176,7 +176,7 @@ def kept_status(path: Path, status: Status, tell: Tell) -> Iterator[Tell]:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     try:
-        descriptor = os.open(_lock_of(path), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(_lock_of(path), os.O_WRONLY | os.O_CREAT | NOFOLLOW, 0o600)
     except OSError:  # of a folder that the party may only read
         yield
         return
@@ -221,7 +221,7 @@ def read_status(path: Path) -> tuple[Status, bool]:
 
 def _runs(path: Path) -> bool:
     try:
-        descriptor = os.open(_lock_of(path), os.O_WRONLY | os.O_NOFOLLOW)
+        descriptor = os.open(_lock_of(path), os.O_WRONLY | NOFOLLOW)
     except OSError:
         return False
     try:

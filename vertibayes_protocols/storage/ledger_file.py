@@ -33,6 +33,7 @@ from vertibayes_protocols.storage.ledger_entries import (
     line_of,
     read_ledger,
 )
+from vertibayes_protocols.storage.whole_file import NOFOLLOW
 
 MOST_REFUSALS = 100  # that one session notes one by one; further ones are counted
 
@@ -77,7 +78,7 @@ class LedgerFile(Ledger):
         self._known: dict[tuple[Party, str], set[RevealedTable]] = {}  # by analyst and study
         self._session: _Session | None = None
         whole, form = self._load(path) if path.exists() else (0, OLDEST)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | NOFOLLOW, 0o600)
         self._file = GrowingFile(descriptor, path, whole, b"" if form == FORMAT else HEAD)
         self._file.cut()
 

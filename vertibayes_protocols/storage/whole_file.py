@@ -1,7 +1,7 @@
 """Files that are written whole or not at all, and files that one process at a time may use.
 
-No other module of the packages locks files. Windows has no `fcntl`: this module can be imported
-there, but `lock` fails.
+No other module of the packages locks files. Windows has neither `fcntl` nor `O_NOFOLLOW`: this
+module can be imported there, but `lock` fails.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link may be another user's
 
 
 class InUseError(ValueError):
@@ -145,4 +147,4 @@ def naming(path: Path) -> Iterator[None]:
 
 def _open(path: Path, flags: int = 0) -> int:
     """Open a file to write, and do not follow a symbolic link that another user may have made."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flags, 0o600)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | NOFOLLOW | flags, 0o600)
