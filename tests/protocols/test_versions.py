@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -176,11 +174,6 @@ def test_the_header_of_release_0_1_0_has_version_0():
     assert HEADER.size == 96 and packet[5:8] == bytes(3)
     with pytest.raises(VersionsDifferError, match=r"an older one \(vertibayes 0\.1\.0 or older\)"):
         compare_versions(KNOWN["a"], ANALYST, packet)
-
-
-def test_the_release_is_that_of_the_package():
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert project["version"] == RELEASE
 
 
 class SentLink(ListLink):
