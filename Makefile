@@ -13,7 +13,8 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
 VANTAGE6 := .venv-vantage6
-.PHONY: demo test test-machines test-vantage6 bench lint lock clean
+RELEASING := $(call environment,.venv-release)
+.PHONY: demo test test-machines test-vantage6 bench lint lock wheel test-wheel sbom audit release-check clean
 
 demo: $(VENV)/installed
 	@$(BIN)/vertibayes demo
@@ -67,6 +68,29 @@ $(VENV)/installed $(MACHINES)/installed: pyproject.toml
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $(filter %.lock,$^)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		--config-settings editable_mode=compat --editable .
+	@touch $@
+
+# The rest of docs/releasing.md. The tools of releases have an environment of their own.
+wheel: $(RELEASING)/installed
+	rm -rf build/lib build/dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASING)/bin/python -m build --outdir build/dist .
+
+test-wheel: wheel
+	$(RELEASING)/bin/python releasing/wheel.py build/dist
+
+sbom: $(RELEASING)/installed
+	$(RELEASING)/bin/python releasing/sbom.py requirements.lock build/sbom.json
+	$(RELEASING)/bin/python releasing/sbom.py requirements-site.lock build/sbom-site.json
+
+audit: $(RELEASING)/installed
+	$(RELEASING)/bin/python releasing/audit.py requirements.lock
+
+release-check:
+	$(PYTHON) releasing/check.py
+
+$(RELEASING)/installed: requirements-release.lock
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 # Renew the lock: the newest versions that pyproject.toml allows, with hashes, without an index.

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from tests.release_check import INTEGRATIONS, ROOT, complaints, git, other_versions, release_of
+from releasing.check import INTEGRATIONS, ROOT, complaints, git, other_versions, release_of
 from vertibayes import __version__
 from vertibayes_protocols import RELEASE
 

@@ -24,6 +24,7 @@ PLACES = {
     "vertibayes_protocols": ["vertibayes_protocols/**/*.py"],
     "vertibayes": ["vertibayes/**/*.py"],
     "examples": ["examples/**/*.py"],
+    "releasing": ["releasing/**/*.py"],
 }
 
 UNIT = r"(?:(?<!['’])s|ms|us|seconds|bytes|[KM]i?B|(?:a|one|\d+) (?:call|message|round|row)s?)"

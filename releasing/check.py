@@ -1,6 +1,6 @@
 """Say what keeps a commit from being a release.
 
-    python tests/release_check.py
+    python releasing/check.py
 
 The release is `vertibayes_protocols.RELEASE`, and the commit has the tag "v" with this release.
 """
