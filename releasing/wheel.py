@@ -8,6 +8,7 @@ all modules are imported whose libraries are there, and `vertibayes demo` runs.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -115,6 +116,7 @@ def use(python: Path, wheel: Path, folder: Path) -> None:
 
 def main(folder: Path) -> None:
     """Check the distributions of a folder."""
+    os.environ.pop("PYTHONPATH", None)  # pip would take the repository for an installation
     (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     check_names(wheel)
     with tempfile.TemporaryDirectory() as made:

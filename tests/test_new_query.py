@@ -1,0 +1,83 @@
+"""Who follows "How to add a query" in docs/design.md has a query that works and is tested."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def blocks():
+    """Return the blocks of code of the section: the module, its import, its tests."""
+    page = (ROOT / "docs" / "design.md").read_text()
+    section = page.partition("\n## How to add a query\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+
+
+pytestmark = pytest.mark.laws  # the steps are the same on every Python
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """Return a copy of the project in which the steps have been followed."""
+    module, imported, tests = blocks()
+    folder = tmp_path_factory.mktemp("contributor")
+    left_out = shutil.ignore_patterns("__pycache__", "test_*.py")
+    for name in ("vertibayes_protocols", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=left_out)
+    for name in ("vertibayes", "vertibayes_mpc", "pyproject.toml"):
+        (folder / name).symlink_to(ROOT / name)
+    shutil.copy(ROOT / "tests" / "test_vectors.py", folder / "tests")
+    queries = folder / "vertibayes_protocols" / "queries"
+    (queries / "enough.py").write_text(module)
+    (folder / "tests" / "protocols" / "test_enough.py").write_text(tests)
+    register(queries / "__init__.py", imported)
+    return folder
+
+
+def register(path, imported):
+    """Change `__init__.py` as the second step says; the import keeps the order of names."""
+    following = "from vertibayes_protocols.queries.meet"
+    changes = {
+        following: imported + following,
+        "CONVERSATIONS = Conversations(\n": "CONVERSATIONS = Conversations(\n    ENOUGH,\n",
+        '    "Meet",\n': '    "Enough",\n    "Meet",\n',
+    }
+    text = path.read_text()
+    for before, after in changes.items():
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    path.write_text(text)
+
+
+def run(folder, *arguments):
+    command = [sys.executable, "-m", *arguments]
+    environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+
+
+def test_the_steps_make_a_query_that_passes_its_tests(copy):
+    ran = run(copy, "pytest", "tests/protocols/test_enough.py")
+    assert ran.returncode == 0 and "3 passed" in ran.stdout, ran.stdout
+
+
+def test_the_vectors_need_the_third_step_and_record_two_kinds_after_it(copy):
+    test = "tests/test_vectors.py::test_the_bytes_are_those_of_the_recorded_version[wire]"
+    before = run(copy, "pytest", test)
+    assert before.returncode == 1 and "does not record all messages" in before.stdout
+    made = run(copy, "tests.vectors.make")
+    assert made.returncode == 0, made.stderr
+    assert run(copy, "pytest", test).returncode == 0
+    added = (copy / "tests" / "vectors" / "wire.json").read_text()
+    assert '"enough"' in added and '"held records"' in added
+
+
+def test_the_linter_has_nothing_to_say(copy):
+    files = ["vertibayes_protocols/queries/enough.py", "vertibayes_protocols/queries/__init__.py"]
+    for command in (["check"], ["format", "--check"]):
+        ran = run(copy, "ruff", *command, *files, "tests/protocols/test_enough.py")
+        assert ran.returncode == 0, ran.stdout
