@@ -1,11 +1,15 @@
 """One release is named in one place, and a tag that names another one is detected."""
 
+import json
 import subprocess
 import tomllib
+import zipfile
 
 import pytest
 
+from releasing.audit import verdict
 from releasing.check import INTEGRATIONS, ROOT, complaints, git, other_versions, release_of
+from releasing.wheel import PACKAGES, check_names
 from vertibayes import __version__
 from vertibayes_protocols import RELEASE
 
@@ -80,3 +84,51 @@ def test_what_keeps_a_commit_from_being_a_release_is_said(released, file, before
     commit(released)
     with pytest.raises(AssertionError, match=said):
         assert not list(complaints(released))
+
+
+FOUND = {"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}
+SAFE = {"name": "b", "version": "1", "vulns": []}
+UNKNOWN = {"name": "c", "skip_reason": "not found"}
+
+
+@pytest.mark.parametrize(
+    ("packages", "said", "status"),
+    [
+        ([SAFE, UNKNOWN], "1 of 2 packages audited, 0 vulnerabilities", 0),
+        ([FOUND, SAFE], "a 1: CVE-1; fixed in 2\n2 of 2 packages audited, 1 vulnerabilities", 1),
+        ([UNKNOWN], "skipped: the service knows none of the 1 packages", 0),
+    ],
+)
+def test_an_audit_fails_for_a_vulnerability_and_says_what_was_not_audited(packages, said, status):
+    assert verdict(json.dumps({"dependencies": packages}), "") == (said, status)
+
+
+def test_an_audit_without_its_service_is_skipped_and_a_broken_lock_is_not():
+    refused = "Traceback ...\nrequests.exceptions.ConnectionError: refused"
+    assert verdict("", refused)[0].startswith("skipped: ") and verdict("", refused)[1] == 0
+    said, status = verdict("", "ERROR: invalid requirements input: no.lock")
+    assert status == 2 and said == "pip-audit failed: ERROR: invalid requirements input: no.lock"
+
+
+@pytest.mark.parametrize(
+    ("more", "less", "said"),
+    [
+        ([], [], None),
+        (["mpc/__init__.py"], [], "top-level names"),
+        (["vertibayes/planted.py"], [], "not in the history: .*planted"),
+        ([], ["vertibayes/py.typed"], "does not have .*py.typed"),
+    ],
+)
+def test_a_wheel_has_the_files_of_the_packages_and_no_others(tmp_path, more, less, said):
+    try:
+        tracked = git(ROOT, "ls-files", *sorted(PACKAGES)).split()
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("there is no history here")
+    with zipfile.ZipFile(tmp_path / "some.whl", "w") as wheel:
+        for name in {*tracked, *more, "vertibayes-1.dist-info/RECORD"} - set(less):
+            wheel.writestr(name, "")
+    if said is None:
+        check_names(tmp_path / "some.whl")
+        return
+    with pytest.raises(ValueError, match=said):
+        check_names(tmp_path / "some.whl")
