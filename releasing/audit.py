@@ -18,7 +18,7 @@ from typing import Any
 UNREACHABLE = ("requests.exceptions.", "ConnectionError", "Could not connect")
 
 
-def audited(lock: str) -> tuple[str, str]:
+def asked(lock: str) -> tuple[str, str]:
     """Return what pip-audit prints about a lock: its report as JSON, and its errors."""
     command = [sys.executable, "-m", "pip_audit", "--disable-pip", "--require-hashes"]
     command += ["--progress-spinner", "off", "--format", "json", "--requirement", lock]
@@ -38,8 +38,8 @@ def verdict(report: str, errors: str) -> tuple[str, int]:
     if not known:
         return f"skipped: the service knows none of the {len(packages)} packages", 0
     lines = list(vulnerabilities(known))
-    lines.append(f"{len(known)} of {len(packages)} packages audited, {len(lines)} vulnerabilities")
-    return "\n".join(lines), int(len(lines) > 1)
+    audited = f"{len(known)} of {len(packages)} packages audited; vulnerabilities: {len(lines)}"
+    return "\n".join([*lines, audited]), int(bool(lines))
 
 
 def vulnerabilities(packages: Sequence[dict[str, Any]]) -> list[str]:
@@ -53,6 +53,6 @@ def vulnerabilities(packages: Sequence[dict[str, Any]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    text, status = verdict(*audited(*(sys.argv[1:] or ["requirements.lock"])))
+    text, status = verdict(*asked(*(sys.argv[1:] or ["requirements.lock"])))
     print(text)
     sys.exit(status)

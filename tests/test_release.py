@@ -94,8 +94,8 @@ UNKNOWN = {"name": "c", "skip_reason": "not found"}
 @pytest.mark.parametrize(
     ("packages", "said", "status"),
     [
-        ([SAFE, UNKNOWN], "1 of 2 packages audited, 0 vulnerabilities", 0),
-        ([FOUND, SAFE], "a 1: CVE-1; fixed in 2\n2 of 2 packages audited, 1 vulnerabilities", 1),
+        ([SAFE, UNKNOWN], "1 of 2 packages audited; vulnerabilities: 0", 0),
+        ([FOUND, SAFE], "a 1: CVE-1; fixed in 2\n2 of 2 packages audited; vulnerabilities: 1", 1),
         ([UNKNOWN], "skipped: the service knows none of the 1 packages", 0),
     ],
 )
