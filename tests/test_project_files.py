@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from vertibayes_protocols import RELEASE
+
 ROOT = Path(__file__).parents[1]
 WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
@@ -41,6 +43,24 @@ def paths_in(text: str) -> set[str]:
     linked = re.findall(r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", text)
     coded = re.findall(r"(?<=`)[\w./-]+(?:/|\.md|\.py|\.toml)(?=`)", text)
     return {*linked, *coded}
+
+
+def copied(text: str) -> set[str]:
+    """Return the paths that an image copies from the project."""
+    lines = re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE)
+    return set(" ".join(lines).split())
+
+
+@pytest.mark.parametrize("file", ["Containerfile", "integrations/vantage6/Containerfile"])
+def test_an_image_copies_what_exists_and_all_that_the_wheel_needs(file):
+    paths = copied((ROOT / file).read_text())
+    assert not [path for path in paths if not (ROOT / path).exists()]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = {project["project"]["readme"], *project["project"]["license-files"]}
+    needed |= {
+        name.rstrip("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]
+    }
+    assert paths >= needed | {"pyproject.toml"}
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +139,22 @@ def test_a_form_for_issues_is_one_that_a_host_reads(form):
         assert field["type"] in {"markdown", "textarea", "input", "dropdown", "checkboxes"}
         assert ("value" if field["type"] == "markdown" else "label") in field["attributes"]
         assert field["type"] != "dropdown" or field["attributes"]["options"]
+
+
+def test_the_changelog_has_releases_newest_first_and_kinds_of_changes():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    forms = [re.fullmatch(r"(\d+\.\d+\.\d+)( - \d{4}-\d\d-\d\d|, unreleased)", h) for h in headings]
+    assert forms and all(forms), headings
+    numbers = [tuple(map(int, form[1].split("."))) for form in forms]
+    assert numbers == sorted(numbers, reverse=True) and len(set(numbers)) == len(numbers)
+    assert [form[2] for form in forms[1:]].count(", unreleased") == 0
+    assert RELEASE.partition(".dev")[0] == forms[0][1]
+    kinds = re.findall(r"^### (.*)$", text, re.MULTILINE)
+    assert set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    for part in re.split(r"^## .*$", text, flags=re.MULTILINE)[1:]:
+        here = re.findall(r"^### (.*)$", part, re.MULTILINE)
+        assert here and len(set(here)) == len(here)
 
 
 def test_the_citation_has_the_keys_of_its_format():
