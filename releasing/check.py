@@ -8,6 +8,7 @@ The release is `vertibayes_protocols.RELEASE`, and the commit has the tag "v" wi
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -30,9 +31,11 @@ def release_of(root: Path) -> str:
 
 
 def git(root: Path, *arguments: str) -> str:
-    """Return what a command of git prints."""
+    """Return what a command of git prints about the repository of a folder, also inside a hook."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    command = ["git", "-C", str(root), *arguments]
     return subprocess.run(
-        ["git", "-C", root, *arguments], capture_output=True, text=True, check=True
+        command, capture_output=True, text=True, check=True, env=environment
     ).stdout
 
 
