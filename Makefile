@@ -13,8 +13,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
 VANTAGE6 := .venv-vantage6
-RELEASING := $(call environment,.venv-release)
-.PHONY: demo test test-machines test-vantage6 bench lint lock wheel test-wheel sbom audit release-check clean
+.PHONY: demo test test-machines test-vantage6 bench lint lock clean
 
 demo: $(VENV)/installed
 	@$(BIN)/vertibayes demo
@@ -70,7 +69,9 @@ $(VENV)/installed $(MACHINES)/installed: pyproject.toml
 		--config-settings editable_mode=compat --editable .
 	@touch $@
 
-# The rest of docs/releasing.md. The tools of releases have an environment of their own.
+# For releases (docs/releasing.md), whose tools have an environment of their own.
+RELEASING := $(call environment,.venv-release)
+.PHONY: wheel test-wheel sbom audit release-check
 wheel: $(RELEASING)/installed
 	rm -rf build/lib build/dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASING)/bin/python -m build --outdir build/dist .

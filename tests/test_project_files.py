@@ -28,8 +28,8 @@ ENTITY = {"name", "address", "alias", "city", "country", "email", "website", "or
 
 def targets() -> set[str]:
     """Return the targets of the Makefile that people call."""
-    declared = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    return set(declared[1].split())
+    declared = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return set(" ".join(declared).split())
 
 
 def called(text: str) -> set[str]:
