@@ -12,21 +12,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import (
-    assert_all_finite,
-    check_consistent_length,
-    check_scalar,
-    column_or_1d,
-    get_tags,
-)
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_scalar
+from sklearn.utils.validation import check_is_fitted
 
 from vertibayes.naive_bayes.base import Floats, NaiveBayes
 from vertibayes.sklearn.columns import Bounds, Categories, Columns
+from vertibayes.sklearn.reading import distinct_classes, read_classes, read_frame
 from vertibayes_protocols.site.statistics import LocalData
 
 MOST = 1e6  # of epsilon: more protects nothing, and no such noise is drawn
@@ -65,7 +58,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the columns are others, or a category was never declared.
         """
         check_is_fitted(self, "model_")
-        data = self._prepared(self.columns_.records(_frame(self, X, reset=False)))
+        data = self._prepared(self.columns_.records(read_frame(self, X, self.columns_.names)))
         model: NaiveBayes = self.model_
         with np.errstate(over="ignore"):  # a number far beyond the bounds has the density 0
             return model.predict_log_proba(data)
@@ -89,14 +82,9 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_scalar(
                 self.epsilon, "epsilon", Real, min_val=0, max_val=MOST, include_boundaries="right"
             )
-        frame = _frame(self, X, reset=True)
-        y = _checked(frame, y)
-        self.classes_ = np.unique(y if classes is None else np.asarray(classes))
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y of one class cannot be learned: got the classes {self.classes_.tolist()}; "
-                "expected at least two"
-            )
+        frame = read_frame(self, X)
+        y = read_classes(frame, y)
+        self.classes_ = distinct_classes(y, classes)
         self.columns_ = Columns.of(
             frame,
             self.classes_.tolist(),
@@ -114,39 +102,5 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _more(self, X: Any, y: Any) -> LocalData:  # noqa: N803
         """Return further records with the columns that are known."""
-        frame = _frame(self, X, reset=False)
-        return self.columns_.records(frame, _checked(frame, y))
-
-
-def _frame(estimator: PrivateNaiveBayes, X: Any, *, reset: bool) -> pd.DataFrame:  # noqa: N803
-    """Return records as a data frame; the columns of an array get the names of `fit`."""
-    frame: pd.DataFrame = X
-    if isinstance(X, pd.DataFrame):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        if not len(X):
-            raise ValueError("X must have one record or more, got 0")
-    else:
-        array = validate_data(
-            estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"
-        )
-        numbered = [f"x{place}" for place in range(array.shape[1])]
-        frame = pd.DataFrame(array, columns=numbered if reset else estimator.columns_.names)
-    if not get_tags(estimator).input_tags.allow_nan and (absent := frame.isna().any()).any():
-        name = absent.idxmax()
-        raise ValueError(
-            f"X contains NaN: {name} has missing values; set missing=True, or drop them"
-        )
-    return frame
-
-
-def _checked(frame: pd.DataFrame, y: Any) -> NDArray[Any]:
-    """Return classes, one per record."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
-    if pd.isna(y).any():
-        raise ValueError("y contains NaN: each record must have a class")
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    check_consistent_length(frame, y)
-    return np.asarray(y)
+        frame = read_frame(self, X, self.columns_.names)
+        return self.columns_.records(frame, read_classes(frame, y))
