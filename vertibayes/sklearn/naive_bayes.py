@@ -138,6 +138,9 @@ class NaiveBayes(PrivateNaiveBayes):
         """Ask sites that hold columns for tables: one of them holds the class."""
         data = self._read(*class_column(joined, y), self.classes)
         schema = self.columns_.schema
+        constant = [name for name in schema.categorical if len(schema.variables[name].states) < 2]
+        if constant:
+            raise ValueError(f"{constant[0]} has one value in all records: drop the column")
         if schema.numeric:
             raise ValueError(
                 f"{schema.numeric[0]} is a number, and {y} is at one site alone: sites make tables "

@@ -1,8 +1,10 @@
 """A Bayesian network as a classifier of scikit-learn: pooled, or of columns at several sites.
 
-    BayesianNetworkClassifier().fit(X, y)                     records at hand
-    BayesianNetworkClassifier().fit({"a": A, "b": B}, "ill")  columns at sites, in this process
-    BayesianNetworkClassifier().fit(counter, "ill")           a study, also between machines
+BayesianNetworkClassifier().fit(X, y)                     records at hand
+BayesianNetworkClassifier().fit({"a": A, "b": B}, "ill")  columns at sites, in this process
+BayesianNetworkClassifier().fit(counter, "ill")           a study, also between machines
+
+The network is the same, bit for bit, in all of them.
 """
 
 from __future__ import annotations
@@ -187,7 +189,7 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         TypeError
             If `X` is a mapping of other things than data frames.
         """
-        if isinstance(X, Federation | OpenStudy) or hasattr(X, "tables"):
+        if isinstance(X, Federation | OpenStudy) or callable(getattr(X, "tables", None)):
             return self._fit_source(X, y)
         sites = self._read_sites(X, y) if are_sites(X) else self._read_records(X, y)
         data, cuts = self._encoded(sites)
@@ -323,11 +325,11 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """Return what to learn, without the columns that are left out."""
         given: dict[str, Any] = {"structure": self.structure}
         if self.structure is None:
-            ordering = self.ordering
+            known = [name for name in self.ordering or () if name not in left_out]
             given = {
                 "algorithm": self.algorithm,
                 "constraints": (self.constraints or Constraints()).without(left_out.keys()),
-                "ordering": None if ordering is None else [n for n in ordering if n not in left_out],
+                "ordering": None if self.ordering is None else known,
                 "class_variable": self.target_ if self.algorithm == "tan" else None,
             }
         return Options(

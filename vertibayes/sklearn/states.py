@@ -73,7 +73,9 @@ def numbers_to_cut(data: Mapping[str, SiteData], target: str) -> list[str]:
     return [name for each in data.values() for name in pre_binned(each.variables) if name != target]
 
 
-def with_class(frame: pd.DataFrame, name: str, y: NDArray[Any], classes: NDArray[Any]) -> Any:
+def with_class(
+    frame: pd.DataFrame, name: str, y: NDArray[Any], classes: NDArray[Any]
+) -> pd.DataFrame:
     """Return records with their class as a column of declared states.
 
     Raises
@@ -84,14 +86,14 @@ def with_class(frame: pd.DataFrame, name: str, y: NDArray[Any], classes: NDArray
     texts = [str(label) for label in classes]
     if len(set(texts)) < len(texts) or not all(map(str.strip, texts)):
         raise ValueError(f"the classes must be different texts, got {', '.join(map(repr, texts))}")
-    codes = pd.Index(classes, tupleize_cols=False).get_indexer(pd.Index(y))
+    codes: NDArray[Any] = pd.Index(classes, tupleize_cols=False).get_indexer(pd.Index(y))
     if (codes < 0).any():
         unknown = np.asarray(y)[codes < 0][0]
         raise ValueError(
             f"y has the class {unknown!r}, which is not one of the declared classes, "
             f"{', '.join(texts)}"
         )
-    column = pd.Categorical.from_codes(codes, categories=texts)
+    column = pd.Categorical.from_codes(codes, categories=pd.Index(texts))
     return frame.assign(**{name: column})
 
 
@@ -130,7 +132,7 @@ def known_states(frame: pd.DataFrame, network: Network, target: str) -> SiteData
     data = SiteData({name: Variable(name, states[name], missing=True) for name in codes}, codes)
     if unseen:
         told = Records(data, (), (), tuple(unseen)).warning_of_values("X")
-        warnings.warn(told, stacklevel=4)
+        warnings.warn(told, stacklevel=3)
     return data
 
 

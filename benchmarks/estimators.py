@@ -1,0 +1,149 @@
+"""The estimators of `vertibayes.sklearn` beside scikit-learn's naive Bayes: accuracy and seconds.
+
+    VERTIBAYES_DATA=DIR python benchmarks/estimators.py [DATA ...]
+
+DATA are adult, letter, accelerometer or diabetes; all without a name. Adult has its own test part;
+of the others 20 % are held out, drawn once. "diabetes" is the Pima data with 10 % of the cells of
+its features missing, which GaussianNB cannot take: its columns are imputed by their means there.
+Seconds are medians of RUNS fits and predictions, all estimators in turns in one process; a ratio is
+that of the seconds to those of GaussianNB for NaiveBayes, and to those of CategoricalNB on the same
+numbers of bins for the networks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder
+
+from vertibayes.sklearn import BayesianNetworkClassifier, NaiveBayes
+
+RUNS = 5
+DATA = Path(os.environ.get("VERTIBAYES_DATA", "."))
+NUMBERS = make_column_selector(dtype_include="number")
+OTHERS = make_column_selector(dtype_exclude="number")
+
+
+class Records(NamedTuple):
+    """What to fit to, and what to predict."""
+
+    X: pd.DataFrame
+    y: pd.Series
+    X_new: pd.DataFrame
+    y_new: pd.Series
+
+
+def adult() -> Records:
+    read = [pd.read_csv(DATA / f"uci/adult_{part}.csv.gz", na_values="?") for part in PARTS]
+    frames = [(part.drop(columns="income"), part["income"].str.strip(" .")) for part in read]
+    return Records(*frames[0], *frames[1])
+
+
+PARTS = ("train", "test")
+
+
+def held_out(path: str, target: str, **given: Any) -> Records:
+    frame = pd.read_csv(DATA / path, **given)
+    fitted, new = train_test_split(frame, test_size=0.2, random_state=0)
+    features = (part.drop(columns=target) for part in (fitted, new))
+    return Records(next(features), fitted[target], next(features), new[target])
+
+
+def diabetes() -> Records:
+    records = held_out("diabetes/diabetes.csv", "Outcome", index_col="record_id")
+    generator = np.random.default_rng(0)
+    holes = [part.mask(generator.random(part.shape) < 0.1) for part in (records.X, records.X_new)]
+    return Records(holes[0], records.y, holes[1], records.y_new)
+
+
+SETS: dict[str, Callable[[], Records]] = {
+    "adult": adult,
+    "letter": lambda: held_out("uci/letter.csv.gz", "letter"),
+    "accelerometer": lambda: held_out("uci/accelerometer.csv.gz", "wconfid"),
+    "diabetes": diabetes,
+}
+
+
+def categorical_nb() -> Any:
+    bins = KBinsDiscretizer(10, encode="ordinal", quantile_method="averaged_inverted_cdf")
+    numbers = make_pipeline(SimpleImputer(strategy="most_frequent"), bins)
+    texts = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=99)
+    texts = make_pipeline(SimpleImputer(strategy="most_frequent"), texts)
+    columns = make_column_transformer((numbers, NUMBERS), (texts, OTHERS))
+    return make_pipeline(columns, CategoricalNB(min_categories=100))
+
+
+def gaussian_nb() -> Any:
+    texts = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = make_column_transformer((SimpleImputer(), NUMBERS), (texts, OTHERS))
+    return make_pipeline(columns, GaussianNB())
+
+
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "GaussianNB, one-hot": gaussian_nb,
+    "CategoricalNB, ten bins": categorical_nb,
+    "NaiveBayes": NaiveBayes,
+    "network, hybrid": BayesianNetworkClassifier,
+    "network, tan": lambda: BayesianNetworkClassifier("tan"),
+    "network, tan, mdlp": lambda: BayesianNetworkClassifier("tan", binning="mdlp"),
+    "network, chow_liu": lambda: BayesianNetworkClassifier("chow_liu"),
+}
+
+
+def measured(make: Callable[[], Any], records: Records) -> tuple[float, float, Any]:
+    start = perf_counter()
+    model = make().fit(records.X, records.y)
+    fitted = perf_counter()
+    probabilities = model.predict_proba(records.X_new)
+    return fitted - start, perf_counter() - fitted, (model, probabilities)
+
+
+def scores(model: Any, probabilities: Any, y: pd.Series) -> str:
+    accuracy = (model.classes_[probabilities.argmax(axis=1)] == y).mean()
+    loss = log_loss(y, probabilities, labels=model.classes_)
+    binary = len(model.classes_) == 2
+    auc = roc_auc_score(y == model.classes_[1], probabilities[:, 1]) if binary else float("nan")
+    return f"{accuracy:8.4f} {auc:7.4f} {loss:7.3f}"
+
+
+def compare(name: str) -> None:
+    records = SETS[name]()
+    print(f"\n{name}: {len(records.X)} records to fit, {len(records.X_new)} to predict")
+    print(f"{'':24s} accuracy     AUC log loss  fit s  predict s   ratio of fit, of predict")
+    seconds: dict[str, list[tuple[float, float]]] = {each: [] for each in ESTIMATORS}
+    last: dict[str, Any] = {}
+    for _ in range(RUNS):
+        for each, make in ESTIMATORS.items():
+            fit, predict, last[each] = measured(make, records)
+            seconds[each].append((fit, predict))
+    medians = {
+        each: [median(column) for column in zip(*s, strict=True)] for each, s in seconds.items()
+    }
+    for each, (fit, predict) in medians.items():
+        beside = "GaussianNB, one-hot" if each == "NaiveBayes" else "CategoricalNB, ten bins"
+        base = medians[each if each.endswith(("one-hot", "bins")) else beside]
+        print(
+            f"{each:24s} {scores(*last[each], records.y_new)}  {fit:6.3f} {predict:9.3f}"
+            f"   {fit / base[0]:6.2f} {predict / base[1]:6.2f}"
+        )
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    for chosen in sys.argv[1:] or SETS:
+        compare(chosen)
