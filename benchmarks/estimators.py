@@ -5,7 +5,7 @@
 DATA are adult, letter, accelerometer or diabetes; all without a name. Adult has its own test part;
 of the others 20 % are held out, drawn once. "diabetes" is the Pima data with 10 % of the cells of
 its features missing, which GaussianNB cannot take: its columns are imputed by their means there.
-Seconds are medians of RUNS fits and predictions, all estimators in turns in one process; a ratio is
+Seconds are CPU seconds, medians of RUNS fits and predictions, all estimators in turns in one process; a ratio is
 that of the seconds to those of GaussianNB for NaiveBayes, and to those of CategoricalNB on the same
 numbers of bins for the networks.
 """
@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,11 +106,11 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 
 
 def measured(make: Callable[[], Any], records: Records) -> tuple[float, float, Any]:
-    start = perf_counter()
+    start = process_time()
     model = make().fit(records.X, records.y)
-    fitted = perf_counter()
+    fitted = process_time()
     probabilities = model.predict_proba(records.X_new)
-    return fitted - start, perf_counter() - fitted, (model, probabilities)
+    return fitted - start, process_time() - fitted, (model, probabilities)
 
 
 def scores(model: Any, probabilities: Any, y: pd.Series) -> str:

@@ -8,8 +8,9 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from vertibayes import read_model
+from vertibayes import PlainCounter, Structure, fit_cpts, read_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,6 +38,37 @@ def test_a_data_frame(capsys, tmp_path):
     assert set(read_model(tmp_path / "iris.json").structure.edges) == set(network.structure.edges)
     assert int(capsys.readouterr().out.partition("%")[0]) > 90
     assert "sepal length (cm)" in network.variables
+
+
+def test_a_network_is_handed_over(capsys, tmp_path):
+    example = load("hand_over")
+    example.show(tmp_path)
+    assert "nothing more once the blanket is known: ['mean radius']" in capsys.readouterr().out
+    assert (tmp_path / "posteriors.png").read_bytes()[:4] == b"\x89PNG"
+    network, _ = example.learn()
+    cpt = example.cpt_of(network, "worst area")
+    assert cpt.index.names == ["diagnosis"] and tuple(cpt) == network.variables["worst area"].states
+    np.testing.assert_array_equal(cpt.loc["malignant"], network.cpts["worst area"][:, 1])
+    assert (example.cpt_of(network, "diagnosis").to_numpy() == network.cpts["diagnosis"]).all()
+
+
+def test_pgmpy_and_pyagrum_have_the_same_posteriors(alarm_network, alarm_data):
+    example = load("hand_over")
+    network, _ = example.learn()
+    compare(example, network, "diagnosis", ["worst area", "mean texture"])
+    compare(example, alarm_network, "BP", ["HR", "CO", "PRESS"])
+    naive = Structure({"HR": ("CO", "BP"), "BP": (), "CO": ()})  # parents in another order
+    small = fit_cpts(PlainCounter(alarm_data.take(naive.nodes)), naive)
+    compare(example, small, "CO", ["HR"])
+
+
+def compare(example, network, target, known):
+    """Compare the posteriors of a target for the last states of known variables."""
+    evidence = {name: network.variables[name].states[-1] for name in known}
+    ours = network.predict_proba(pd.DataFrame([evidence]), target).to_numpy()[0]
+    for theirs in (example.by_pgmpy, example.by_pyagrum):
+        np.testing.assert_allclose(theirs(network, evidence, target), ours, rtol=0, atol=1e-9)
+    assert abs(ours - example.by_pgmpy(network, {}, target)).max() > 1e-3, "the evidence matters"
 
 
 def test_an_own_learner():
@@ -158,9 +190,29 @@ def test_the_python_of_the_page_on_estimators(capsys):
     )
     for code in blocks:
         exec(compile(code, "docs/sklearn.md", "exec"), names)
-    assert len(blocks) == 4 and len(names["model"].updates_) == 4
+    assert len(blocks) == 7 and len(names["model"].updates_) == 4
     assert names["local"].aggregator_.people == 2500
-    assert "The model is (1, " in capsys.readouterr().out
+    sums = [names[name].model_.sums_ for name in ("pooled", "parties", "columns")]
+    assert (sums[0] == sums[1]).all() and sums[0].sum() == sums[2].sum()
+    printed = capsys.readouterr().out
+    assert "counts were revealed\nTrue\n" in printed and "The model is (1, " in printed
+
+
+def test_the_python_of_the_page_on_models(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "models.md").read_text().partition("## Hand a network to other")[2]
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    network, records = load("hand_over").learn()
+    evidence = {"worst area": network.variables["worst area"].states[1]}
+    names = {"network": network, "target": "diagnosis", "node": "worst area"}
+    names |= {"records": records.head(), "evidence": evidence}
+    monkeypatch.chdir(tmp_path)
+    for code in blocks:
+        exec(compile(code, "docs/models.md", "exec"), names)
+    ours = network.predict_proba(pd.DataFrame([evidence]), "diagnosis").to_numpy()[0]
+    np.testing.assert_allclose(names["by_pyagrum"].toarray(), ours, atol=1e-9)
+    np.testing.assert_allclose(names["by_pgmpy"].values, ours, atol=1e-9)
+    assert names["screened_off"] == {"mean radius"} and names["cpt"].shape == (2, 4)
+    assert (tmp_path / "posteriors.png").exists() and len(blocks) == 5
 
 
 def test_links_of_the_documents_lead_somewhere():

@@ -72,7 +72,7 @@ def read_classes(frame: pd.DataFrame, y: Any) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If there are none, a class is missing or infinite, they are not one for each record, or they
+        If no classes are given, a class is missing or infinite, they are not one for each record, or they
         are numbers of a regression.
     """
     if y is None:
