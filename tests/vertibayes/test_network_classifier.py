@@ -255,6 +255,20 @@ def test_an_unseen_value_is_missing_and_warned_of(world):
     assert (probabilities != model.predict_proba(X_new))[:3].any()
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_numbers_meet_the_bins_of_frequent_numbers(whole):
+    generator = np.random.default_rng(8)
+    numbers = np.where(generator.random(400) < 0.4, 0, generator.integers(-60, 60, 400) * 7)
+    X, y = pd.DataFrame({"x": numbers}), generator.integers(2, size=400)
+    model = BayesianNetworkClassifier("chow_liu", bins=0.2).fit(X if whole else X / 4, y)
+    assert "eq_0" in model.network_.variables["x"].states
+    new = pd.DataFrame({"x": np.arange(-500, 500)})
+    new = new if whole else pd.concat([new / 4, pd.DataFrame({"x": [-0.0, np.nan]})])
+    np.testing.assert_array_equal(
+        model.predict_proba(new), model.network_.predict_proba(new, "class").to_numpy()
+    )
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 0.1, 1e17])
 def test_numbers_meet_the_bins_of_their_texts(scale):
     generator = np.random.default_rng(7)
@@ -262,6 +276,7 @@ def test_numbers_meet_the_bins_of_their_texts(scale):
     X, y = pd.DataFrame({"x": numbers}), np.where(generator.random(400) < 0.5, "a", "b")
     model = BayesianNetworkClassifier("chow_liu").fit(X, y)
     new = pd.DataFrame({"x": np.concatenate([numbers, numbers.repeat(2) * 1.001, [np.nan]])})
+    new["x"] = new["x"].mask(new.index % 7 == 0, new["x"] / 3)
     np.testing.assert_array_equal(
         model.predict_proba(new), model.network_.predict_proba(new, "class").to_numpy()
     )

@@ -72,8 +72,8 @@ def read_classes(frame: pd.DataFrame, y: Any) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If no classes are given, a class is missing or infinite, they are not one for each record, or they
-        are numbers of a regression.
+        If no classes are given, a class is missing or infinite, they are not one for each record,
+        or they are numbers of a regression.
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vertibayes.discretization import edges_of, pre_binned
+from vertibayes.discretization import pre_binned
 from vertibayes.network import Network
 from vertibayes.records import Records
+from vertibayes_protocols.site.binning import Bin, bins_of
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding, Unseen, encode_known
 from vertibayes_protocols.site.findings import Advice
@@ -22,6 +23,7 @@ from vertibayes_protocols.site.frame import columns_of
 from vertibayes_protocols.variables import Variable
 
 EXACT_DIGITS = 15  # decimals of so few digits are floating-point numbers and back, unchanged
+LARGEST_WHOLE = 2**53  # larger whole numbers are not exact as floating-point numbers
 IN_PYTHON = Advice(
     exclude="drop {names}",
     categorical="astype('category') for {names}",
@@ -147,21 +149,32 @@ def _codes_of(
 def _codes_of_numbers(
     column: pd.Series[Any], states: Sequence[str]
 ) -> NDArray[np.unsignedinteger] | None:
-    """Return the bins of a column of floating-point numbers; None if only its texts say them.
+    """Return the bins of a column of numbers; None if only the texts of its values say them.
 
-    It compares numbers where the texts would be compared as decimals. The result is the same if all
-    edges have so few digits that they are the texts of their floating-point numbers.
+    It compares floating-point numbers where the texts would be compared as decimals. The result is
+    the same if all edges have so few digits that they are the texts of their floating-point
+    numbers.
     """
-    edges = edges_of(Variable(str(column.name), tuple(states)))
-    if column.dtype != np.float64 or not edges or not all(map(_is_exact, edges)):
+    bins = bins_of(states)
+    if bins is None or not (column.dtype == np.float64 or column.dtype.kind in "iu"):
         return None
-    numbers = column.to_numpy()
-    if np.isinf(numbers).any():
+    numbers = column.to_numpy(np.float64, na_value=np.nan)
+    if (np.abs(numbers) >= LARGEST_WHOLE).any() or not all(map(_is_exact, bins)):
         return None
-    places = np.searchsorted(np.array(edges, np.float64), numbers, side="left")
-    codes = np.where(np.isnan(numbers), len(states), places)
-    return codes.astype(np.uint8 if len(states) < 256 else np.uint16)
+    dtype = np.uint8 if len(states) < 256 else np.uint16
+    codes: NDArray[Any] = np.full(len(numbers), len(states), dtype)
+    for place, one in sorted(enumerate(bins), key=lambda numbered: numbered[1].single):
+        low = -np.inf if one.low is None else float(one.low)
+        high = np.inf if one.high is None else float(one.high)
+        codes[(numbers == low) if one.single else (low < numbers) & (numbers <= high)] = place
+    unknown = (codes == len(states)) & ~np.isnan(numbers)
+    return None if unknown.any() else codes
 
 
-def _is_exact(edge: Decimal) -> bool:
-    return len(edge.as_tuple().digits) <= EXACT_DIGITS and Decimal(repr(float(edge))) == edge
+def _is_exact(one: Bin) -> bool:
+    """Whether both edges of a bin are the texts of their floating-point numbers."""
+    edges = (edge for edge in (one.low, one.high) if edge is not None)
+    return all(
+        len(edge.as_tuple().digits) <= EXACT_DIGITS and Decimal(repr(float(edge))) == edge
+        for edge in edges
+    )
