@@ -192,6 +192,8 @@ def test_a_rule_releases_the_learned_tables_alone(world):
     assert model.score(X_new, y_new) > 0.7
     with pytest.raises(ValueError, match="release='cut' needs sites"):
         model.fit(X, y)
+    with pytest.raises(ValueError, match="binning='mdlp' reveals exact tables"):
+        model.set_params(binning="mdlp").fit(at_sites(X, y), "ill")
 
 
 # ---- tools of scikit-learn -----------------------------------------------------------------------

@@ -265,6 +265,10 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         if self.binning not in methods:
             raise ValueError(f"binning must be one of {', '.join(methods)}, got {self.binning!r}")
         by_class = self.binning == "mdlp"
+        if by_class and self.release is not None:
+            raise ValueError(
+                "binning='mdlp' reveals exact tables, and `release` does not: remove one"
+            )
         how = Encoding(
             binning="equal-frequency" if by_class else self.binning,
             bins=self.bins,
