@@ -180,6 +180,26 @@ def _calibrate(context: typer.Context, **given: Any) -> None:
     run_calibrate(source, request, given["out"], quiet=given["quiet"])
 
 
+@app.command("report")
+def _report(
+    results: Annotated[Path, typer.Argument(help="Folder that a run has written.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="HTML file to write or replace; RESULTS/report.html if not given."),
+    ] = None,
+) -> None:
+    """Write the page of a run: report.html, for a browser, without a network.
+
+    For example: vertibayes report results
+
+    `learn`, `nb` and `calibrate` write this page too. The command writes it again, or for results
+    of an earlier release, whose missing entries the page names.
+    """
+    from vertibayes.cli.report import run_report
+
+    run_report(results, out)
+
+
 @app.command("demo")
 def _demo(
     out: Annotated[Path | None, typer.Option(help=OUT.help)] = None,

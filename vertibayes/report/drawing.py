@@ -8,14 +8,16 @@ dashed, and those whose direction says nothing have no arrowhead.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from html import escape
 from itertools import pairwise
 from types import MappingProxyType
+from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from vertibayes.network import Edge, Structure
 from vertibayes.report.edge_styles import ROW, SAMPLE, EdgeStyle, draw_legend, legend_of, style_of
-from vertibayes.report.layout import Size, lay_out
+from vertibayes.report.layout import Layout, Size, lay_out
 from vertibayes.report.layout.placement import Point
 from vertibayes.structure.strengths import ArcStrength
 
@@ -65,12 +67,7 @@ def draw(
         The text of an SVG file; equal structures give equal texts.
     """
     names = structure.nodes
-    lines = [_wrapped(name) for name in names]
-    boxes = [
-        Size(max(map(text_width, text)) + 2 * PADDING, LINE * len(text) + PADDING) for text in lines
-    ]
-    number = {name: place for place, name in enumerate(names)}
-    layout = lay_out(boxes, [(number[parent], number[child]) for parent, child in structure.edges])
+    lines, boxes, layout = place(structure)
     fills = _fills(sites)
     dense = len(structure.edges) >= DENSE * len(names)
     styles = {edge: style_of(edge, strengths.get(edge), reversible) for edge in structure.edges}
@@ -90,6 +87,29 @@ def draw(
     body += legend(fills, below - 14)
     body += draw_legend(rows, MARGIN, below + GAP, EDGE)
     return "\n".join([HEAD.format(width=width, height=height), *body, "</svg>", ""])
+
+
+class Placed(NamedTuple):
+    """Where a structure is drawn: lines and size of each node's box, and the layout."""
+
+    lines: list[list[str]]
+    boxes: list[Size]
+    layout: Layout
+
+
+def place(structure: Structure) -> Placed:
+    """Return where a structure is drawn; equal structures are laid out once."""
+    return _placed(structure.nodes, structure.edges)
+
+
+@lru_cache(maxsize=2)
+def _placed(names: tuple[str, ...], edges: tuple[Edge, ...]) -> Placed:
+    lines = [_wrapped(name) for name in names]
+    boxes = [
+        Size(max(map(text_width, text)) + 2 * PADDING, LINE * len(text) + PADDING) for text in lines
+    ]
+    number = {name: place for place, name in enumerate(names)}
+    return Placed(lines, boxes, lay_out(boxes, [(number[p], number[c]) for p, c in edges]))
 
 
 def text_width(text: str) -> float:
@@ -137,6 +157,11 @@ def _stroke(parent: int, dense: bool) -> str:
 
 
 def _edge(style: EdgeStyle, points: Sequence[Point], stroke: str) -> str:
+    return style.svg(*line_of(points, style), stroke)
+
+
+def line_of(points: Sequence[Point], style: EdgeStyle) -> tuple[str, float, float]:
+    """Return the commands of an edge's line, and the point to which its arrowhead points."""
     moved = [(x + MARGIN, y + MARGIN) for x, y in points]
     (x, y), (end, tip) = moved[0], moved[-1]
     if not style.is_reversible:
@@ -148,7 +173,7 @@ def _edge(style: EdgeStyle, points: Sequence[Point], stroke: str) -> str:
             path += f" C{x0:.1f},{middle:.1f} {x1:.1f},{middle:.1f} {x1:.1f},{y1:.1f}"
         else:
             path += f" L{x1:.1f},{y1:.1f}"
-    return style.svg(path, end, tip, stroke)
+    return path, end, tip
 
 
 def _node(name: str, lines: Sequence[str], centre: Point, box: Size, fill: str) -> str:

@@ -1,0 +1,111 @@
+"""Where the nodes and edges of a run's structure are drawn, and what is known of the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from vertibayes.network import Edge, Structure
+from vertibayes.report.drawing import place
+from vertibayes.report.layout import Size
+from vertibayes.report.layout.placement import Point
+from vertibayes.report.page.entries import Entry
+from vertibayes.report.page.results import Results
+from vertibayes.structure.strengths import ArcStrength
+
+
+class PlacedNetwork(NamedTuple):
+    """A structure with places.
+
+    Attributes
+    ----------
+    structure : Structure
+    names : tuple of str
+    lines : list of list of str
+        The lines of text of each node's box.
+    boxes : list of Size
+    centres : list of Point
+    paths : mapping of Edge to list of Point
+    size : Size
+        Of the whole drawing.
+    strengths : mapping of Edge to ArcStrength
+        How sure each edge is; empty if that is not known.
+    gains : mapping of Edge to float
+    compelled : frozenset of Edge, or None
+        The edges whose direction the data show; None if that is not known.
+    """
+
+    structure: Structure
+    names: tuple[str, ...]
+    lines: list[list[str]]
+    boxes: list[Size]
+    centres: list[Point]
+    paths: Mapping[Edge, list[Point]]
+    size: Size
+    strengths: Mapping[Edge, ArcStrength]
+    gains: Mapping[Edge, float]
+    compelled: frozenset[Edge] | None
+
+    def is_compelled(self, edge: Edge) -> bool | None:
+        """Whether the data show the direction of an edge; None if that is not known."""
+        return None if self.compelled is None else edge in self.compelled
+
+
+def placed_network(results: Results) -> PlacedNetwork:
+    """Return the structure of a run with places; without nodes if the folder has none."""
+    content = results.files["structure.json"]
+    structure = _structure(content)
+    placed = place(structure)
+    edges = [(entry[0].text, entry[1].text) for entry in content["edges"].each()]
+    names = structure.nodes
+    gains = dict(zip(edges, _numbers(content["gain"]), strict=False))
+    return PlacedNetwork(
+        structure,
+        names,
+        placed.lines,
+        placed.boxes,
+        placed.layout.centres,
+        {(names[p], names[c]): points for (p, c), points in placed.layout.paths.items()},
+        placed.layout.size,
+        _strengths(content, edges, gains),
+        gains,
+        _compelled(content),
+    )
+
+
+def _structure(content: Entry) -> Structure:
+    """Return the structure of structure.json.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a structure.
+    """
+    edges = [(entry[0].text, entry[1].text) for entry in content["edges"].each()]
+    try:
+        return Structure.of(content["nodes"].texts(), edges)
+    except ValueError as error:
+        raise ValueError(f"{content.file}: {error}") from None
+
+
+def _strengths(
+    content: Entry, edges: list[Edge], gains: Mapping[Edge, float]
+) -> dict[Edge, ArcStrength]:
+    strengths, directions = _numbers(content["strength"]), _numbers(content["direction"])
+    if not strengths or len(strengths) != len(edges) or len(directions) != len(edges):
+        return {}
+    return {
+        edge: ArcStrength(*edge, strength, direction, gains.get(edge))
+        for edge, strength, direction in zip(edges, strengths, directions, strict=True)
+    }
+
+
+def _numbers(entries: Entry) -> list[float]:
+    return [float(entry.value) for entry in entries.each() if entry.is_number]
+
+
+def _compelled(content: Entry) -> frozenset[Edge] | None:
+    """Return the compelled edges; None if the structure was not learned without an order."""
+    if not content["algorithm"].exists or not content["compelled"].exists:
+        return None
+    return frozenset((entry[0].text, entry[1].text) for entry in content["compelled"].each())

@@ -1,0 +1,117 @@
+"""Write the page of a run: one HTML file without links to other files or to the network.
+
+The templates escape every text of the data. A content security policy forbids all connections, and
+all scripts except those of this package, which it names by their digests.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vertibayes import __version__
+from vertibayes.report.page.embedded import embedded_of
+from vertibayes.report.page.results import Results
+from vertibayes.report.page.sections.all import sections_of, title_of
+from vertibayes_protocols.storage.whole_file import replacing
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PAGE = "report.html"
+
+
+def write_report(folder: Path, out: Path | None = None) -> Path:
+    """Write the page of a folder of results, and return its path.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run.
+    out : Path, optional
+        The file to write; `report.html` in the folder by default.
+
+    Raises
+    ------
+    ValueError
+        If the folder has no results, or they cannot be read.
+    OSError
+        If the file cannot be written.
+    """
+    path = folder / PAGE if out is None else out
+    text = render(Results.read(folder))
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+    return path
+
+
+def render(results: Results) -> str:
+    """Return the page of a run as HTML.
+
+    Parameters
+    ----------
+    results : Results
+        The files of the run.
+    """
+    scripts = _assets(".js")
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            title=title_of(results),
+            sections=sections_of(results),
+            version=__version__,
+            model=as_script(embedded_of(results)),
+            styles=_assets(".css"),
+            scripts=scripts,
+            digests=[_digest(script) for script in scripts],
+        )
+    )
+
+
+def as_script(content: Any) -> str:
+    """Return JSON data that cannot end the script element in which it is."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def picture_source(svg: str) -> str:
+    """Return an SVG file as the address of an image: nothing in it can act on the page."""
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+@cache
+def _assets(suffix: str) -> list[str]:
+    """Return the texts of the package's style sheets or scripts, by name."""
+    folder = files("vertibayes.report.page") / "assets"
+    paths = sorted((path for path in folder.iterdir() if path.name.endswith(suffix)), key=_name)
+    return [path.read_text(encoding="utf-8") for path in paths]
+
+
+def _name(path: Any) -> str:
+    return str(path.name)
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates; Jinja2 is imported by the first page only."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("vertibayes.report.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,121 @@
+"""Read the files of a run that the page shows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vertibayes.json_content import read_json
+from vertibayes.report.page.entries import MISSING, Entry
+
+SUMMARY = "summary.json"
+FILES = (
+    SUMMARY,
+    "structure.json",
+    "model.json",
+    "naive_bayes.json",
+    "validation.json",
+    "calibration.json",
+    "network.json",
+    "ledger.json",
+    "counts.json",
+)
+PICTURES = "calibration.svg", "validation-*.svg"
+TABLES = "tables.csv"  # of release/: one row for each released table
+
+
+@dataclass(frozen=True)
+class Results:
+    """The files of a run.
+
+    Parameters
+    ----------
+    files : mapping of str to Entry
+        The content of each JSON file; an entry without a value if there is no such file.
+    pictures : mapping of str to str
+        The text of each picture that is shown as it is.
+    release : list of mapping
+        The rows of release/tables.csv; empty if nothing was released by a rule.
+    names : tuple of str
+        The names of all files in the folder, sorted.
+    """
+
+    files: Mapping[str, Entry]
+    pictures: Mapping[str, str]
+    release: list[dict[str, str]]
+    names: tuple[str, ...]
+
+    @classmethod
+    def read(cls, folder: Path) -> Results:
+        """Read a folder of results.
+
+        Raises
+        ------
+        ValueError
+            If the folder has no summary.json of a run, or a file cannot be read; the message names
+            the folder or the file.
+        """
+        if not folder.is_dir():
+            what = "a file" if folder.exists() else "no such folder"
+            raise ValueError(f"{folder}: {what}; specify a folder that a run has written")
+        if not (folder / SUMMARY).is_file():
+            raise ValueError(
+                f"{folder}: it has no {SUMMARY}; specify the folder of a run that has ended (the "
+                "--out of `learn`, `nb` or `calibrate`)"
+            )
+        files = {name: Entry(name, _content(folder / name)) for name in FILES}
+        variables = files[SUMMARY]["variables"].value
+        if not isinstance(variables, dict):
+            raise ValueError(f"{folder / SUMMARY}: not the summary of a run: it has no variables")
+        pictures = {
+            path.name: path.read_text(encoding="utf-8", errors="replace")
+            for pattern in PICTURES
+            for path in sorted(folder.glob(pattern))
+        }
+        return cls(files, pictures, _rows(folder / "release" / TABLES), _names(folder))
+
+    @property
+    def summary(self) -> Entry:
+        """The content of summary.json."""
+        return self.files[SUMMARY]
+
+    @property
+    def command(self) -> str:
+        """The command that wrote the folder: "learn", "nb" or "calibrate"."""
+        if (command := self.summary["command"]).exists:
+            return command.text
+        if self.files["calibration.json"].exists:
+            return "calibrate"
+        return "nb" if self.summary["method"].exists else "learn"
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """The site of each variable that has one; those of several sites have all their names."""
+        sites: dict[str, list[str]] = {}
+        for site, names in self.summary["sites"].items():
+            for name in names.texts():
+                sites.setdefault(name, []).append(site)
+        return {name: ", ".join(of) for name, of in sites.items()}
+
+
+def _content(path: Path) -> Any:
+    return read_json(path) if path.is_file() else MISSING
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file; nothing if there is no such file."""
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            {str(name): str(value) for name, value in row.items()} for row in csv.DictReader(file)
+        ]
+
+
+def _names(folder: Path) -> tuple[str, ...]:
+    """Return the names of the files of a folder; those of a folder in it as one name."""
+    names = [path.name + "/" * path.is_dir() for path in folder.iterdir()]
+    return tuple(sorted(name for name in names if not name.startswith(".")))

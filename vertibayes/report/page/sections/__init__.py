@@ -1,0 +1,1 @@
+"""What the page says, section by section, as data without HTML."""
