@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import permutations, starmap
 from time import perf_counter
+from typing import Any
 
 from vertibayes.choosing import Chooser
 from vertibayes.counting import Counter
@@ -90,6 +91,14 @@ class Options:
                 f"`algorithm` {self.by} has no structure before its end: remove `max_seconds`, or "
                 f"use one of {in_time}"
             )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the options as JSON data; of a given structure, only that there is one."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["constraints"] = self.constraints.as_json()
+        values["structure"] = None if self.structure is None else "given"
+        values["ordering"] = None if self.ordering is None else list(self.ordering)
+        return values
 
     @property
     def by(self) -> str:

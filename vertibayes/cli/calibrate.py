@@ -68,7 +68,7 @@ def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -
     outcome.warnings[:0] = [*sites.warnings, *said, *lost, *_about(request, source, sites, schema)]
     outcome.warnings.extend(advice(request, outcome))
     model = _model(outcome, schema, structure, training)
-    result = Result(outcome, schema, model, structure, source)
+    result = Result(outcome, schema, model, structure, source, sites.left_out)
     report(out, request, result, quiet=quiet)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vertibayes import __version__
 from vertibayes.cli.calibrate_learned import Outcome, Row
 from vertibayes.cli.calibrate_request import Request
 from vertibayes.cli.inputs import Source
@@ -18,6 +17,7 @@ from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     MODELS,
     described_columns,
+    head_of,
     models_of,
     options_as_json,
     write_classifier,
@@ -26,6 +26,7 @@ from vertibayes.cli.outputs import (
     write_model,
     write_text,
 )
+from vertibayes.cli.report import add_report
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network, Structure
 from vertibayes.report.calibration import Pooled, Traces, draw_calibration
@@ -41,13 +42,29 @@ from vertibayes_protocols.schema import Schema
 
 @dataclass(frozen=True)
 class Result:
-    """What is written: the outcome, its model, what the model is about, and the data's source."""
+    """What is written.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What was computed.
+    schema : Schema
+        What the model is about.
+    model : NaiveBayes or Network
+    structure : Structure or None
+        The given structure.
+    source : Source
+        Where the data are from.
+    left_out : mapping of str to str
+        The reason for each of its columns that was left out.
+    """
 
     outcome: Outcome
     schema: Schema
     model: NaiveBayes | Network
     structure: Structure | None
     source: Source
+    left_out: Mapping[str, str]
 
 
 def report(out: Path, request: Request, result: Result, *, quiet: bool) -> None:
@@ -82,6 +99,7 @@ def _write(out: Path, request: Request, result: Result) -> list[str]:
         write_text(
             part / "calibration.svg", draw_calibration(_traces(outcome), _title(request, graph))
         )
+        add_report(part)
 
     write_folder(out, write)
     return models
@@ -207,7 +225,7 @@ def _summary(request: Request, result: Result, models: list[str]) -> dict[str, A
     scenario = outcome.scenario
     classifier, graph = scenario.classifier, scenario.graph
     return {
-        "version": __version__,
+        **head_of("calibrate"),
         "data": result.source.data[0],
         "seed": result.source.seed,
         "target": request.target,
@@ -215,6 +233,7 @@ def _summary(request: Request, result: Result, models: list[str]) -> dict[str, A
         "nodes": len(graph.nodes),
         "edges": len(graph.edges),
         "variables": described_columns(result.schema),
+        "left_out": dict(result.left_out),
         "model": models,
         "options": options_as_json(asdict(request)),
         "message": {"numbers": _length(request, classifier)},

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from vertibayes import __version__
 from vertibayes.calibration.between_machines import CalibratedSites
 from vertibayes.cli.calibrate_report import model_files, write_parts
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     described_columns,
+    head_of,
     options_as_json,
     write_folder,
     write_json,
     write_text,
 )
+from vertibayes.cli.report import add_report
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.report.calibration import Traces, draw_calibration
@@ -96,6 +97,7 @@ def report_study(
         write_json(part / "ledger.json", outcome.ledger.as_json())
         title = f"{outcome.schema.target.name}: {way}"
         write_text(part / "calibration.svg", draw_calibration(traces, title))
+        add_report(part)
 
     write_folder(out, write)
     if not quiet:
@@ -124,7 +126,7 @@ def _summary_of_study(values: Mapping[str, Any], outcome: StudyOutcome) -> dict[
     size = None if agreed.mixing == "relay" else agreed.size
     last = max(int(sites.records[-1]), 1)
     return {
-        "version": __version__,
+        **head_of("calibrate"),
         "target": outcome.schema.target.name,
         "records": int(sites.records[-1]),
         "nodes": len(agreed.network.nodes),

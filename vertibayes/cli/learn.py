@@ -153,6 +153,7 @@ def learn_from(
                 shown,
                 cuts=None if cuts is None else cuts.as_json(),
                 people=study.people,
+                left_out=sites.left_out,
             )
             if task.rule is not None:
                 return release_with(study, run, task, perf_counter() - start, sites.warnings)
@@ -224,15 +225,20 @@ def learn_with(
     """
     options = task.options
     cost = expected(counter, options)
-    warn([*warnings, *notices(counter, options), *task.validations.warnings()])
+    said = [*warnings, *notices(counter, options), *task.validations.warnings()]
+    warn(said)
     if not task.quiet:
         sys.stderr.write(f"expected: {cost}\n")
     with progress_shown(task.quiet, counter.watchers) as progress:
         learned = learn(counter, options, progress)
         if options.max_seconds is not None and learned.structure_seconds >= options.max_seconds:
-            warn(["the search ended when its time was up: the structure is the best so far"])
+            said.append("the search ended when its time was up: the structure is the best so far")
+            warn(said[-1:])
         outcome = Outcome(
-            learned, counter, lambda: {"calls": counter.calls, "queries": counter.queries}
+            learned,
+            counter,
+            lambda: {"calls": counter.calls, "queries": counter.queries},
+            warnings=said,
         )
         run = run._replace(traffic=counter.traffic)  # of another session, if the first one broke
         return conclude(outcome, run, task, commit_seconds, progress)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from vertibayes import __version__
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_columns import learn_vertical
@@ -22,6 +21,7 @@ from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     check_folder,
     described_columns,
+    head_of,
     models_of,
     options_as_json,
     write_classifier,
@@ -31,6 +31,7 @@ from vertibayes.cli.outputs import (
     write_text,
 )
 from vertibayes.cli.progress import progress_shown
+from vertibayes.cli.report import add_report
 from vertibayes.cli.tested import about_lost, classes_of, divided_records
 from vertibayes.report.drawing import draw
 from vertibayes.report.people import alignment_as_json, report_of_people
@@ -69,6 +70,7 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
         raise
     learned.warnings[:0] = [*sites.warnings, *more, *_warnings(request, schema, training)]
     learned.seconds, learned.records = perf_counter() - start, training.records
+    learned.left_out = sites.left_out
     report(out, request, learned, tested, quiet=quiet)
 
 
@@ -120,7 +122,7 @@ def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator
 def _summary(request: Request, learned: Learned, tested: LocalData | None) -> dict[str, Any]:
     """Return the summary of a run as JSON data."""
     return {
-        "version": __version__,
+        **head_of("nb"),
         "method": request.method,
         "target": request.target,
         "records": learned.records,
@@ -128,6 +130,7 @@ def _summary(request: Request, learned: Learned, tested: LocalData | None) -> di
         "parties": request.parties,
         "sites": {site: list(names) for site, names in learned.sites.items()},
         "variables": described_columns(learned.model.schema),
+        "left_out": dict(learned.left_out),
         "model": models_of(learned.model.schema),
         "options": options_as_json(asdict(request)),
         "promise": None if learned.promise is None else learned.promise.to_json(),
@@ -198,6 +201,7 @@ def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
         if learned.predictions:
             header = "record", "class", *model.schema.target.states
             write_rows(part / "predictions.csv", [header, *learned.predictions])
+        add_report(part)
 
     write_folder(out, write)
 

@@ -68,6 +68,8 @@ class Learned:
         What the alignment of the sites' lists of people has shown.
     warnings : list of str
         What the user should know.
+    left_out : mapping of str to str
+        The reason for each column of the file that was left out.
     """
 
     model: NaiveBayes
@@ -88,6 +90,7 @@ class Learned:
     predictions: list[tuple[object, ...]] = field(default_factory=list)
     people: AlignedPeople | None = None
     warnings: list[str] = field(default_factory=list)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def add(self, traffic: Traffic) -> None:
         """Add what travelled in a session."""

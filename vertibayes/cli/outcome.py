@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -16,6 +16,7 @@ from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned
 from vertibayes.options import Options
+from vertibayes.report.counts import counts_json
 from vertibayes.report.disclosure import Disclosure, disclosure
 from vertibayes.report.words import counted
 from vertibayes.structure.search import Fits, Progress
@@ -64,6 +65,8 @@ class Outcome(NamedTuple):
         Takes the folder of the results, and writes further files.
     fits : callable, optional
         Of a structure by choices: takes a family; returns whether it could be a candidate.
+    warnings : sequence of str
+        The warnings that the run has printed.
     """
 
     learned: Learned
@@ -71,6 +74,7 @@ class Outcome(NamedTuple):
     further: Callable[[], Mapping[str, Any]]
     write: Callable[[Path], object] | None = None
     fits: Fits | None = None
+    warnings: Sequence[str] = ()
 
 
 def conclude(
@@ -106,9 +110,13 @@ def conclude(
     summary = summarize(learned, counter, run, seconds, disclosed, validated)
     summary |= outcome.further()
     counts = "record" if isinstance(counter, SecureCounter) else "released record"
-    warn(_warnings(learned, validated, disclosed, counts))
+    warnings = list(_warnings(learned, validated, disclosed, counts))
+    warn(warnings)
+    summary["options"] = task.options.as_json() | task.validations.as_json()
+    summary["warnings"] = [*outcome.warnings, *warnings]
     if task.out is not None:
-        write_results(task.out, learned, run, summary, validated, outcome.write)
+        tables = counts_json(learned, counter)
+        write_results(task.out, learned, run, summary, validated, tables, outcome.write)
     return learned, summary
 
 

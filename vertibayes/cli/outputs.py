@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vertibayes import __version__
+from vertibayes.cli.report import add_report
 from vertibayes.cli.validations import as_json
 from vertibayes.counting import Counter
 from vertibayes.learning import Learned
@@ -71,6 +72,8 @@ class Run(NamedTuple):
         The cuts of numeric columns that the run chose before.
     people : AlignedPeople, optional
         What the alignment of the sites' lists of people has shown.
+    left_out : mapping of str to str
+        The reason for each column of the files that was left out.
     """
 
     ledger: Ledger
@@ -80,6 +83,7 @@ class Run(NamedTuple):
     study: Mapping[str, Any] | None = None
     cuts: Mapping[str, Any] | None = None
     people: AlignedPeople | None = None
+    left_out: Mapping[str, str] = EMPTY
 
 
 def check_folder(folder: Path) -> None:
@@ -204,6 +208,7 @@ def write_results(
     run: Run,
     summary: Mapping[str, Any],
     validated: Mapping[str, Validation],
+    counts: Mapping[str, Any],
     further: Callable[[Path], object] | None = None,
 ) -> None:
     """Write the files of a run.
@@ -220,6 +225,8 @@ def write_results(
         The content of summary.json.
     validated : mapping of str to Validation
         The validations, of which each gets a picture.
+    counts : mapping
+        The content of counts.json.
     further : callable, optional
         Takes the folder, and writes further files.
     """
@@ -228,6 +235,7 @@ def write_results(
         write_model(part, learned.network, edges_json(learned))
         write_json(part / "ledger.json", run.ledger.as_json())
         write_json(part / "summary.json", summary)
+        write_text(part / "counts.json", json.dumps(counts, ensure_ascii=False) + "\n")
         if validated:
             aic = learned.scores.aic
             write_json(
@@ -241,6 +249,7 @@ def write_results(
             _write_records(part / "synthetic.csv", learned.synthetic)
         if further is not None:
             further(part)
+        add_report(part)
 
     write_folder(folder, write)
 
@@ -355,18 +364,19 @@ def summarize(
     }
     seconds["total"] = sum(seconds.values())
     return {
-        "version": __version__,
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        **head_of("learn"),
         **({} if run.study is None else {"study": dict(run.study)}),
         **({} if run.cuts is None else {"discretization": dict(run.cuts)}),
         "records": counter.records,
         **({} if run.people is None else {"alignment": alignment_as_json(run.people)}),
         "sites": {site: list(names) for site, names in run.shown.items()},
         "variables": described(counter.variables),
+        "left_out": dict(run.left_out),
         "algorithm": learned.algorithm,
         "edges": len(learned.network.structure.edges),
         "strengths": summary_of_strengths(learned.strengths),
         "pseudo_count": learned.pseudo_count,
+        "missing": learned.missing,
         "scores": learned.scores.as_json(),
         "unseen_parent_configurations": {n: c for n, c in learned.network.unseen.items() if c},
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
@@ -381,6 +391,12 @@ def summarize(
             "single_record": disclosed._asdict(),
         },
     }
+
+
+def head_of(command: str) -> dict[str, str]:
+    """Return what each summary begins with: what wrote it, and when."""
+    written = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"command": command, "version": __version__, "written": written}
 
 
 def described(variables: Mapping[str, Variable]) -> dict[str, Any]:

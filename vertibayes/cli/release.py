@@ -48,13 +48,17 @@ def release_with(
     """
     assert task.rule is not None  # the caller learns from tables without one
     chooser = SecretChooser(study)
-    warn([*warnings, *notices(chooser, task.options), *task.validations.warnings()])
+    said = [*warnings, *notices(chooser, task.options), *task.validations.warnings()]
+    warn(said)
     with progress_shown(task.quiet, study.watchers) as progress:
         released = learn_released(chooser, study.release, task.options, task.rule, progress)
         learned, counter = released.learned, released.counter
         if (most := task.options.most_bits) is not None:
             has = f"the winners have at most {released.bits:.0f} bits, of {most} (--most-bits)"
-            warn([f"{has}: if the next call would exceed them, the structure is the best so far"])
+            said.append(
+                f"{has}: if the next call would exceed them, the structure is the best so far"
+            )
+            warn(said[-1:])
 
         def further() -> dict[str, Any]:
             return summary_of(released, len(run.shown))
@@ -65,7 +69,7 @@ def release_with(
 
         as_state = how_missing(counter.variables, task.options) == "state"
         fits = partial(chooser.fits, missing=as_state)
-        outcome = Outcome(learned, counter, further, write, fits)
+        outcome = Outcome(learned, counter, further, write, fits, said)
         run = run._replace(traffic=study.traffic)  # of another session, if the first one broke
         return conclude(outcome, run, task, commit_seconds, progress)
 

@@ -52,6 +52,16 @@ class Validations:
         if ("public" in self.validate) != (self.public is not None):
             raise ValueError("`validate` public and `public` FILE belong together: specify both")
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings as JSON data."""
+        public = None if self.public is None else str(self.public)
+        return {
+            "validate": list(self.validate),
+            "target": self.target,
+            "folds": self.folds,
+            "public": public,
+        }
+
     def prepared(self, variables: Mapping[str, Variable], records: int) -> Validations:
         """Read the public records; refuse validations that cannot run, before a table is revealed.
 

@@ -1,0 +1,73 @@
+"""The counts from which a run's CPTs were learned, as JSON data for ``counts.json``.
+
+The counts are those that the run revealed: nothing is asked for them. Their rows are those of the
+CPTs in ``model.json``: one for each combination of the parents' states, of which the last parent's
+changes fastest. `kind` says what they are:
+
+    exact               counts of all records
+    complete            counts of the records that have a value of each variable of the table; the
+                        CPTs are from counts that EM estimates of all records
+    cut                 counts as they were released: those below `fewest` are 0
+    laplace, gaussian   counts with noise, which may be negative
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vertibayes.counting import Counter, Table
+from vertibayes.counting.released import ReleasedCounter
+from vertibayes.learning import Learned
+from vertibayes.network import Network
+
+FORMAT = 1
+
+
+def counts_json(learned: Learned, counter: Counter) -> Mapping[str, Any]:
+    """Return the counts of the learned families.
+
+    Parameters
+    ----------
+    learned : Learned
+        What was learned.
+    counter : Counter
+        The source of the counts, which has revealed the tables of the families.
+    """
+    network = learned.network
+    families = network.structure.families
+    if isinstance(counter, ReleasedCounter):
+        rule = counter.request.rule
+        by_family = dict(zip(counter.request.families, counter.released, strict=True))
+        tables = [by_family[family] for family in families]
+        kind: str = rule.kind
+        fewest = rule.fewest if rule.kind == "cut" else None
+    else:
+        tables = counter.tables(families, missing=learned.missing == "state")
+        kind, fewest = _kind(learned), None
+    return {
+        "format": FORMAT,
+        "kind": kind,
+        "fewest": fewest,
+        "families": {
+            family.child: {
+                "parents": list(family.parents),
+                "counts": _rows(network, family.members, table),
+            }
+            for family, table in zip(families, tables, strict=True)
+        },
+    }
+
+
+def _kind(learned: Learned) -> str:
+    return "complete" if learned.missing in ("em", "synthetic") else "exact"
+
+
+def _rows(network: Network, members: tuple[str, ...], table: Table) -> list[list[int]]:
+    """Return a table as the rows of a CPT, without the states that the model does not have."""
+    lengths = [len(network.variables[name].states) for name in members]
+    known = np.asarray(table)[tuple(map(slice, lengths))]
+    rows: list[list[int]] = known.reshape(lengths[0], -1).T.tolist()
+    return rows
