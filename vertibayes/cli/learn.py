@@ -237,7 +237,7 @@ def learn_with(
         outcome = Outcome(
             learned,
             counter,
-            lambda: {"calls": counter.calls, "queries": counter.queries},
+            lambda: {"calls": counter.calls, "queries": counter.queries, "forecast": cost},
             warnings=said,
         )
         run = run._replace(traffic=counter.traffic)  # of another session, if the first one broke

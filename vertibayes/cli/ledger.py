@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from vertibayes.cli.outputs import write_text
+from vertibayes.report.ledger.analyst import ledger_of_run
 from vertibayes.report.ledger.budgets import budgets_of
 from vertibayes.report.ledger.page import html_of
 from vertibayes.report.ledger.statement import (
     Part,
     Statement,
-    Total,
     digest_in_words,
-    fact_line,
     in_utc,
-    merged,
     parts_of,
-    tables_line,
     this_study,
 )
 from vertibayes.report.ledger.text import text_of
 from vertibayes.report.words import counted
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.errors import printable
-from vertibayes_protocols.ledger import FORMAT, Fact, RevealedTable
+from vertibayes_protocols.ledger import FORMAT
 from vertibayes_protocols.storage.file_format import OLDEST, check_format
-from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
+from vertibayes_protocols.storage.ledger_entries import read_ledger
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.variables import Rows
 
 SITE, ANALYST = "ledger.jsonl", "ledger.json"
 
@@ -112,22 +106,12 @@ def _of_analyst(path: Path) -> Statement:
     try:
         content = json.loads(path.read_bytes())
         check_format(path, content.get("format", OLDEST), FORMAT)
-        facts = [Fact(e["what"], e["about"], tuple(e["to"])) for e in content["revealed"]]
-        tables = tuple(map(_table, content["tables"]))
+        lines, total = ledger_of_run(content)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path}: not a valid ledger ({error})") from None
-    lines = [tables_line("", Tables(tables))] if tables else []
-    lines += [fact_line("", fact) for fact in merged(facts)]
     digest, title, subtitle = _study(path.with_name("summary.json"))
-    total = Total(len(tables), sum(t.cells for t in tables), len(lines) - bool(tables))
     part = Part(title, subtitle, this_study(lines, digest), total=total)
     return Statement("Ledger of a run: what was revealed", [f"File {path}."], [], [part])
-
-
-def _table(entry: Mapping[str, Any]) -> RevealedTable:
-    rows = Rows(**entry.get("rows", {}))
-    names, rule = tuple(entry["variables"]), entry.get("rule", "")
-    return RevealedTable(names, int(entry["cells"]), entry["to"], rows, rule)
 
 
 def _study(summary: Path) -> tuple[str, str, str]:

@@ -117,7 +117,7 @@ class Drawing:
 class Picture:
     """An SVG file, which is shown as an image: nothing in it can act on the page."""
 
-    source: str
+    svg: str
     alternative: str
     kind: ClassVar[str] = "picture"
 

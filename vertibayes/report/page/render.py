@@ -10,11 +10,13 @@ import base64
 import hashlib
 import json
 from functools import cache
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vertibayes import __version__
+from vertibayes.report.page.content import Cut, Number, Piece, Text
 from vertibayes.report.page.embedded import embedded_of
 from vertibayes.report.page.results import Results
 from vertibayes.report.page.sections.all import sections_of, title_of
@@ -86,9 +88,35 @@ def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def picture_source(svg: str) -> str:
+def _as_image(svg: str) -> str:
     """Return an SVG file as the address of an image: nothing in it can act on the page."""
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+class _Html(str):
+    """A text that is HTML already, which templates do not escape."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return self
+
+
+def _as_html(text: Text) -> _Html:
+    """Return a text as HTML; everything in it is escaped."""
+    return _Html("".join(map(_piece, text)))
+
+
+def _piece(piece: Piece) -> str:
+    if isinstance(piece, str):
+        return escape(piece)
+    shown = escape(piece.text)
+    if isinstance(piece, Number):
+        value, key = escape(piece.value), escape(piece.key)
+        return f'<data value="{value}" data-key="{key}">{shown}</data>'
+    if isinstance(piece, Cut):
+        return f'<span class="cut">{shown}</span>'
+    return f'<bdi class="name">{shown}</bdi>'
 
 
 @cache
@@ -108,10 +136,12 @@ def _environment() -> Environment:
     """Return the templates; Jinja2 is imported by the first page only."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("vertibayes.report.page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {"html": _as_html, "image": _as_image}
+    return environment

@@ -1,0 +1,90 @@
+"""How the numbers of the files are shown; each keeps its file, its place and its exact value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from vertibayes.report.page.content import Name, Number, Piece, Text
+from vertibayes.report.page.entries import Entry
+from vertibayes.report.words import percent, size
+
+EXACT_DIGITS = 15  # integers of more digits are shown in a shorter form
+
+
+def count(entry: Entry) -> Piece:
+    """Return a number of things, as 10,000."""
+    return shown(entry, lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,.1f}")
+
+
+def plain(entry: Entry) -> Piece:
+    """Return a number with six digits: settings and other values without a unit."""
+    return shown(entry, lambda value: f"{value:,}" if _is_short(value) else f"{value:.6g}")
+
+
+def share(entry: Entry) -> Piece:
+    """Return a share in percent."""
+    return shown(entry, percent)
+
+
+def decimals(entry: Entry, digits: int = 3) -> Piece:
+    """Return a number with some digits after the point: scores, probabilities and areas."""
+    return shown(entry, lambda value: f"{value:,.{digits}f}")
+
+
+def seconds(entry: Entry) -> Piece:
+    """Return a time."""
+    return shown(entry, lambda value: f"{value:.3f} s" if value < 10 else f"{value:,.1f} s")
+
+
+def bytes_of(entry: Entry) -> Piece:
+    """Return a number of bytes."""
+    return shown(entry, lambda value: size(int(value)))
+
+
+def shown(entry: Entry, form: Callable[[float], str]) -> Piece:
+    """Return a number, or what the file has in its place."""
+    if entry.is_number:
+        return Number(entry.key, repr(entry.value), form(entry.value))
+    if not entry.exists:
+        return f"missing in {entry.file}"
+    return Name(str(entry.value))
+
+
+def length(entry: Entry) -> Piece:
+    """Return how many entries a list or an object has."""
+    if not isinstance(entry.value, list | dict):
+        return f"missing in {entry.file}"
+    return Number(entry.key, str(len(entry.value)), f"{len(entry.value):,}")
+
+
+def noun(entry: Entry, singular: str, piece: Callable[[Entry], Piece] = count) -> Text:
+    """Return a number with its noun, as 1 table or 2 tables."""
+    value = len(entry.value) if isinstance(entry.value, list | dict) else entry.value
+    return (piece(entry), f" {singular}" + "s" * (value != 1))
+
+
+def listed(names: Iterable[str]) -> Text:
+    """Return names with commas between them."""
+    pieces: list[Piece] = []
+    for name in names:
+        pieces += [Name(name), ", "]
+    return tuple(pieces[:-1]) if pieces else ("none",)
+
+
+def value(entry: Entry) -> Text:
+    """Return any value: a number, a text, or a list of them."""
+    if isinstance(entry.value, bool):
+        return ("yes" if entry.value else "no",)
+    if entry.value is None:
+        return ("not set",)
+    if isinstance(entry.value, list):
+        inside = [piece for each in entry.each() for piece in (*value(each), ", ")]
+        return tuple(inside[:-1]) if inside else ("none",)
+    if isinstance(entry.value, dict):
+        named = [p for n, each in entry.items() for p in (Name(n), " ", *value(each), ", ")]
+        return tuple(named[:-1]) if named else ("none",)
+    return (plain(entry),)
+
+
+def _is_short(value: float) -> bool:
+    return isinstance(value, int) and len(str(value)) <= EXACT_DIGITS

@@ -1,0 +1,120 @@
+"""How well the nodes of a network classify, round by round, and how far they are from RC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vertibayes.report.page.content import (
+    Block,
+    Fold,
+    Name,
+    Note,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+    Text,
+)
+from vertibayes.report.page.entries import Entry
+from vertibayes.report.page.numbers import count, decimals, noun, plain
+from vertibayes.report.page.results import Results
+
+MOST_ROUNDS = 200
+MOST_NODES = 500
+
+
+def calibration_section(results: Results) -> Section:
+    """Return the section of a calibration."""
+    lead: Text = (
+        "This section says which share of records the nodes classify wrongly, by round. It does "
+        "not show how well they classify records of other places or of later years.",
+    )
+    summary, trace = results.summary, results.files["calibration.json"]
+    blocks: list[Block] = [*_errors(summary), *_picture(results), *_rounds(trace), *_nodes(trace)]
+    blocks.append(Note((
+        "The models of the nodes have no noise, and promise nothing about single persons.",
+    )))  # fmt: skip
+    return Section("validation", "How well it predicts", lead, blocks)
+
+
+def _errors(summary: Entry) -> Iterator[Block]:
+    """Yield the errors after the last round, of the nodes and of RC on pooled records."""
+    errors, nodes = summary["error"], summary["error"]["nodes"]
+    scored = summary["scored_on"]
+    if errors.exists:
+        yield Paragraph((
+            "After the last round the models of the nodes classify a share of ",
+            decimals(nodes["mean"], 4), " of ", count(scored["records"]), f" {scored['what'].text} "
+            "wrongly in the mean: the best node ", decimals(nodes["least"], 4),
+            " and the worst node ", decimals(nodes["largest"], 4), ".",
+        ))  # fmt: skip
+        yield Paragraph((
+            "The same method on all records in one place (risk-based calibration, RC) has ",
+            decimals(errors["risk_based_calibration"], 4), ", and maximum likelihood ",
+            decimals(errors["maximum_likelihood"], 4), ". The gap between the nodes and RC is ",
+            decimals(summary["gap"], 4), ".",
+        ))  # fmt: skip
+    if summary["own_error"].is_number:
+        yield Paragraph((
+            "After the last round the sites classify a share of ",
+            decimals(summary["own_error"], 4), " of their own records wrongly. These records were "
+            "used to learn, so that this is optimistic.",
+        ))  # fmt: skip
+    test = summary["test"]
+    if test.exists:
+        yield Paragraph((
+            "Of ", *noun(test["records"], "test record"), " of the analyst the model classifies a "
+            "share of ", decimals(test["error"], 4), " wrongly.",
+        ))  # fmt: skip
+    if summary["message"]["numbers"].is_number:
+        yield Paragraph((
+            "A message between two nodes has ", count(summary["message"]["numbers"]), " numbers.",
+        ))  # fmt: skip
+
+
+def _picture(results: Results) -> Iterator[Block]:
+    picture = results.pictures.get("calibration.svg")
+    if picture is not None:
+        yield Picture(picture, "Two panels: the error of the nodes and the loss of training, round "
+                      "by round. The table below has the numbers.")  # fmt: skip
+
+
+def _rounds(trace: Entry) -> Iterator[Block]:
+    """Yield a table of the rounds: the first and the last ones if there are many."""
+    rounds = list(trace["rounds"].each())
+    if not rounds:
+        return
+    kept = rounds if len(rounds) <= MOST_ROUNDS else [*rounds[: MOST_ROUNDS // 2],
+                                                      *rounds[-MOST_ROUNDS // 2 :]]  # fmt: skip
+    heads = [name.replace("_", " ") for name, _ in rounds[0].items()]
+    rows: list[list[Text]] = [[_shown(entry) for _, entry in each.items()] for each in kept]
+    left = len(rounds) - len(kept)
+    caption = "Rounds; of errors: mean, least and largest of the nodes"
+    if left:
+        caption += f" ({left:,} rounds in the middle are in calibration.json)"
+    yield Fold(("Errors by round",), [Table(caption, heads, rows)])
+
+
+def _shown(entry: Entry) -> Text:
+    """Return a value of a round; of several nodes, mean, least and largest."""
+    if not isinstance(entry.value, dict):
+        return (plain(entry) if entry.exists else "none",)
+    mean, least, largest = (decimals(entry[name], 4) for name in ("mean", "least", "largest"))
+    return (mean, " (", least, " to ", largest, ")")
+
+
+def _nodes(trace: Entry) -> Iterator[Block]:
+    """Yield a table of the nodes."""
+    nodes = list(trace["nodes"].items())[:MOST_NODES]
+    rows: list[list[Text]] = [
+        [
+            (Name(name),),
+            (count(each["records"]),),
+            (decimals(each["own_error"], 4) if each["own_error"].exists else "none",),
+            (decimals(each["error"], 4),),
+        ]
+        for name, each in nodes
+    ]
+    if rows:
+        heads = ["node", "records", "error on its own records", "error on the scored records"]
+        yield Fold(("Errors by node",), [Table("Nodes after the last round", heads, rows)])
