@@ -25,6 +25,7 @@ from vertibayes.cli.outputs import (
     models_of,
     options_as_json,
     write_classifier,
+    write_counts,
     write_folder,
     write_json,
     write_rows,
@@ -33,6 +34,7 @@ from vertibayes.cli.outputs import (
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.report import add_report
 from vertibayes.cli.tested import about_lost, classes_of, divided_records
+from vertibayes.report.counts import counts_of_classifier
 from vertibayes.report.drawing import draw
 from vertibayes.report.people import alignment_as_json, report_of_people
 from vertibayes.validation.auc import auc
@@ -197,6 +199,8 @@ def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
         write_classifier(part, model)
         write_json(part / "ledger.json", learned.ledger.as_json())
         write_json(part / "summary.json", summary)
+        if not model.schema.numerics:
+            write_counts(part, counts_of_classifier(model, _kind_of_counts(summary)))
         write_text(part / "structure.svg", draw(model.structure, learned.holders))
         if learned.predictions:
             header = "record", "class", *model.schema.target.states
@@ -204,6 +208,13 @@ def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
         add_report(part)
 
     write_folder(out, write)
+
+
+def _kind_of_counts(summary: Mapping[str, Any]) -> str:
+    """Return what the sums are from which the model was learned, as `counts.json` names it."""
+    if summary["method"] in ("gossip", "ldp"):
+        return "estimated"
+    return "exact" if summary["promise"] is None else "noise"
 
 
 def _shown(summary: Mapping[str, Any]) -> str:

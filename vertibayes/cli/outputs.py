@@ -235,7 +235,7 @@ def write_results(
         write_model(part, learned.network, edges_json(learned))
         write_json(part / "ledger.json", run.ledger.as_json())
         write_json(part / "summary.json", summary)
-        write_text(part / "counts.json", json.dumps(counts, ensure_ascii=False) + "\n")
+        write_counts(part, counts)
         if validated:
             aic = learned.scores.aic
             write_json(
@@ -322,6 +322,11 @@ def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file; ValueError if the value has NaN."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_counts(part: Path, counts: Mapping[str, Any]) -> None:
+    """Write counts.json, without a line for each number."""
+    write_text(part / "counts.json", json.dumps(counts, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -24,7 +24,14 @@ def run_report(folder: Path, out: Path | None) -> None:
     ValueError
         If the folder has no results, or one of its files cannot be read.
     """
-    sys.stdout.write(f"Written: {write_report(folder, out)}\n")
+    try:
+        path = write_report(folder, out)
+    except (ValueError, OSError):
+        raise
+    except Exception as error:  # what the files have is anybody's guess
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{folder}: its files are not those of a run ({reason})") from error
+    sys.stdout.write(f"Written: {path}\n")
 
 
 def add_report(folder: Path) -> None:

@@ -9,6 +9,8 @@ changes fastest. `kind` says what they are:
                         CPTs are from counts that EM estimates of all records
     cut                 counts as they were released: those below `fewest` are 0
     laplace, gaussian   counts with noise, which may be negative
+    noise               sums of a naive Bayes classifier with noise, which may be negative
+    estimated           sums that the reports of persons, or gossip, estimate
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ import numpy as np
 from vertibayes.counting import Counter, Table
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.learning import Learned
+from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
+from vertibayes_protocols.site.statistics import apart
 
 FORMAT = 1
 
@@ -59,6 +63,24 @@ def counts_json(learned: Learned, counter: Counter) -> Mapping[str, Any]:
             for family, table in zip(families, tables, strict=True)
         },
     }
+
+
+def counts_of_classifier(model: NaiveBayes, kind: str) -> Mapping[str, Any]:
+    """Return the sums from which a classifier without numbers was learned.
+
+    Parameters
+    ----------
+    model : NaiveBayes
+        The classifier, of states alone.
+    kind : {"exact", "noise", "estimated"}
+        What the sums are.
+    """
+    schema, target = model.schema, model.schema.target.name
+    ((classes, *tables), *_) = apart(schema.statistics, schema.variables, model.sums_)
+    families = {target: {"parents": list[str](), "counts": [classes.tolist()]}}
+    for name, table in zip(schema.categorical, tables, strict=True):
+        families[name] = {"parents": [target], "counts": table.T.tolist()}
+    return {"format": FORMAT, "kind": kind, "fewest": None, "families": families}
 
 
 def _kind(learned: Learned) -> str:

@@ -31,6 +31,13 @@ def decimals(entry: Entry, digits: int = 3) -> Piece:
     return shown(entry, lambda value: f"{value:,.{digits}f}")
 
 
+def area(entry: Entry) -> Piece:
+    """Return an area under a curve: one below 1 is not shown as 1."""
+    return shown(entry, lambda value: next(
+        (text for digits in (3, 4, 5, 6) if float(text := f"{value:.{digits}f}") != 1), "1.000"
+    ))  # fmt: skip
+
+
 def seconds(entry: Entry) -> Piece:
     """Return a time."""
     return shown(entry, lambda value: f"{value:.3f} s" if value < 10 else f"{value:,.1f} s")

@@ -48,7 +48,7 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     path = folder / PAGE if out is None else out
     text = render(Results.read(folder))
     with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_bytes(text.encode(errors="replace"))  # surrogates of a file changed by hand
     return path
 
 

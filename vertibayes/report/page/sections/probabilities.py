@@ -30,6 +30,10 @@ KINDS = {
     "complete": "The numbers in brackets are the counts of the records that have a value of each "
     "variable of the table. The probabilities are from counts that EM estimates of all records, "
     "and so differ from shares of these counts.",
+    "noise": "The numbers in brackets are the sums of the parties' counts. They have noise, and "
+    "may be negative.",
+    "estimated": "The numbers in brackets are estimates of the counts, from what the parties or "
+    "persons sent. They have noise, and may be negative.",
     "laplace": "The numbers in brackets are the released counts. They have noise, and may be "
     "negative.",
     "gaussian": "The numbers in brackets are the released counts. They have noise, and may be "

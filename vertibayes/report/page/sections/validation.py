@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vertibayes.report.page.content import (
     Block,
+    Bullets,
     Fold,
     Heading,
     Name,
@@ -17,7 +18,7 @@ from vertibayes.report.page.content import (
     Text,
 )
 from vertibayes.report.page.entries import Entry
-from vertibayes.report.page.numbers import count, decimals, noun, plain
+from vertibayes.report.page.numbers import area, count, decimals, noun, plain
 from vertibayes.report.page.results import Results
 
 METHODS = {
@@ -69,10 +70,10 @@ def _area(auc: Entry, interval: Entry) -> Paragraph:
         return Paragraph(("There is no AUC: no fold had two states among the scored records.",))
     over: Text = ()
     if interval.exists:
-        low, high = decimals(interval[0]), decimals(interval[1])
+        low, high = area(interval[0]), area(interval[1])
         over = (" The 95 % interval over the folds is from ", low, " to ", high, ".")
     return Paragraph((
-        "The area under the ROC curve (AUC) is ", decimals(auc), ".", *over, " Take one record "
+        "The area under the ROC curve (AUC) is ", area(auc), ".", *over, " Take one record "
         "that has a state and one that does not: the AUC is the probability that the network gives "
         "the first a higher probability of that state. Guessing has 0.5, and perfect ranking 1. "
         "The AUC is the mean over the states, weighted by their records.",
@@ -93,15 +94,14 @@ def _scored(method: Entry) -> Paragraph:
 
 def _by_class(method: Entry) -> Table:
     rows: list[list[Text]] = [
-        [(Name(state),), (decimals(area),)] for state, area in method["auc_by_class"].items()
+        [(Name(state),), (area(each),)] for state, each in method["auc_by_class"].items()
     ]
     return Table("AUC of each state against all others", ["state", "AUC"], rows)
 
 
 def _by_fold(method: Entry) -> Iterator[Block]:
     rows: list[list[Text]] = [
-        [(str(at),), (decimals(area),)]
-        for at, area in enumerate(method["auc_by_fold"].each(), start=1)
+        [(str(at),), (area(each),)] for at, each in enumerate(method["auc_by_fold"].each(), start=1)
     ]
     if rows:
         yield Fold(("AUC of each fold",), [Table("AUC of each fold", ["fold", "AUC"], rows)])
@@ -127,6 +127,11 @@ def _confusion(confusion: Entry) -> Iterator[Block]:
     ]
     yield Table("Confusion: each row has the records that truly have its state, by the state that "
                 "was predicted", ["true state", *states], rows)  # fmt: skip
+    yield Bullets([
+        ("Of the records that truly have ", Name(state), ", the network predicted ", Name(state),
+         " for ", count(counts[at][at]), ".")
+        for at, state in enumerate(states)
+    ])  # fmt: skip
 
 
 def _calibration(calibration: Entry) -> Iterator[Block]:
@@ -211,7 +216,7 @@ def _accuracy(test: Entry, target: str) -> list[Block]:
     blocks: list[Block] = [Paragraph(text)]
     if test["auc"].exists:
         blocks.append(Paragraph((
-            "The AUC is ", decimals(test["auc"], 4), ". Take one record that has a state and one "
+            "The AUC is ", area(test["auc"]), ". Take one record that has a state and one "
             "that does not: the AUC is the probability that the classifier gives the first a "
             "higher probability of that state. Guessing has 0.5, and perfect ranking 1.",
         )))  # fmt: skip
