@@ -40,6 +40,14 @@ def alarm_data(alarm_network):
 
 
 @pytest.fixture(scope="session")
+def results_folder(request, alarm_data, data_folder, tmp_path_factory):
+    """The folder of a run's results, which `request.param` names; see tests/results_folders.py."""
+    from tests.results_folders import made
+
+    return made(request.param, tmp_path_factory.mktemp("results"), alarm_data, data_folder)
+
+
+@pytest.fixture(scope="session")
 def gaps(alarm_data):
     """ALARM's first ten columns, with a tenth of the cells missing in eight of them."""
     generator = np.random.default_rng(4)
