@@ -12,7 +12,7 @@ from vertibayes.cli import main
 
 FILES = {
     "structure.json", "model.json", "model.bif", "model.bifxml", "structure.svg", "summary.json",
-    "ledger.json",
+    "ledger.json", "counts.json", "report.html",
 }  # fmt: skip
 GOOD = "a,b\n" + "0,x\n1,y\n" * 10  # records
 

@@ -18,8 +18,9 @@ from vertibayes_protocols.calibration.classifier import naive_bayes
 from vertibayes_protocols.schema import Schema
 
 RECORDS = 300
-FILES = {*LEARNED - {"ledger.json"}, "calibration.json", "calibration.svg", "network.json",
-         "network.svg"}  # fmt: skip
+FILES = LEARNED - {"ledger.json", "counts.json"} | {
+    "calibration.json", "calibration.svg", "network.json", "network.svg",
+}  # fmt: skip
 NO_HELP = (
     "RC on pooled records has its lowest loss at its start, which is maximum likelihood: "
     "calibration does not help on these records"

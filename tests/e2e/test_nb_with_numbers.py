@@ -14,7 +14,10 @@ from tests.e2e.command import predict, read_rows, write
 from tests.e2e.test_nb import assert_refused, nb
 from vertibayes.naive_bayes.model_file import read_naive_bayes
 
-FILES = {"structure.json", "naive_bayes.json", "structure.svg", "summary.json", "ledger.json"}
+FILES = {
+    "structure.json", "naive_bayes.json", "structure.svg", "summary.json", "ledger.json",
+    "report.html",
+}  # fmt: skip
 HDPNB = ("--method", "hdpnb", "--target", "y", "--parties", 4, "--via", "masked")
 EXACT = (*HDPNB, "--noise", "none")
 BOUNDS = ("--bounds", "age=0,100", "--bounds", "pulse=-5,200")
