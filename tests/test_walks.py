@@ -80,6 +80,8 @@ def files(folder, command):
 
 def run(command, folder, *options):
     given = [*files(folder, command), "--out", folder / "out", "--quiet", *options]
+    if command == "report":
+        given = [folder / "out"]
     with pytest.raises(SystemExit) as stop:
         main([*command.split(), *map(str, given)])
     assert not stop.value.code
@@ -90,6 +92,7 @@ OPTIONS = {
     "learn --release cut": ["--sites", 3, "--algorithm", "k2", "--bootstrap", 0],
     "learn --align digits": ["--algorithm", "k2", "--bootstrap", 0],
     "calibrate": ["--target", "d", "--nodes", 3, "--rounds", 2],
+    "report": [],
     "nb": ["--target", "d", "--method", "hdpnb", "--parties", 3, "--noise", "none"],
 }
 
@@ -98,6 +101,8 @@ OPTIONS = {
 def test_a_walk_is_a_chain_of_calls(command, tmp_path):
     walk = walks()[command]
     assert 6 <= len(walk) <= 12
+    if command == "report":
+        run("learn", tmp_path, *OPTIONS["learn"])
     stacks = stacks_at(walk[-1], lambda: run(command, tmp_path, *OPTIONS[command]))
     assert any(goes_through(stack, walk) for stack in stacks)
     assert not any(goes_through(stack, [*walk[1:], walk[0]]) for stack in stacks)

@@ -73,17 +73,17 @@ class Entry:
         return str(self.value) if self.exists else ""
 
     def items(self) -> Iterator[tuple[str, Entry]]:
-        """Yield the names and the entries of an object; nothing if it is none."""
+        """Yield the names and the entries of an object; nothing for other values."""
         if isinstance(self.value, dict):
             yield from ((name, self[name]) for name in self.value)
 
     def each(self) -> Iterator[Entry]:
-        """Yield the entries of a list; nothing if it is none."""
+        """Yield the entries of a list; nothing for other values."""
         if isinstance(self.value, list):
             yield from (self[place] for place in range(len(self.value)))
 
     def texts(self) -> list[str]:
-        """Return the entries of a list of texts; nothing if it is none."""
+        """Return the entries of a list of texts; nothing for other values."""
         return [entry.text for entry in self.each() if isinstance(entry.value, str)]
 
 
