@@ -154,7 +154,7 @@ def test_the_page_of_a_classifier_has_its_promise_and_its_scores(results_folder)
     page = page_of(results_folder)
     summary = json.loads((results_folder / "summary.json").read_text())
     assert summary["promise"]["sentence"] in page.text
-    assert f"{summary['test']['accuracy']:.4f}" in page.text
+    assert f"{summary['test']['accuracy']:.2%}" in page.text
 
 
 @pytest.mark.parametrize("results_folder", ["alarm"], indirect=True)

@@ -24,7 +24,7 @@ from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
 from vertibayes.cli.notices import waiting
-from vertibayes.cli.outputs import UnwrittenError, is_free
+from vertibayes.cli.outputs import UnwrittenError, is_free, study_entry
 from vertibayes.cli.tested import read_tested
 from vertibayes.network import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
@@ -258,6 +258,7 @@ def run_calibration_study(
             _error(study, sites),
             tested,
             said,
+            study_entry(file, contract),
         )
         report_study(out, study.values, outcome, quiet=quiet)
 

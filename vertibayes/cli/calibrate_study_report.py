@@ -52,6 +52,8 @@ class StudyOutcome:
     error, tested : float or None, int
         The error on the tested records, and how many these are.
     warnings : list of str
+    study : mapping
+        What identifies the study.
     """
 
     agreed: Calibration
@@ -64,6 +66,7 @@ class StudyOutcome:
     error: float | None
     tested: int
     warnings: list[str]
+    study: Mapping[str, Any]
 
 
 def report_study(
@@ -127,6 +130,7 @@ def _summary_of_study(values: Mapping[str, Any], outcome: StudyOutcome) -> dict[
     last = max(int(sites.records[-1]), 1)
     return {
         **head_of("calibrate"),
+        "study": dict(outcome.study),
         "target": outcome.schema.target.name,
         "records": int(sites.records[-1]),
         "nodes": len(agreed.network.nodes),

@@ -125,6 +125,7 @@ def _summary(request: Request, learned: Learned, tested: LocalData | None) -> di
     """Return the summary of a run as JSON data."""
     return {
         **head_of("nb"),
+        **({} if learned.study is None else {"study": dict(learned.study)}),
         "method": request.method,
         "target": request.target,
         "records": learned.records,

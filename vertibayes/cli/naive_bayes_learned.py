@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +71,8 @@ class Learned:
         What the user should know.
     left_out : mapping of str to str
         The reason for each column of the file that was left out.
+    study : mapping, optional
+        What identifies a study between machines.
     """
 
     model: NaiveBayes
@@ -91,6 +94,7 @@ class Learned:
     people: AlignedPeople | None = None
     warnings: list[str] = field(default_factory=list)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    study: Mapping[str, Any] | None = None
 
     def add(self, traffic: Traffic) -> None:
         """Add what travelled in a session."""

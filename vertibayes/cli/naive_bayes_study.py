@@ -24,6 +24,7 @@ from vertibayes.cli.naive_bayes_people import aligned, of_common_people
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import waiting, warn
+from vertibayes.cli.outputs import study_entry
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.study_settings import COUNTS_TWICE
 from vertibayes.cli.tested import read_tested
@@ -191,6 +192,7 @@ def run_naive_bayes_study(
     start = perf_counter()
     learned = (_columns if request.method == "vdpnb" else _records)(study)
     learned.seconds = perf_counter() - start
+    learned.study = study_entry(file, contract)
     tested = None
     if request.test is not None:
         tested, more = read_tested(request, learned.model.schema)

@@ -33,7 +33,10 @@ from vertibayes.report.people import alignment_as_json
 from vertibayes.report.strengths import draw_learned, summary_of_strengths
 from vertibayes.report.words import area_of, size
 from vertibayes.validation.methods import Validation
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries.align import AlignedPeople
 from vertibayes_protocols.roles import Party
 from vertibayes_protocols.schema import Schema
@@ -402,6 +405,13 @@ def head_of(command: str) -> dict[str, str]:
     """Return what each summary begins with: what wrote it, and when."""
     written = datetime.now(UTC).isoformat(timespec="seconds")
     return {"command": command, "version": __version__, "written": written}
+
+
+def study_entry(file: StudyFile, contract: Contract | None) -> dict[str, Any]:
+    """Return what identifies a study between machines: its file, the parties' keys, the digest."""
+    keys = {party: encode_public(key) for party, key in file.pinned.items()}
+    approved = {} if contract is None else {"contract": contract.digest.hex()}
+    return {"file": str(file.source.path), "keys": keys, **approved}
 
 
 def described(variables: Mapping[str, Variable]) -> dict[str, Any]:

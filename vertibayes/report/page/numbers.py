@@ -26,6 +26,11 @@ def share(entry: Entry) -> Piece:
     return shown(entry, percent)
 
 
+def fine_share(entry: Entry) -> Piece:
+    """Return a share in percent with two digits, where small differences matter."""
+    return shown(entry, lambda value: f"{value:.2%}")
+
+
 def decimals(entry: Entry, digits: int = 3) -> Piece:
     """Return a number with some digits after the point: scores, probabilities and areas."""
     return shown(entry, lambda value: f"{value:,.{digits}f}")

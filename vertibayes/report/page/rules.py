@@ -15,6 +15,14 @@ def rule_sentence(rule: Entry) -> str:
         return "The rule is not one that this release knows; summary.json has it."
 
 
+def short_rule(rule: Entry) -> str:
+    """Return what a rule does to counts, in a few words."""
+    kind = rule["kind"].text
+    if kind == "cut":
+        return f"counts below {rule['fewest'].text} are 0"
+    return f"counts have {kind} noise (epsilon {rule['epsilon'].text})"
+
+
 def cut_below(counts: Entry) -> int | None:
     """Return below which count the rule has cut; None if it has not."""
     fewest = counts["fewest"].value

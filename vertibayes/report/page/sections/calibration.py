@@ -16,7 +16,7 @@ from vertibayes.report.page.content import (
     Text,
 )
 from vertibayes.report.page.entries import Entry
-from vertibayes.report.page.numbers import count, decimals, noun, plain
+from vertibayes.report.page.numbers import count, fine_share, noun, plain
 from vertibayes.report.page.results import Results
 
 MOST_ROUNDS = 200
@@ -44,27 +44,27 @@ def _errors(summary: Entry) -> Iterator[Block]:
     if errors.exists:
         yield Paragraph((
             "After the last round the models of the nodes classify a share of ",
-            decimals(nodes["mean"], 4), " of ", count(scored["records"]), f" {scored['what'].text} "
-            "wrongly in the mean: the best node ", decimals(nodes["least"], 4),
-            " and the worst node ", decimals(nodes["largest"], 4), ".",
+            fine_share(nodes["mean"]), " of ", count(scored["records"]), f" {scored['what'].text} "
+            "wrongly in the mean: the best node ", fine_share(nodes["least"]),
+            " and the worst node ", fine_share(nodes["largest"]), ".",
         ))  # fmt: skip
         yield Paragraph((
             "The same method on all records in one place (risk-based calibration, RC) has ",
-            decimals(errors["risk_based_calibration"], 4), ", and maximum likelihood ",
-            decimals(errors["maximum_likelihood"], 4), ". The gap between the nodes and RC is ",
-            decimals(summary["gap"], 4), ".",
+            fine_share(errors["risk_based_calibration"]), ", and maximum likelihood ",
+            fine_share(errors["maximum_likelihood"]), ". The gap between the nodes and RC is ",
+            fine_share(summary["gap"]), ".",
         ))  # fmt: skip
     if summary["own_error"].is_number:
         yield Paragraph((
             "After the last round the sites classify a share of ",
-            decimals(summary["own_error"], 4), " of their own records wrongly. These records were "
+            fine_share(summary["own_error"]), " of their own records wrongly. These records were "
             "used to learn, so that this is optimistic.",
         ))  # fmt: skip
     test = summary["test"]
     if test.exists:
         yield Paragraph((
             "Of ", *noun(test["records"], "test record"), " of the analyst the model classifies a "
-            "share of ", decimals(test["error"], 4), " wrongly.",
+            "share of ", fine_share(test["error"]), " wrongly.",
         ))  # fmt: skip
     if summary["message"]["numbers"].is_number:
         yield Paragraph((
@@ -99,7 +99,7 @@ def _shown(entry: Entry) -> Text:
     """Return a value of a round; of several nodes, mean, least and largest."""
     if not isinstance(entry.value, dict):
         return (plain(entry) if entry.exists else "none",)
-    mean, least, largest = (decimals(entry[name], 4) for name in ("mean", "least", "largest"))
+    mean, least, largest = (fine_share(entry[name]) for name in ("mean", "least", "largest"))
     return (mean, " (", least, " to ", largest, ")")
 
 
@@ -110,8 +110,8 @@ def _nodes(trace: Entry) -> Iterator[Block]:
         [
             (Name(name),),
             (count(each["records"]),),
-            (decimals(each["own_error"], 4) if each["own_error"].exists else "none",),
-            (decimals(each["error"], 4),),
+            (fine_share(each["own_error"]) if each["own_error"].exists else "none",),
+            (fine_share(each["error"]),),
         ]
         for name, each in nodes
     ]

@@ -18,7 +18,7 @@ from vertibayes.report.page.content import (
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.numbers import count, decimals, length, noun, plain, share
 from vertibayes.report.page.results import Results
-from vertibayes.report.page.rules import rule_sentence
+from vertibayes.report.page.rules import short_rule
 
 SCORES = {
     "log_likelihood": "log-likelihood of the records",
@@ -122,18 +122,24 @@ def _readers(results: Results) -> Iterator[Block]:
     rule, promise = summary["release"]["rule"], summary["promise"]
     if rule.exists and rule["kind"].value != "exact":
         yield Paragraph((
-            "The counts on this page were released by a rule. Whoever may have the release may "
-            "read this page: it shows nothing that the released files do not. ",
-            rule_sentence(rule),
+            "The counts and probabilities on this page follow from tables that were released by a "
+            "rule: ", short_rule(rule), ". The section \u201cWhat was released, and to whom\u201d "
+            "says what the rule protects, and what it does not.",
         ))  # fmt: skip
-        yield Paragraph(("The structure of the network has no such protection.",))
+        yield Note((
+            "The rule does not cover the structure of the network, the names of the states, and "
+            "the warnings below, which describe the data as they were read. The person who checks "
+            "outputs decides who may read this page beside the analyst.",
+        ))  # fmt: skip
         return
     if promise["sentence"].exists:
         yield Paragraph((
-            "The model is protected by noise, and this page may be read by those who may have the "
-            "model. ", Name(promise["sentence"].text),
+            "The model is protected by noise. ", Name(promise["sentence"].text),
         ))  # fmt: skip
-        yield Paragraph(("Scores of test records, and numbers in warnings, have no noise.",))
+        yield Note((
+            "Scores of test records, the names of the states, and numbers in warnings have no "
+            "noise. Check them before others read this page.",
+        ))  # fmt: skip
         return
     yield Note(_alone(summary))
 

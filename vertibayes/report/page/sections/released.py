@@ -109,7 +109,7 @@ def _rule(summary: Entry) -> Iterator[Block]:
         ))  # fmt: skip
     if cost["nats_about"].is_number:
         yield Paragraph((
-            "The rule makes the probabilities worse by about ", plain(cost["nats_about"]),
+            "The rule makes the probabilities worse by about ", decimals(cost["nats_about"], 4),
             " nats per record (Kullback-Leibler divergence, estimated).",
         ))  # fmt: skip
     elif cost.exists:

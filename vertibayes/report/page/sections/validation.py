@@ -18,7 +18,7 @@ from vertibayes.report.page.content import (
     Text,
 )
 from vertibayes.report.page.entries import Entry
-from vertibayes.report.page.numbers import area, count, decimals, noun, plain
+from vertibayes.report.page.numbers import area, count, decimals, fine_share, noun, plain
 from vertibayes.report.page.results import Results
 
 METHODS = {
@@ -208,8 +208,8 @@ def _accuracy(test: Entry, target: str) -> list[Block]:
     most = test["accuracy_of_the_most_frequent_class"]
     text: Text = (
         "The classifier predicted ", Name(target), " for ", *noun(test["records"], "test record"),
-        ". The share that it classified correctly is ", decimals(test["accuracy"], 4),
-        ". To predict the most frequent state for each record has ", decimals(most, 4), ".",
+        ". The share that it classified correctly is ", fine_share(test["accuracy"]),
+        ". To predict the most frequent state for each record has ", fine_share(most), ".",
     )  # fmt: skip
     if test["predicted_by"].exists:
         text += (" The predictions were made by ", Name(test["predicted_by"].text), ".")
@@ -222,12 +222,12 @@ def _accuracy(test: Entry, target: str) -> list[Block]:
         )))  # fmt: skip
     quartiles = test["accuracy_of_all_parties"]
     if isinstance(quartiles.value, list) and len(quartiles.value) == 3:
-        low, middle, high = (decimals(each, 4) for each in quartiles.each())
+        low, middle, high = (fine_share(each) for each in quartiles.each())
         blocks.append(Paragraph((
             "Each party has its own model. Half of the parties' models classify a share from ",
             low, " to ", high, " correctly; the median is ", middle, ".",
         )))  # fmt: skip
     if test["error"].is_number:
-        blocks.append(Paragraph(("The share classified wrongly is ", decimals(test["error"], 4),
+        blocks.append(Paragraph(("The share classified wrongly is ", fine_share(test["error"]),
                                  ".")))  # fmt: skip
     return blocks
