@@ -44,6 +44,7 @@ def draw_network(placed: PlacedNetwork, sites: Mapping[str, str]) -> str:
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" '
         f'role="img" aria-label="{label}" class="network" font-size="12">'
         f"{''.join(body)}</svg>"
     )

@@ -23,7 +23,7 @@ FILES = (
     "ledger.json",
     "counts.json",
 )
-PICTURES = "calibration.svg", "validation-*.svg"
+PICTURES = "calibration.svg", "network.svg", "validation-*.svg"
 TABLES = "tables.csv"  # of release/: one row for each released table
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from vertibayes.report.page.content import (
     Block,
     Fold,
+    Heading,
     Name,
     Note,
     Paragraph,
@@ -16,7 +17,7 @@ from vertibayes.report.page.content import (
     Text,
 )
 from vertibayes.report.page.entries import Entry
-from vertibayes.report.page.numbers import count, fine_share, noun, plain
+from vertibayes.report.page.numbers import count, fine_share, listed, noun, plain
 from vertibayes.report.page.results import Results
 
 MOST_ROUNDS = 200
@@ -30,7 +31,8 @@ def calibration_section(results: Results) -> Section:
         "not show how well they classify records of other places or of later years.",
     )
     summary, trace = results.summary, results.files["calibration.json"]
-    blocks: list[Block] = [*_errors(summary), *_picture(results), *_rounds(trace), *_nodes(trace)]
+    blocks: list[Block] = [*_errors(summary), *_picture(results), *_rounds(trace), *_nodes(trace),
+                           *_links(results)]  # fmt: skip
     blocks.append(Note((
         "The models of the nodes have no noise, and promise nothing about single persons.",
     )))  # fmt: skip
@@ -118,3 +120,25 @@ def _nodes(trace: Entry) -> Iterator[Block]:
     if rows:
         heads = ["node", "records", "error on its own records", "error on the scored records"]
         yield Fold(("Errors by node",), [Table("Nodes after the last round", heads, rows)])
+
+
+def _links(results: Results) -> Iterator[Block]:
+    """Yield the network of the nodes: who sends messages to whom."""
+    network = results.files["network.json"]
+    neighbours: dict[str, list[str]] = {}
+    for link in network["edges"].each():
+        one, other = link[0].text, link[1].text
+        neighbours.setdefault(one, []).append(other)
+        neighbours.setdefault(other, []).append(one)
+    if not neighbours:
+        return
+    yield Heading(("The network of the nodes",))
+    picture = results.pictures.get("network.svg")
+    if picture is not None:
+        yield Picture(picture, "The nodes and the links between them. The table below has the "
+                      "neighbours of each node.")  # fmt: skip
+    rows: list[list[Text]] = [
+        [(Name(node),), listed(others)] for node, others in list(neighbours.items())[:MOST_NODES]
+    ]
+    yield Fold(("Neighbours of each node",),
+               [Table("Neighbours of each node", ["node", "neighbours"], rows)])  # fmt: skip

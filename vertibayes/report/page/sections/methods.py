@@ -38,7 +38,8 @@ def methods_section(results: Results) -> Section:
     """Return the section of the methods."""
     of = {"nb": _of_naive_bayes, "calibrate": _of_calibration}.get(results.command, _of_network)
     rows: list[list[Text]] = [
-        [(used.task,), (used.method.what,), (used.method.papers,)] for used in of(results.summary)
+        [(used.task,), (used.method.what,), (used.method.papers or "none",)]
+        for used in of(results.summary)
     ]
     blocks: list[Block] = [
         Table("Methods of the run", ["task", "method", "papers"], rows),

@@ -130,7 +130,7 @@ def _table(
         ]
         heads: list[Text] = [(Name(state),) for state in given] or [("all records",)]
         rows.append([*heads, *cells])
-    return Table(f"Probabilities of {name}", [*(parents or [""]), *states.get(name, [])], rows)
+    return Table(f"Probabilities of {name}", [*(parents or ["given"]), *states.get(name, [])], rows)
 
 
 def _cell(probability: Entry, number: Entry, below: int | None) -> Text:

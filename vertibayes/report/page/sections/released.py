@@ -75,6 +75,10 @@ def _approval(study: Entry) -> Iterator[Block]:
 def _opened(opened: Entry) -> Iterator[Block]:
     """Say how many tables and cells were revealed, and how many count one record."""
     yield Heading(("Tables",))
+    if not opened.exists:
+        yield Paragraph(("The summary counts no tables. The nodes of a calibration send each other "
+                         "statistics of their models, and no table.",))  # fmt: skip
+        return
     yield Paragraph((
         *noun(opened["tables"], "table"), " with ", *noun(opened["cells"], "cell"),
         " left the parties in this run.",
@@ -92,7 +96,7 @@ def _rule(summary: Entry) -> Iterator[Block]:
     """Say what the rule protects, and what it costs."""
     rule, cost = summary["release"]["rule"], summary["cost"]
     if not rule.exists:
-        yield Paragraph(("No release rule was applied: the tables have the counts as they are.",))
+        yield from _without_rule(summary)
         return
     settings: list[list[Text]] = [[(Name(name),), value(entry)] for name, entry in rule.items()]
     yield Heading(("The rule",))
@@ -114,6 +118,14 @@ def _rule(summary: Entry) -> Iterator[Block]:
         ))  # fmt: skip
     elif cost.exists:
         yield Paragraph(("How much worse the probabilities are by the rule is not known.",))
+
+
+def _without_rule(summary: Entry) -> Iterator[Block]:
+    """Say what protects the tables of a run without a release rule: noise, or nothing."""
+    if summary["promise"].exists:
+        yield Paragraph(("The counts have noise. The section about predictions has its promise.",))
+    elif summary["opened"].exists:
+        yield Paragraph(("No release rule was applied: the tables have the counts as they are.",))
 
 
 def _verdicts(results: Results, release: Entry) -> Iterator[Block]:
