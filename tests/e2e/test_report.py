@@ -6,9 +6,11 @@ import json
 import re
 from decimal import Decimal
 
+import numpy as np
 import pytest
 
-from tests.results_folders import NAMES, Page
+from tests.e2e.command import write
+from tests.results_folders import NAMES, Page, ran
 from vertibayes.cli.report import add_report
 from vertibayes.report.page.render import render
 from vertibayes.report.page.results import Results
@@ -20,6 +22,11 @@ SHOWN = re.compile(r"(-?[\d,]+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(%|kB|MB|s)?")
 
 def page_of(folder):
     return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def rows_of_gaps(data):
+    texts = [np.array([*v.states, ""])[data.codes[name]] for name, v in data.variables.items()]
+    return [list(row) for row in zip(*texts, strict=True)]
 
 
 def content_at(files, key):
@@ -139,6 +146,19 @@ def test_exact_counts_are_for_the_analyst_alone(results_folder):
         for row, probabilities in zip(rows, node["probabilities"], strict=True):
             expected = [(count + 0.5) / (sum(row) + 0.5 * len(row)) for count in row]
             assert expected == pytest.approx(probabilities, abs=1e-12)
+
+
+def test_counts_beside_probabilities_of_em_are_those_of_complete_records(gaps, tmp_path):
+    names = list(gaps.variables)[6:10]
+    rows = [[*cells[6:10]] for cells in rows_of_gaps(gaps)]
+    data = write(tmp_path / "gaps.csv", names, rows)
+    ran("learn", "--data", data, "--sites", 2, "--algorithm", "chow_liu", "--bootstrap", 0,
+        "--quiet", "--out", tmp_path / "out")  # fmt: skip
+    counts = json.loads((tmp_path / "out" / "counts.json").read_text())
+    complete = sum("" not in row[:1] for row in rows)
+    assert counts["kind"] == "complete"
+    assert sum(map(sum, counts["families"][names[0]]["counts"])) <= complete < len(rows)
+    assert "EM estimates of all records" in page_of(tmp_path / "out").text
 
 
 @pytest.mark.parametrize("results_folder", ["study"], indirect=True)

@@ -147,6 +147,20 @@ def test_out_replaces_a_file_whole_and_changes_nothing_else(tmp_path, capsys):
     assert code == 2 and "absent" in error and error.count("\n") == 1
 
 
+def test_a_page_is_limited_whatever_its_files_have(tmp_path, capsys):
+    names = [f"{place}-" + "n" * 4_000 for place in range(500)]
+    folder = write(
+        tmp_path / "huge",
+        summary={"variables": variables(names), "records": 5, "options": dict.fromkeys(names, 1)},
+        structure={"nodes": names, "edges": [[names[0], name] for name in names[1:]]},
+    )
+    assert run(capsys, "report", folder)[0] == 0
+    page = Page((folder / "report.html").read_text())
+    assert (folder / "report.html").stat().st_size < 5_000_000
+    assert "and the page is limited to 4 MB" in page.text and len(page.headings) >= 10
+    assert page.scripts == []
+
+
 def test_large_tables_stay_in_their_file(tmp_path, capsys):
     rows, states = 3_000, [f"s{place}" for place in range(40)]
     nodes = [

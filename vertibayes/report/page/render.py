@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vertibayes import __version__
-from vertibayes.report.page.content import Cut, Number, Piece, Text
+from vertibayes.report.page.content import Cut, Note, Number, Piece, Section, Text
 from vertibayes.report.page.embedded import embedded_of
 from vertibayes.report.page.results import Results
 from vertibayes.report.page.sections.all import sections_of, title_of
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 PAGE = "report.html"
+MOST_BYTES = 4_000_000  # of a page; larger sections are then left out
+LONGEST = 5_000  # letters of a text of the data that are shown
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
@@ -60,20 +64,38 @@ def render(results: Results) -> str:
     results : Results
         The files of the run.
     """
-    scripts = _assets(".js")
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            title=title_of(results),
-            sections=sections_of(results),
-            version=__version__,
-            model=as_script(embedded_of(results)),
-            styles=_assets(".css"),
-            scripts=scripts,
-            digests=[_digest(script) for script in scripts],
-        )
+    sections = sections_of(results)
+    page = _page(results, sections, embedded_of(results))
+    if _size(page) <= MOST_BYTES:
+        return page
+    return _page(results, [_short(results, section) for section in sections])
+
+
+def _page(results: Results, sections: Sequence[Section], model: Any = None) -> str:
+    """Fill the templates; a page without a model has no scripts."""
+    scripts = [] if model is None else _assets(".js")
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        title=title_of(results),
+        sections=sections,
+        version=__version__,
+        model=None if model is None else as_script(model),
+        styles=_assets(".css"),
+        scripts=scripts,
+        digests=[_digest(script) for script in scripts],
     )
+
+
+def _short(results: Results, section: Section) -> Section:
+    """Return a section of a page that is too large: without its parts if these are large."""
+    size = _size(_page(results, [section]))
+    if size <= MOST_BYTES // 10:
+        return section
+    note = Note((
+        f"This section would take {size / 1e6:.1f} MB, and the page is limited to "
+        f"{MOST_BYTES / 1e6:.0f} MB. The files of the folder have its content.",
+    ))  # fmt: skip
+    return replace(section, blocks=[note])
 
 
 def as_script(content: Any) -> str:
@@ -110,13 +132,24 @@ def _as_html(text: Text) -> _Html:
 def _piece(piece: Piece) -> str:
     if isinstance(piece, str):
         return escape(piece)
-    shown = escape(piece.text)
+    shown = escape(_shortened(piece.text))
     if isinstance(piece, Number):
         value, key = escape(piece.value), escape(piece.key)
         return f'<data value="{value}" data-key="{key}">{shown}</data>'
     if isinstance(piece, Cut):
         return f'<span class="cut">{shown}</span>'
     return f'<bdi class="name">{shown}</bdi>'
+
+
+def _shortened(text: str) -> str:
+    """Return a text without the middle if it is very long."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST // 2]} [\u2026] {text[-LONGEST // 2 :]}"
+
+
+def _size(page: str) -> int:
+    return len(page.encode(errors="replace"))
 
 
 @cache
@@ -143,5 +176,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"html": _as_html, "image": _as_image}
+    environment.filters |= {"html": _as_html, "image": _as_image, "shortened": _shortened}
     return environment

@@ -28,7 +28,7 @@ METHODS = {
     "svdg": "by validation on generated data: in each fold a network was learned from the records "
     "of the other folds, and tested on records that were drawn from the fold's own tables",
 }
-MOST_STATES = 20  # of a confusion table
+MOST_STATES = 20  # of a confusion table, and with curves in numbers
 STEPS = 10  # of the ROC curve in a table: every tenth of its points
 
 
@@ -140,7 +140,7 @@ def _calibration(calibration: Entry) -> Iterator[Block]:
         "If probabilities are right, the share that was observed is near the predicted "
         "probability in each row.",
     ))]  # fmt: skip
-    for state, curve in calibration.items():
+    for state, curve in list(calibration.items())[:MOST_STATES]:
         rows: list[list[Text]] = [
             [
                 (decimals(each),),
@@ -160,7 +160,7 @@ def _roc(bands: Entry) -> Iterator[Block]:
     tables = [
         Table(f"ROC curve of {state}: mean over the folds, with its interval",
               [name.replace("_", " ") for name, _ in band.items()], _points(band))
-        for state, band in bands.items()
+        for state, band in list(bands.items())[:MOST_STATES]
     ]  # fmt: skip
     if tables:
         yield Fold(("ROC curves in numbers",), [*tables])
