@@ -1,4 +1,5 @@
-# make demo | test | bench: each first makes the virtual environment if it does not exist.
+# make demo | test | bench | docs: each first makes the virtual environment if it does not exist.
+# make docs writes the site of the documents to build/site, which opens without a server.
 
 # To choose another Python: make PYTHON=python3.13 test
 PYTHON ?= $(shell python3.11 --version >/dev/null 2>&1 && echo python3.11 || echo python3)
@@ -8,12 +9,13 @@ environment = $(shell test ! -e $(1) || grep -q '^version = $(VERSION)\.' $(1)/p
 	&& echo $(1) || echo $(1)-$(VERSION))
 VENV := $(call environment,.venv)
 MACHINES := $(call environment,.venv-machines)
+DOCS := $(call environment,.venv-docs)
 BIN := $(VENV)/bin
 # One BLAS thread per process, because two test processes share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
 VANTAGE6 := .venv-vantage6
-.PHONY: demo test test-machines test-vantage6 bench lint lock clean
+.PHONY: demo test test-machines test-vantage6 bench docs lint lock clean
 
 demo: $(VENV)/installed
 	@$(BIN)/vertibayes demo
@@ -57,6 +59,18 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/price_of_privacy.py
+
+# A link that leads nowhere ends the build, and so does a page that loads a file from another host.
+docs: $(DOCS)/installed
+	$(DOCS)/bin/python docs/figures/messages.py
+	$(DOCS)/bin/python docs/site/pages.py build/pages
+	$(DOCS)/bin/zensical build --clean --strict
+	$(DOCS)/bin/python docs/site/check.py build/site
+
+$(DOCS)/installed: requirements-docs.lock
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 $(VENV)/installed: requirements.lock
 $(MACHINES)/installed: requirements-nvflare.lock
