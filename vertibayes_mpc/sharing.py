@@ -1,6 +1,6 @@
 """Additive shares: a sum revealed to one party, and the zero shares that hide its summands.
 
-    P -> analyst    v_P + Z_P        Z_P = sum_{Q>P} F(k_PQ, label) - sum_{Q<P} F(k_PQ, label)
+    P -> analyst    v_P + Z_P    Z_P = sum_{Q > P} F(k_PQ, label) - sum_{Q < P} F(k_PQ, label)
     analyst         sum_P (v_P + Z_P) = sum_P v_P,  since the Z_P add up to zero
 
 Security: honest-but-curious. A set of parties and the analyst learn the sum of the values of the

@@ -1,9 +1,11 @@
 """Sums of many parties' counts: one message each to an aggregator, who learns the sums alone.
 
-    Set-up    dealer               N = pq, p and q forgotten; sk_0 + sk_1 + .. + sk_n = 0
-    Encrypt   P_k -> aggregator    C_k = (1 + x_k N) H(t)^sk_k mod N^2         at time t, once
-    Decrypt   aggregator           C = H(t)^sk_0 C_1 .. C_n = 1 + N (x_1 + .. + x_n) mod N^2
-                                   x_1 + .. + x_n = (C - 1) / N
+    Set-up    dealer                 N = pq, p and q forgotten;  sk_0 + sk_1 + .. + sk_n = 0
+              dealer -> P_k          N, sk_k in [0, 2^128 N^2)
+              dealer -> aggregator   N, sk_0
+    Encrypt   P_k -> aggregator      C_k = (1 + x_k N) H(t)^sk_k mod N^2    at time t, once
+    Decrypt   aggregator             C = H(t)^sk_0 C_1 .. C_n = 1 + N (x_1 + .. + x_n) mod N^2
+                                     x_1 + .. + x_n = (C - 1) / N
 
 The scheme is that of Huai et al. (2015) over a modulus of unknown factorization (Joye and Libert
 2013). With the prime modulus p of Huai et al., C^(p-1) = 1 + p (p-1) (x + h sk) mod p^2, where all

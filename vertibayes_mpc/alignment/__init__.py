@@ -7,10 +7,10 @@ point of Curve25519, P = H(identifier), under a key that all sites share. k_s is
                               public size of the list with keys of random strings
     Chain     s -> s+1        each site multiplies all keys by its k and shuffles them: all lists
                               at once, S - 1 rounds; k_1 (k_2 P) = k_2 (k_1 P)
-    Match     last -> matcher 16 bytes of each key. Equal keys are one person; the persons of the
+    Match     last -> matcher    16 bytes of each key. Equal keys are one person; the persons of the
                               study are those in all lists of `everyone` (or in any list, if it is
                               empty), and the matcher draws an order of them
-              matcher -> all  n, and to each site how many of the n are in its list
+              matcher -> sites    n, and to each site how many of the n are in its list
 
 Level 1, the sites learn who is in the study:
 

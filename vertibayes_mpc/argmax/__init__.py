@@ -5,18 +5,18 @@ are shifted left by t bits, where the first site adds a number that is higher fo
 all values of a set differ, and the first of equal scores wins. t bits hold the rank of a value in
 the largest set. Each step treats all sets at once; "all" stands for each site to each other site.
 
-    Scores   all               x_i + rho_i                  revealed to the sites: y_i
+    Scores   all -> all        x_i + rho_i                  revealed to the sites: y_i
     Digits   dealer -> S_1     one-hots of the digits of r = rho_i - rho_j, for each pair i < j
              locally           from d = y_i - y_j: whether each digit of d is less than, or equals,
                                that of r; a share of a parity is the parity of a share
     Join     dealer -> S_1     the products c = a b
-             all               u + a, v + b                 products of bits: digits in pairs,
+             all -> all        u + a, v + b                 products of bits: digits in pairs,
                                                             then pairs of pairs
     Flip     dealer -> S_1     beta as a number modulo 2^t
-             all               [x_i < x_j] + beta           and so the comparison as a number
+             all -> all        [x_i < x_j] + beta           and so the comparison as a number
              locally           the sum over pairs: k_i, how many values of its set x_i exceeds
     Rank     dealer -> S_1     one-hots of q_i
-             all               k_i + q_i   mod 2^t          and so [k_i is the highest rank]
+             all -> all        k_i + q_i   mod 2^t          and so [k_i is the highest rank]
     Winners  S_s -> all and the analyst
                                the bits of the winner's place, plus zero shares
 

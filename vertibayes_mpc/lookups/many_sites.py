@@ -5,7 +5,8 @@ the ring of results; r = (i, j) is the mask of c. Sums are revealed through the 
 
     Deal      dealer -> h_1    e_i - sum_{s > 1} E_s,  e_j - sum_{s > 1} F_s,
                                <x, y> - sum_{s > 1} z_s         x, y: the sums of all sites' masks
-    Rotate    h_s -> h_1       c_s + r_s;      h_1 -> h_s   m, the sum, modulo high low
+    Rotate    h_s -> h_1       c_s + r_s
+              h_1 -> h_s       m, the sum, modulo high low
     Factors   h_s -> h_1       X_s + x_s, Y_s + y_s             X, Y: `factors`
               h_1 -> h_s       the sums, X and Y
     Output    z_s - <x_s, Y> - <X, y_s>;       h_1 adds <X, Y>

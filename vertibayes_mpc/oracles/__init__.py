@@ -1,8 +1,9 @@
 """Frequency oracles: each person perturbs one value; an aggregator estimates how many hold each.
 
-    person       value v in 0..d-1   ->  report = perturb(v)                  local, with own coins
-    aggregator   reports             ->  support(v) = reports that support v  sums, in any order
-                 support, n          ->  estimate(v) = (support(v) - n q) / (p - q)
+    person                  value v in 0 .. d-1:  report = perturb(v)    on the person's device
+    person -> aggregator    report
+    aggregator              support(v) = number of reports that support v    in any order
+                            estimate(v) = (support(v) - n q) / (p - q)    n: number of reports
 
     DirectEncoding      de    v with probability p, each other value with probability q
     SymmetricUnary      sue   one bit for each value: 1 with probability p for v, q for the others

@@ -1,9 +1,11 @@
 """Products of a few parties' counts: one message each to an aggregator, who learns the products.
 
-    Set-up    dealer               p = 2q + 1 (RFC 3526); sk_0 + sk_1 + .. + sk_n = 0 mod q
-    Encrypt   P_k -> aggregator    C_k = x_k^2 H(t)^sk_k mod p         at time t, once; x_k >= 1
-    Decrypt   aggregator           M = H(t)^sk_0 C_1 .. C_n = (x_1 .. x_n)^2 mod p
-                                   x_1 .. x_n = the root of M that is at most (p - 1) / 2
+    Set-up    dealer                 p = 2q + 1 (RFC 3526);  sk_0 + sk_1 + .. + sk_n = 0 mod q
+              dealer -> P_k          p, sk_k
+              dealer -> aggregator   p, sk_0
+    Encrypt   P_k -> aggregator      C_k = x_k^2 H(t)^sk_k mod p    at time t, once; x_k >= 1
+    Decrypt   aggregator             M = H(t)^sk_0 C_1 .. C_n = (x_1 .. x_n)^2 mod p
+                                     x_1 .. x_n = the root of M that is at most (p - 1) / 2
 
 The scheme is the product variant of Huai et al. (2015), in a group where it hides its plaintexts. H
 maps to the squares and all messages are squares, because a Legendre symbol distinguishes squares

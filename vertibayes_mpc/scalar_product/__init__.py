@@ -7,7 +7,7 @@ result is sum_records D_1 D_2 .. D_n; products below are record by record.
     1                  sum  D_1 prod_{j != 1} (D_j + R_j)  +  C_1
     i > 1              -sum R_i prod_{j != i} (D_j + R_j)  +  C_i
     dealer -> 1        C_1 = (n - 1) sum R_1 .. R_n  -  sum_{i > 1} C_i
-    Open               each sends its sum to the receiver, who adds them up
+    i -> receiver      its sum;  the receiver adds up all sums
 
 Multiplied out, this contains the product of k masks R_K with the data of the other parties 1 - k
 times. So, for each set K of 2 to n - 1 parties, the following is still missing:
@@ -18,8 +18,8 @@ This is a scalar product of n - k + 1 factors, and R_K is one of them: a *sub-pr
 masks R', whose result is taken k - 1 times. Only the dealer knows R_K, and sends it masked. Its
 mask R'_K is the sum of masks of all parties in K, and each of them multiplies by its own mask:
 
-    i not in K -> all others    D_i + R'_i
-    dealer -> all not in K      R_K + R'_K
+    i not in K -> the others    D_i + R'_i
+    dealer -> all not in K      R_K + R'_K    R'_K = sum of R'_i, i in K
     i in K                      -sum R'_i prod_{j not in K} (D_j + R'_j)
 
 and so on recursively. R_i and C_i are streams under the key that i shares with the dealer, under

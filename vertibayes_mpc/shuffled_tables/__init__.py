@@ -23,9 +23,10 @@ Unless missing values are asked for, records with a missing value must drop out,
 which records these are. u_j are the flags of missing values, uhat_j = u_j + c_j; modulo 2^48:
 
     Noise     h_i -> h_1      sum_j rho_ij uhat_j + q_i    its own flags unmasked
-    Chain                     w'_0 = the sum of all noises;   w'_i = pi_i(w'_i-1) + r'_i
-    Deal      dealer -> h_*   m' = what the masks add to w'_k
-    Tags      h_k -> h_*      w'_k;   w'_k - m' is 0 where a record is complete, else uniform
+    Chain     h_1             w'_0 = the sum of all noises
+              h_i -> h_i+1    w'_i = pi_i(w'_i-1) + r'_i
+    Deal      dealer -> h_1 .. h_k    m' = what the masks add to w'_k
+    Tags      h_k -> h_1 .. h_k-1    w'_k;   w'_k - m' is 0 for a complete record, else uniform
     Open                      as above, for the complete records only
 
 Security: honest-but-curious. Against the analyst and all sites except one, the messages of this

@@ -1,7 +1,10 @@
 """Reports under local differential privacy: people perturb their own records, and send the result.
 
-    person         record  -> Client(plan).perturb      -> Reports      no message before
-    aggregator     Reports -> Aggregator(plan).update   -> sums         in any order, merged
+    all                     ReportPlan: classes, states, bounds, bins or projection, questions, eps
+    person                  Client(plan).perturb: draws a question, answers it under noise
+    person -> aggregator    Reports: the question and the answer, as plain arrays
+    aggregator              Aggregator(plan).update: checks, adds up, in any order; merge
+                            learn_reports: from the sums to a NaiveBayes
 
 Security: the reports of a person are (eps, 0)-private whatever the person's record is, against
 everybody, as `ReportPlan.promise` states. The choice of a question does not depend on the record.

@@ -2,7 +2,8 @@
 
     analyst -> sites, dealer   Meet: the names and public keys of all parties
     site -> sites              Point: are our lists of identifiers equal?  (vertibayes_mpc.cpace)
-    site -> sites              Confirmation, to those whose names sort later; then, to the others
+    site -> later sites        Confirmation; "later": whose names sort after its own
+    site -> earlier sites      Confirmation, once theirs is there
     site -> analyst            Met: the sites whose records differ, and the sender's record count
 
 A site refuses a study whose dealer, or whose key for a party, differs from the one that the site

@@ -1,11 +1,11 @@
 """Scores: predict records whose attributes lie at several sites (VDPNB).
 
-    analyst -> all     Scores: the schema, who holds what, n_j, alpha, which records
-    analyst -> P_k     the model's tables of its own features
-    dealer             deals keys of sum zero, new for this query: -> P_k, -> analyst
-    P_k -> analyst     v_k(x, j) encrypted, for each record x and class j
-    analyst            opens v_1 .. v_K added up, or multiplied: ln P(x | c_j), and with the public
-                       prior ln P(x, c_j)
+    analyst -> all            Scores: the schema, who holds what, n_j, alpha, which records
+    analyst -> P_k            the model's tables of its own features
+    dealer -> P_k, analyst    keys of sum zero, new for this query
+    P_k -> analyst            v_k(x, j) encrypted, for each record x and class j
+    analyst                   opens v_1 .. v_K added up, or multiplied: ln P(x | c_j), and with the
+                              public prior ln P(x, c_j)
 
 v_k is the sum over the site's attributes of ln P(a_i | c_j), fixed-point (`Logarithms`, by the
 additive scheme: the default); or the product of its smoothed counts (`Products`, as published). A

@@ -1,6 +1,7 @@
 """One party's end of a session, pure: no clock, no input or output, nothing that waits.
 
-    all -> all        hello: the parties of the session, the analyst first  (`seal`)
+    analyst -> all    hello: the parties of the session, the analyst first  (`seal`)
+    all -> all        hello: the same
     any -> any        messages, in the envelopes of vertibayes_protocols.wire, sealed
     any -> any        ping, asked, taken, abort, bye: sealed as messages are
 
