@@ -5,8 +5,8 @@
                       more of it
     Phase  who -> whom  what is sent
 
-Two blanks or more separate the columns, four or more a note from its text. A block is a figure if a row of it begins with a party that
-the page's picture names.
+Two blanks or more separate the columns, four or more a note from its text. A block is a figure if
+one of its rows names a party of the page's picture.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Row:
     """A row of a figure: where its arrow goes, or who computes, and the text."""
 
     phase: str = ""
-    path: list[Columns] = field(default_factory=list)  # the ends of the arrow; one for a computation
+    path: list[Columns] = field(
+        default_factory=list
+    )  # the ends of the arrow; one for a computation
     arrow: str = ""
     lines: list[list[str]] = field(default_factory=list)  # of each line, the text and its notes
     who: str = ""  # the parties as the figure has them

@@ -107,9 +107,7 @@ PROTOCOLS = {
         },
         ("vertibayes_mpc/masked_tables/__init__.py",),
     ),
-    "membership": Picture(
-        "aggregator | j", modules=("vertibayes_mpc/membership/__init__.py",)
-    ),
+    "membership": Picture("aggregator | j", modules=("vertibayes_mpc/membership/__init__.py",)),
     "naive_bayes": Picture(
         "analyst | P_k", {"sites": "P_k", "site": "P_k"}, ("vertibayes_protocols/queries/sums.py",)
     ),

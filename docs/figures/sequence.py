@@ -51,7 +51,8 @@ class Drawing:
         if headed and block.heading:
             self.height += 4
             self.shapes.append(
-                f'<rect class="band" x="1" y="{self.height}" width="{self.width - 2:.0f}" height="22"/>'
+                f'<rect class="band" x="1" y="{self.height}" '
+                f'width="{self.width - 2:.0f}" height="22"/>'
             )
             self.shapes.append(text("heading", MARGIN, self.height + 15, block.heading))
             self.height += 28
@@ -128,7 +129,8 @@ class Drawing:
         )
         return "\n".join(
             [
-                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:.0f} {height:.0f}" '
+                '<svg xmlns="http://www.w3.org/2000/svg" '
+                f'viewBox="0 0 {self.width:.0f} {height:.0f}" '
                 f'width="{self.width:.0f}" height="{height:.0f}" role="img" aria-labelledby="t d">',
                 f'<title id="t">{escape(title)}</title>',
                 f'<desc id="d">{escape(description)}</desc>',

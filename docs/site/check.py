@@ -8,7 +8,7 @@ The strict build checks the links of pages. This checks what the theme and the A
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -44,20 +44,27 @@ def complaints(site: Path) -> Iterator[str]:
             continue
         name = path.relative_to(site)
         for address in page.loads:
-            if urlsplit(address).scheme or address.startswith("//"):
+            if is_outside(address):
                 yield f"{name} loads {address} from outside; expected a file of the site"
             elif not (path.parent / urlsplit(address).path).exists():
                 yield f"{name} loads {address}, which does not exist"
         for link in page.links:
-            parts = urlsplit(link)
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path.resolve()
-            if parts.scheme or link.startswith("//"):
-                continue
-            if not target.is_file():
+            if not is_outside(link) and not leads_somewhere(link, path, pages):
                 yield f"{name} links to {link}, which does not exist"
-            elif target.suffix == ".html" and parts.fragment:
-                if unquote(parts.fragment) not in pages[target].places:
-                    yield f"{name} links to {link}, but the page has no such place"
+
+
+def is_outside(address: str) -> bool:
+    """Whether an address is on another host."""
+    return bool(urlsplit(address).scheme) or address.startswith("//")
+
+
+def leads_somewhere(link: str, path: Path, pages: Mapping[Path, Page]) -> bool:
+    """Whether the file of a link exists, and the place in it."""
+    parts = urlsplit(link)
+    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    if target not in pages:
+        return target.is_file()
+    return unquote(parts.fragment) in pages[target].places
 
 
 def main(site: Path) -> None:

@@ -2,8 +2,8 @@
 
     analyst -> all    hello: the parties of the session, the analyst first  (`seal`)
     all -> all        hello: the same
-    any -> any        messages, in the envelopes of vertibayes_protocols.wire, sealed
-    any -> any        ping, asked, taken, abort, bye: sealed as messages are
+    any -> any        messages, in the envelopes of vertibayes_protocols.wire, sealed;
+                      ping, asked, taken, abort, bye: sealed as messages are
 
 A driver (`vertibayes_protocols.transports.channel`) hands packets to `receive`, delivers what
 `to_send` returns, and calls `tick` at `deadline`. A party that fails sends all others an abort,
