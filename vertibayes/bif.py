@@ -54,6 +54,16 @@ def encode_nodes(names: Iterable[str]) -> dict[str, str]:
 def write_bif(network: Network) -> str:
     """Return a network as the text of a BIF file.
 
+    Parameters
+    ----------
+    network : Network
+        The network.
+
+    Returns
+    -------
+    text : str
+        The text of the file.
+
     Examples
     --------
     >>> rain = Variable("rain", ("no", "yes"))
@@ -93,6 +103,16 @@ def _lines(network: Network) -> Iterator[str]:
 
 def read_bif(text: str) -> Network:
     """Read a BIF file that `write_bif` wrote, or another file with the same elements.
+
+    Parameters
+    ----------
+    text : str
+        The text of the file.
+
+    Returns
+    -------
+    network : Network
+        The network.
 
     Raises
     ------

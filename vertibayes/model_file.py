@@ -123,6 +123,11 @@ def read_model(path: str | Path) -> Network:
     path : str or Path
         The file.
 
+    Returns
+    -------
+    network : Network
+        The model.
+
     Raises
     ------
     ValueError

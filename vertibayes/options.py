@@ -33,6 +33,42 @@ class Options:
 
     `ordering`, `constraints` and `structure` are not files here, but what the files have.
 
+    Parameters
+    ----------
+    algorithm : str, optional
+        The structure learner; hybrid if None, or k2 with an ordering.
+    ordering : sequence of str, optional
+        The order of the variables, for K2.
+    constraints : Constraints
+        What experts know.
+    structure : Structure, optional
+        A structure that is not learned: only its CPTs are.
+    max_parents : int, optional
+        The largest number of parents of a variable; 4 if None, and 3 with k2.
+    class_variable : str, optional
+        The class, for TAN.
+    max_seconds : float, optional
+        Seconds after which the search ends with the best structure so far.
+    most_bits : int, optional
+        The number of bits of winners at which the search ends with the structure so far.
+    missing : str, optional
+        The method for missing values: em (the default if there are any), synthetic, available or
+        state.
+    pseudo_count : float, default=0.5
+        The number that is added to each count of a CPT.
+    structure_records : int, optional
+        The number of records in the random sample of which the structure is learned; all if None.
+    bootstrap : int, optional
+        How many samples of the learned network show how sure each edge is; 0 for none.
+    wider_cells : int, default=0
+        How many further cells EM may reveal, in wider tables.
+    synthetic_records : int, optional
+        How many synthetic records are drawn; as many as there are records if None.
+    em_restarts : int, default=0
+        The number of further starts of EM.
+    write_synthetic : bool, default=False
+        Whether synthetic records are written.
+
     Raises
     ------
     ValueError

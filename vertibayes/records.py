@@ -148,6 +148,11 @@ def read_records(
     ignore_case : collection of str
         The columns in which a text that differs from a state only in case is this state.
 
+    Returns
+    -------
+    records : Records
+        The columns in the states of the variables, and the values that are none of these states.
+
     Raises
     ------
     DataError

@@ -259,6 +259,11 @@ def learn_released(
     progress : callable, optional
         Called with (stage, steps done, steps at most), with 0 if the most is unknown.
 
+    Returns
+    -------
+    released : Released
+        What was learned, the released tables, and what the choices revealed.
+
     Raises
     ------
     ValueError

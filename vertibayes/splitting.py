@@ -75,6 +75,11 @@ def split_columns(data: SiteData | DataFrame, sites: int, seed: int = 0) -> dict
     sites, seed
         As `deal_columns`.
 
+    Returns
+    -------
+    sites : dict of str to SiteData
+        The columns of each site, by its name.
+
     Raises
     ------
     ValueError

@@ -85,6 +85,11 @@ def federate(
     limits : AlignmentLimits, optional
         What all sites allow in alignments; the defaults if None.
 
+    Returns
+    -------
+    federation : Federation
+        The parties of all sites and the dealer, to be used in a ``with`` block.
+
     Raises
     ------
     ValueError

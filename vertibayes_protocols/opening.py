@@ -82,6 +82,11 @@ def open_study(
         Who is in the study. Several sites may then have rows of one variable. Without it the sites
         must hold the same people.
 
+    Returns
+    -------
+    study : OpenStudy
+        The study, of which counters and choosers are made.
+
     Raises
     ------
     ValueError

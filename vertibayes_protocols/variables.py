@@ -86,6 +86,13 @@ class Family(NamedTuple):
     Families that differ only in the last parent share an extension
     (`vertibayes_mpc.masked_tables`).
 
+    Parameters
+    ----------
+    child : str
+        The name of a variable.
+    parents : tuple of str, default=()
+        The names of its parents.
+
     Examples
     --------
     >>> Family("cancer", ("smoker", "age")).members

@@ -213,10 +213,3 @@ def test_the_python_of_the_page_on_models(tmp_path, monkeypatch):
     np.testing.assert_allclose(names["by_pgmpy"].values, ours, atol=1e-9)
     assert names["screened_off"] == {"mean radius"} and names["cpt"].shape == (2, 4)
     assert (tmp_path / "posteriors.png").exists() and len(blocks) == 5
-
-
-def test_links_of_the_documents_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
-        for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
-            if "://" not in link:
-                assert (page.parent / link).exists(), f"{page.name}: {link}"

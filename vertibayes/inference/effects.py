@@ -162,6 +162,11 @@ def standardized(
     adjust : sequence of str, default=()
         The adjustment set: `vertibayes.inference.adjustment` lists the valid ones.
 
+    Returns
+    -------
+    effect : Effect
+        The risks of the outcome, if all records had one exposure.
+
     Raises
     ------
     ValueError

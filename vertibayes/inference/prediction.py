@@ -217,6 +217,11 @@ def predict(network: Network, data: SiteData, target: str) -> NDArray[np.str_]:
     ----------
     network, data, target
         As `predicted`; errors and an example are those of `predict_proba`.
+
+    Returns
+    -------
+    states : ndarray of shape (n,), dtype str
+        The state of the target for each record.
     """
     best = predict_proba(network, data, target).argmax(axis=1)
     names: NDArray[np.str_] = np.array(network.variables[target].states)[best]

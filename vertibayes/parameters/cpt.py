@@ -179,6 +179,11 @@ def scores(
     ----------
     counter, structure, missing, rows
         As `fit_cpts`.
+
+    Returns
+    -------
+    scores : Scores
+        The scores of the structure, in nats.
     """
     tables = counter.tables(structure.families, missing=missing, rows=rows)
     likelihood = sum(log_likelihoods(tables))

@@ -91,6 +91,11 @@ def fit_em(
     progress : callable, optional
         Called with (steps done, steps at most) before each step.
 
+    Returns
+    -------
+    fit : EmFit
+        The network, and the trace of its log-likelihoods.
+
     Raises
     ------
     ValueError

@@ -75,6 +75,11 @@ def cpdag_of(structure: Structure, constraints: Constraints = Constraints()) -> 
     constraints : Constraints
         What experts know; by default nothing, so that the result is the CPDAG proper.
 
+    Returns
+    -------
+    cpdag : Cpdag
+        The compelled edges and the reversible ones.
+
     Raises
     ------
     ValueError

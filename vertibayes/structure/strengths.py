@@ -263,6 +263,11 @@ def averaged_structure(
     constraints : Constraints
         What the structure keeps. The number of parents is not limited.
 
+    Returns
+    -------
+    structure : Structure
+        The averaged structure; it has all nodes.
+
     Examples
     --------
     >>> strengths = [ArcStrength("a", "b", 1.0, 1.0, None), ArcStrength("b", "c", 0.9, 0.8, None)]
