@@ -151,7 +151,7 @@ def read_records(
     Returns
     -------
     records : Records
-        The columns in the states of the variables, and the values that are none of these states.
+        The columns in the states of the variables, and the values that are not one of them.
 
     Raises
     ------
