@@ -48,6 +48,8 @@ def test_the_recipes_run_as_they_are_written(folder, capfd):
         assert not any(codes), f"{block.commands}\n{printed}"
     with (folder / "predicted.csv").open() as file:
         assert [row["ill"] for row in csv.DictReader(file)] == ["yes", "no"]
+    for results in ("together", "noisy", "calibrated"):
+        assert (folder / results / "report.html").is_file()
     tables = (folder / "small" / "release" / "tables.csv").read_text()
     assert "counts below 10 as 0" in tables
     (code,) = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE)

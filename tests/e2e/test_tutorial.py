@@ -24,6 +24,7 @@ EDGES = {
 
 
 def edges_of(results):
+    assert (results / "report.html").is_file(), "the page says that it can be opened"
     edges = json.loads((results / "structure.json").read_text())["edges"]
     return {frozenset(edge) for edge in edges}
 
