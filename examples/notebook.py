@@ -182,8 +182,8 @@ for name in ("model.json", "model.bif", "model.bifxml"):
 # %% [markdown]
 # ## The report
 #
-# A report is made of a folder of results, which the command `vertibayes learn` writes. In Jupyter, a
-# line that begins with `!vertibayes` does the same. `write_report` writes the page again.
+# A report is made of a folder of results, which the command `vertibayes learn` writes. In Jupyter,
+# a line that begins with `!vertibayes` does the same. `write_report` writes the page again.
 
 # %%
 people.to_csv(FOLDER / "people.csv", index=False)
