@@ -140,6 +140,7 @@ def learn_cpts(
     """
     start = perf_counter()
     missing = how_missing(counter.variables, options)
+    progress("CPTs", 0, 1)
     fitted = fit(counter, structure, options, progress)
     synthetic = fitted.synthetic
     if options.write_synthetic and synthetic is None:

@@ -15,11 +15,12 @@ from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.opening import new_study, open_study
 from vertibayes_protocols.queries import Begin
 from vertibayes_protocols.renewal import Renewing
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.session import Session
 
 
 @contextmanager
-def connect_study(path: str | Path) -> Iterator[SecureCounter]:
+def connect_study(path: str | Path, watch: RunWatch = UNWATCHED) -> Iterator[SecureCounter]:
     """Connect to the parties of a study, and yield the counter that learners ask.
 
     The counter keeps what it receives beside the study's file: a later run does not ask again. If
@@ -30,6 +31,8 @@ def connect_study(path: str | Path) -> Iterator[SecureCounter]:
     ----------
     path : str or Path
         The analyst's `study.toml`; of its [learning] and [validation] nothing is done.
+    watch : RunWatch, optional
+        Notes what the sessions do.
 
     Yields
     ------
@@ -52,20 +55,24 @@ def connect_study(path: str | Path) -> Iterator[SecureCounter]:
     file = StudyFile.read(Path(path))
     with (
         TableFile(file.tables) as kept,
-        study_sessions(file) as begin,
-        Renewing(begin, opener(file, kept), file.patience) as renewing,
+        study_sessions(file, watch=watch) as begin,
+        Renewing(begin, opener(file, kept), file.patience, watch.broke) as renewing,
     ):
         yield SecureCounter(renewing.first(), kept)
 
 
 @contextmanager
-def approved_study(file: StudyFile, contract: Contract) -> Iterator[OpenStudy]:
+def approved_study(
+    file: StudyFile, contract: Contract, watch: RunWatch = UNWATCHED
+) -> Iterator[OpenStudy]:
     """Connect to the parties of a study whose contract declares its queries, and begin a run.
 
     Parameters
     ----------
     file, contract
         The analyst's study, and what the owners of all sites have approved.
+    watch : RunWatch, optional
+        Notes what the session does.
 
     Yields
     ------
@@ -76,7 +83,7 @@ def approved_study(file: StudyFile, contract: Contract) -> Iterator[OpenStudy]:
     QueryRefusedError, ProtocolError, TransportError
         As `connect_study`; the run is not begun again if its session breaks.
     """
-    with study_sessions(file) as begin, begin() as session:
+    with study_sessions(file, watch=watch) as begin, begin() as session:
         session.ask(Begin.of(contract))
         yield open_study(
             session,

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, c
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols.errors import QueryRefusedError, TransportError, printable
 from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 
 QUERY_CELLS = 6_000_000
 REASON_BYTES = 2_000
@@ -230,14 +231,21 @@ class Session:
         Where its programs run.
     conversations : Conversations
         The kinds of queries that can be asked.
+    watch : RunWatch, optional
+        Notes which queries are asked.
     """
 
     def __init__(
-        self, role: AnalystRole, transport: Transport, conversations: Conversations
+        self,
+        role: AnalystRole,
+        transport: Transport,
+        conversations: Conversations,
+        watch: RunWatch = UNWATCHED,
     ) -> None:
         self.role = role
         self.transport = transport
         self.conversations = conversations
+        self._watch = watch
         self._over = False
 
     def ask(self, query: Query[R]) -> R:
@@ -259,8 +267,11 @@ class Session:
         conversation = self.conversations.of(query)
         if conversation is None:
             raise ValueError(f"queries of the kind {query.kind!r} are not known here")
+        self._watch.asked(query.kind)
         try:
-            return self.transport.run(ask(self.role, query, conversation))
+            result = self.transport.run(ask(self.role, query, conversation))
+            self._watch.answered()
+            return result
         except QueryRefusedError:
             raise
         except BaseException:

@@ -14,6 +14,7 @@ from vertibayes_protocols.deployment.running import dealer_role, site_role
 from vertibayes_protocols.parties import serve
 from vertibayes_protocols.queries import CONVERSATIONS
 from vertibayes_protocols.roles import AnalystRole
+from vertibayes_protocols.run_watch import UNWATCHED
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.transports.local import LocalTransport
 
@@ -22,7 +23,7 @@ def run_in_one_process(monkeypatch, folder):
     """Have the analyst's session run all parties from their files, each with its log."""
 
     @contextmanager
-    def sessions(file, **_):
+    def sessions(file, watch=UNWATCHED, **_):
         role = AnalystRole(file.party, public_keys=file.pinned)
         programs = {}
         with ExitStack() as held:
@@ -38,7 +39,8 @@ def run_in_one_process(monkeypatch, folder):
                     mine = own.for_session(file.party, own.analyst_key if party in SITES else b"")
                     watch = SessionLog(teller(party), mine, bytes(16))
                     programs[party] = serve(mine, file.party, CONVERSATIONS, watch)
-                return Session(role, LocalTransport(file.party, dict(programs)), CONVERSATIONS)
+                transport = LocalTransport(file.party, dict(programs))
+                return Session(role, transport, CONVERSATIONS, watch)
 
             yield begin
 

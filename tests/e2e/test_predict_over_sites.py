@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,18 +35,24 @@ def model(tmp_path):
     return tmp_path / "model.json"
 
 
+def file_of(path):
+    """Return what the command reads of a study's file."""
+    source = SimpleNamespace(path=path)
+    return SimpleNamespace(source=source, party="ana", sites=(), dealer="dealer", alignment=None)
+
+
 def sites_with(monkeypatch, policy):
     """Have the sites of every study run in this process, with this policy."""
 
     @contextmanager
-    def connected(path):
+    def connected(path, watch):
         assert path.name == "study.toml"
         with federate(split_columns(DATA, 2), policy=policy) as federation:
             yield SecureCounter.of(federation)
 
     command = "vertibayes.cli.predict_study"
     monkeypatch.setattr(f"{command}.connect_study", connected)
-    monkeypatch.setattr(f"{command}.StudyFile.read", lambda path: path)
+    monkeypatch.setattr(f"{command}.StudyFile.read", file_of)
     monkeypatch.setattr(f"{command}.learner_of", lambda file: "bayesian_network")
 
 

@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from vertibayes.calibration.between_machines import CalibratedSites, OpenSession, calibrate_sites
+from vertibayes.calibration.between_machines import (
+    CalibratedSites,
+    OpenSession,
+    Part,
+    calibrate_sites,
+)
 from vertibayes.calibration.models import error_rates
 from vertibayes.calibration.network_model import model_of
 from vertibayes.calibration.topologies import network_of
@@ -25,6 +30,7 @@ from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
 from vertibayes.cli.notices import waiting
 from vertibayes.cli.outputs import UnwrittenError, is_free, study_entry
+from vertibayes.cli.phases import CALIBRATING, WRITING
 from vertibayes.cli.tested import read_tested
 from vertibayes.network import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
@@ -33,13 +39,13 @@ from vertibayes_protocols.calibration.choices import Mixing
 from vertibayes_protocols.calibration.graph import Graph
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
-from vertibayes_protocols.deployment.log import start_log
 from vertibayes_protocols.deployment.running import record_sessions, role_of
 from vertibayes_protocols.deployment.tables import Table
 from vertibayes_protocols.errors import QueryRefusedError, words
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.queries import CONVERSATIONS, Begin, Consensus
 from vertibayes_protocols.roles import AnalystRole, Party
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
@@ -209,7 +215,11 @@ def _network(file: StudyFile) -> Graph:
 
 
 def run_calibration_study(
-    file: StudyFile, out: Path, quiet: bool, contract: Contract | None = None
+    file: StudyFile,
+    out: Path,
+    quiet: bool,
+    contract: Contract | None = None,
+    watch: RunWatch = UNWATCHED,
 ) -> None:
     """Calibrate a classifier over the sites of a study, and write the results.
 
@@ -223,6 +233,8 @@ def run_calibration_study(
         Whether to print errors and warnings only.
     contract : Contract, optional
         What the sites have approved; None asks sites that answer any query.
+    watch : RunWatch, optional
+        Notes what the run does, for its status.
 
     Raises
     ------
@@ -231,17 +243,11 @@ def run_calibration_study(
     """
     study = read_calibration(file)
     schema = study.schema
-    start_log(file.party, quiet=quiet)
     start = perf_counter()
     noted = _Noted(contract)
     with noted.ledger_kept(out):
-        with record_sessions(file, waiting(quiet)) as open_session:
-            sites = calibrate_sites(
-                noted.sessions(open_session),
-                study.agreed,
-                study.values["rounds"],
-                rounds_per_part=study.values["rounds_per_part"],
-            )
+        with record_sessions(file, waiting(quiet), watch) as open_session:
+            sites = _calibrated(study, noted.sessions(open_session), watch)
         assert noted.ledger is not None  # there was a session
         seconds = perf_counter() - start
         said = [*study.said, *_warnings(study, sites)]
@@ -260,7 +266,28 @@ def run_calibration_study(
             said,
             study_entry(file, contract),
         )
+        watch.phase(WRITING)
         report_study(out, study.values, outcome, quiet=quiet)
+
+
+def _calibrated(
+    study: CalibrationStudy, open_session: OpenSession, watch: RunWatch
+) -> CalibratedSites:
+    """Have the sites calibrate; note how many rounds have ended."""
+    rounds = study.values["rounds"]
+
+    def finished(part: Part) -> None:
+        watch.progressed("rounds", part.first + part.rounds - 1, rounds, 0.0, 0.0)
+
+    watch.phase(CALIBRATING)
+    watch.progressed("rounds", 0, rounds, 0.0, 0.0)
+    return calibrate_sites(
+        open_session,
+        study.agreed,
+        rounds,
+        rounds_per_part=study.values["rounds_per_part"],
+        finished=finished,
+    )
 
 
 class _Noted:

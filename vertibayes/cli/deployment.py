@@ -283,15 +283,41 @@ def _status(
     as_prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Print the text format of Prometheus.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the changes until the party or the run has ended.")
+    ] = False,
+    interval: Annotated[float, typer.Option(help="With --watch: seconds between two looks.")] = 1.0,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Of a study: serve a page on this machine, and print its URL."),
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --page: its port; a free one if 0.")
+    ] = 0,
 ) -> None:
-    """Print whether a party runs, its sessions, and its last error.
+    """Print what a party does, or how far the run of a study is.
 
-    The exit status is 0 if the party runs and is connected to the relay, 1 if it is not connected,
-    and 3 if it does not run.
+    Of site.toml, dealer.toml or relay.toml the command says whether the party runs, its sessions
+    and its last error; of study.toml the phase of the run, its parties, and what it waits for.
+
+    The exit status is 0 if the party or the run is well, or the run has written its results; 1 if
+    it is not connected to the relay, or a party of the run is away; and 3 if it does not run.
     """
-    from vertibayes.cli.status import run_status
+    if watch + page + as_prometheus > 1:
+        raise ValueError("specify one of --watch, --page and --prometheus")
+    if page:
+        from vertibayes.cli.status_watched import run_page
 
-    if code := run_status(file, as_prometheus):
+        code = run_page(file, port)
+    elif watch:
+        from vertibayes.cli.status_watched import run_watch
+
+        code = run_watch(file, interval)
+    else:
+        from vertibayes.cli.status import run_status
+
+        code = run_status(file, as_prometheus)
+    if code:
         raise typer.Exit(code)
 
 

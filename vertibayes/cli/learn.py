@@ -16,6 +16,7 @@ from vertibayes.cli.json_files import read_constraints, read_ordering, read_stru
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outcome import Outcome, Task, conclude
 from vertibayes.cli.outputs import Run, UnwrittenError, check_folder, is_free, write_ledger
+from vertibayes.cli.phases import STRUCTURE
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.release import release_with, report_of_release
 from vertibayes.counting.secure import SecureCounter
@@ -226,14 +227,15 @@ def learn_with(
     options = task.options
     cost = expected(counter, options)
     said = [*warnings, *notices(counter, options), *task.validations.warnings()]
-    warn(said)
+    warn(said, task.watch)
     if not task.quiet:
         sys.stderr.write(f"expected: {cost}\n")
-    with progress_shown(task.quiet, counter.watchers) as progress:
+    task.watch.phase(STRUCTURE)
+    with progress_shown(task.quiet, counter.watchers, watch=task.watch) as progress:
         learned = learn(counter, options, progress)
         if options.max_seconds is not None and learned.structure_seconds >= options.max_seconds:
             said.append("the search ended when its time was up: the structure is the best so far")
-            warn(said[-1:])
+            warn(said[-1:], task.watch)
         outcome = Outcome(
             learned,
             counter,

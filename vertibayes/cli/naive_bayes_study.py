@@ -25,6 +25,7 @@ from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import waiting, warn
 from vertibayes.cli.outputs import study_entry
+from vertibayes.cli.phases import LEARNING, WRITING
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.study_settings import COUNTS_TWICE
 from vertibayes.cli.tested import read_tested
@@ -41,12 +42,12 @@ from vertibayes.table_file import TableFile
 from vertibayes_protocols.accounting import share_of
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import StudyFile
-from vertibayes_protocols.deployment.log import start_log
 from vertibayes_protocols.deployment.running import star_session, study_session
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.queries import Begin, Describe, Meet, Publish
 from vertibayes_protocols.queries.publish import RecordNoise
 from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.statistics import Numeric
@@ -71,6 +72,7 @@ class NaiveBayesStudy:
     out: Path = Path()
     quiet: bool = False
     contract: Contract | None = None
+    watch: RunWatch = UNWATCHED
 
     def begin(self, session: Session, absent: Collection[str] = ()) -> None:
         """Begin a run of the study at sites that have approved it."""
@@ -166,7 +168,11 @@ def _check_test(study: NaiveBayesStudy) -> None:
 
 
 def run_naive_bayes_study(
-    file: StudyFile, out: Path, quiet: bool, contract: Contract | None = None
+    file: StudyFile,
+    out: Path,
+    quiet: bool,
+    contract: Contract | None = None,
+    watch: RunWatch = UNWATCHED,
 ) -> None:
     """Learn naive Bayes over the sites of a study, and write the results.
 
@@ -180,15 +186,16 @@ def run_naive_bayes_study(
         Whether to print errors and warnings only.
     contract : Contract, optional
         What the sites have approved; None asks sites that answer any query.
+    watch : RunWatch, optional
+        Notes what the run does, for its status.
 
     Raises
     ------
     ValueError
         If the study's settings cannot be used; the message names the key.
     """
-    study = read_study(file, out, quiet, contract)
+    study = replace(read_study(file, out, quiet, contract), watch=watch)
     request = study.request
-    start_log(file.party, quiet=quiet)
     start = perf_counter()
     learned = (_columns if request.method == "vdpnb" else _records)(study)
     learned.seconds = perf_counter() - start
@@ -198,6 +205,7 @@ def run_naive_bayes_study(
         tested, more = read_tested(request, learned.model.schema)
         learned.warnings += more
         learned.predict(tested)
+    watch.phase(WRITING)
     report(out, request, learned, tested, quiet=quiet)
 
 
@@ -209,13 +217,14 @@ def _records(study: NaiveBayesStudy) -> Learned:
     file, request, membership = study.file, study.request, study.membership
     most_absent = math.floor(share_of(membership["dropouts"], len(file.sites)))
     with (
-        star_session(file, most_absent, waiting=waiting(study.quiet)) as (session, absent),
+        star_session(file, most_absent, waiting(study.quiet), study.watch) as (session, absent),
         ledger_kept(session.role.ledger, study.out),
     ):
         study.begin(session, absent)
         schema = _schema(study, session, absent)
         holders = Holders(file.sites, absent=absent, **membership)
-        with progress_shown(study.quiet, ticks=True) as progress:
+        study.watch.phase(LEARNING)
+        with progress_shown(study.quiet, ticks=True, watch=study.watch) as progress:
             progress("learning", 0, 1)
             learned = learn_records(request, session, schema, holders)
     if learned.promise is not None and not file.states:
@@ -298,12 +307,13 @@ def schema_of(
 def _columns(study: NaiveBayesStudy) -> Learned:
     """Learn from tables, and predict records over the sites."""
     with (
-        study_session(study.file, waiting=waiting(study.quiet)) as session,
+        study_session(study.file, waiting(study.quiet), study.watch) as session,
         ledger_kept(session.role.ledger, study.out),
     ):
         study.begin(session)
         learn = _exact if study.request.noise == "none" else _noisy
-        with progress_shown(study.quiet, ticks=True) as progress:
+        study.watch.phase(LEARNING)
+        with progress_shown(study.quiet, ticks=True, watch=study.watch) as progress:
             steps = 2 if study.predict else 1
             progress("learning", 0, steps)
             learned, split = learn(study, session)
@@ -318,7 +328,7 @@ def _exact(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
     """Reveal exact tables: the class is at one site."""
     file, request = study.file, study.request
     with TableFile(file.tables) as kept:
-        warn(kept.recovered())
+        warn(kept.recovered(), study.watch)
         counter = counter_of(file, session, kept)
         _check_one_site_each(counter.study)
         schema = _schema_of(study, counter.variables)

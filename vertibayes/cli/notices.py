@@ -8,12 +8,14 @@ from collections.abc import Collection, Iterable
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.renewal import Notice, unnoticed
 from vertibayes_protocols.roles import Party
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.transports.network import Waiting, unsaid
 
 
-def warn(warnings: Iterable[str]) -> None:
-    """Write warnings to standard error."""
+def warn(warnings: Iterable[str], watch: RunWatch = UNWATCHED) -> None:
+    """Write warnings to standard error; the watch is notified how many there are."""
     for warning in warnings:
+        watch.warned(1)
         sys.stderr.write(f"warning: {warning}\n")
 
 
@@ -27,9 +29,15 @@ def _report_waiting(parties: Collection[Party], seconds: float) -> None:
     sys.stderr.write(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
 
 
-def broken(quiet: bool) -> Notice:
+def broken(quiet: bool, watch: RunWatch = UNWATCHED) -> Notice:
     """Return what reports each session that broke, and when the next one begins."""
-    return unnoticed if quiet else _report_broken
+    report = unnoticed if quiet else _report_broken
+
+    def notice(error: TransportError, seconds: float) -> None:
+        watch.broke(error, seconds)
+        report(error, seconds)
+
+    return notice
 
 
 def _report_broken(error: TransportError, seconds: float) -> None:

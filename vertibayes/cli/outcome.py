@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from vertibayes.bootstrap import strengths_of
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import Run, summarize, write_results
+from vertibayes.cli.phases import STRENGTHS, VALIDATION, WRITING
 from vertibayes.cli.validations import Validations, warnings_of
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
@@ -22,6 +23,7 @@ from vertibayes.report.words import counted
 from vertibayes.structure.search import Fits, Progress
 from vertibayes.validation.methods import Validation
 from vertibayes_protocols.release import Rule
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Task:
     rule : Rule, optional
         By which rule the learned families' tables are released; the structure is then learned by
         choices. None learns from exact tables.
+    watch : RunWatch, optional
+        Notes what the run does, for its status.
     """
 
     options: Options
@@ -48,6 +52,7 @@ class Task:
     quiet: bool
     validations: Validations = field(default_factory=Validations)
     rule: Rule | None = None
+    watch: RunWatch = UNWATCHED
 
 
 class Outcome(NamedTuple):
@@ -102,8 +107,11 @@ def conclude(
     summary : dict
         The content of summary.json.
     """
+    task.watch.phase(STRENGTHS)
     counter, learned = outcome.counter, _with_strengths(outcome, task.options, progress)
     before = perf_counter()
+    if task.validations.validate:
+        task.watch.phase(VALIDATION)
     validated = task.validations.run(counter, learned, task.options, progress)
     seconds = {"commit": commit_seconds, "validation": perf_counter() - before}
     disclosed = disclosure(counter.opened, counter.records)
@@ -111,9 +119,10 @@ def conclude(
     summary |= outcome.further()
     counts = "record" if isinstance(counter, SecureCounter) else "released record"
     warnings = list(_warnings(learned, validated, disclosed, counts))
-    warn(warnings)
+    warn(warnings, task.watch)
     summary["options"] = task.options.as_json() | task.validations.as_json()
     summary["warnings"] = [*outcome.warnings, *warnings]
+    task.watch.phase(WRITING)
     if task.out is not None:
         tables = counts_json(learned, counter)
         write_results(task.out, learned, run, summary, validated, tables, outcome.write)

@@ -15,12 +15,16 @@ from threading import Event, Thread
 from time import monotonic
 from typing import TypeAlias
 
+from vertibayes.cli.phases import CPTS
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
+
 Clock: TypeAlias = Callable[[], float]
 Write: TypeAlias = Callable[[str], None]
 
 QUIET_SECONDS = 10.0  # a run that is shorter logs no line
 LINE_SECONDS, LINE_SHARE = 30.0, 0.1  # a line is logged after so much time, or so much progress
 TICK_SECONDS = 1.0
+CPT_STAGES = CPTS, "EM"  # with which the phase of the CPTs begins
 SHORT_SECONDS = 5.0  # between two lines, at least
 
 
@@ -33,10 +37,12 @@ class Progress:
         Takes a sentence.
     clock : callable, optional
         Returns seconds.
+    watch : RunWatch, optional
+        Notes the same for the status of the run.
     """
 
-    def __init__(self, show: Write, clock: Clock = monotonic) -> None:
-        self._show, self._clock = show, clock
+    def __init__(self, show: Write, clock: Clock = monotonic, watch: RunWatch = UNWATCHED) -> None:
+        self._show, self._clock, self._watch = show, clock, watch
         self._stage, self._done, self._most, self._within = "", 0, 0, 0.0
         self._began = clock()
 
@@ -44,15 +50,19 @@ class Progress:
         """Note that `done` of at most `most` steps of a stage have ended; 0: `most` is unknown."""
         self._stage, self._done, self._most, self._within = stage, done, most, 0.0
         self._began = self._clock()
+        if stage in CPT_STAGES and not done:
+            self._watch.phase(CPTS)
+        self._watch.progressed(stage, done, most, 0.0, 0.0)
         self._show(self._steps)
 
     def watch(self, done: int, total: int) -> None:
         """Note how much of the estimated work of the current step has been done."""
         share = self._within = done / total if total else 1.0
-        left = ""
+        left, seconds = "", 0.0
         if done and share < 1:
             seconds = (self._clock() - self._began) * (1 - share) / share
             left = f", about {duration(seconds)} left in this step"
+        self._watch.progressed(self._stage, self._done, self._most, share, seconds)
         self._show(f"{self._steps}, {share:.0%} of this step{left}")
 
     def tick(self) -> None:
@@ -115,6 +125,7 @@ def progress_shown(
     watchers: list[Callable[[int, int], None]] | None = None,
     *,
     ticks: bool = False,
+    watch: RunWatch = UNWATCHED,
 ) -> Iterator[Progress]:
     """Show how far a run is: on standard error, unless quiet.
 
@@ -126,8 +137,10 @@ def progress_shown(
         Those of an `OpenStudy`: the progress watches the queries too, within the block.
     ticks : bool, default=False
         Whether to show every second how long the step has lasted, by a thread.
+    watch : RunWatch, optional
+        Notes the same for the status of the run, also if quiet.
     """
-    with _shown(quiet) as progress, _ticking(progress) if ticks else nullcontext():
+    with _shown(quiet, watch) as progress, _ticking(progress) if ticks else nullcontext():
         if watchers is None:
             yield progress
             return
@@ -161,16 +174,16 @@ def _log(line: str) -> None:
 
 
 @contextmanager
-def _shown(quiet: bool) -> Iterator[Progress]:
+def _shown(quiet: bool, watch: RunWatch) -> Iterator[Progress]:
     if quiet:
-        yield Progress(lambda _sentence: None)
+        yield Progress(lambda _sentence: None, watch=watch)
     elif not sys.stderr.isatty():
         lines = Lines(_log)
-        progress = Progress(lines)
+        progress = Progress(lines, watch=watch)
         lines.share = lambda: progress.share
         yield progress
     else:
         from rich.console import Console
 
         with Console(stderr=True).status("") as status:
-            yield Progress(status.update)
+            yield Progress(status.update, watch=watch)

@@ -12,6 +12,7 @@ from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outcome import Outcome, Task, conclude
 from vertibayes.cli.outputs import Run
+from vertibayes.cli.phases import STRUCTURE
 from vertibayes.cli.progress import progress_shown
 from vertibayes.learning import Learned
 from vertibayes.options import how_missing, notices
@@ -49,8 +50,9 @@ def release_with(
     assert task.rule is not None  # the caller learns from tables without one
     chooser = SecretChooser(study)
     said = [*warnings, *notices(chooser, task.options), *task.validations.warnings()]
-    warn(said)
-    with progress_shown(task.quiet, study.watchers) as progress:
+    warn(said, task.watch)
+    task.watch.phase(STRUCTURE)
+    with progress_shown(task.quiet, study.watchers, watch=task.watch) as progress:
         released = learn_released(chooser, study.release, task.options, task.rule, progress)
         learned, counter = released.learned, released.counter
         if (most := task.options.most_bits) is not None:
@@ -58,7 +60,7 @@ def release_with(
             said.append(
                 f"{has}: if the next call would exceed them, the structure is the best so far"
             )
-            warn(said[-1:])
+            warn(said[-1:], task.watch)
 
         def further() -> dict[str, Any]:
             return summary_of(released, len(run.shown))

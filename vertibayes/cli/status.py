@@ -1,4 +1,4 @@
-"""``vertibayes status``: whether a party runs, what it does, and what went wrong last."""
+"""``vertibayes status``: whether a party or a run runs, what it does, and what went wrong last."""
 
 from __future__ import annotations
 
@@ -6,26 +6,32 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from vertibayes_protocols.deployment.run_status import (
+    RunStatus,
+    health_of_run,
+    prometheus_of_run,
+    read_any_status,
+)
 from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
     Status,
     health,
     prometheus,
-    read_status,
     status_path,
 )
+from vertibayes_protocols.errors import printable
 
 STATES = {HEALTHY: "runs", STOPPED: "does not run"}
 
 
 def run_status(path: Path, as_prometheus: bool) -> int:
-    """Print a party's status; return the exit status.
+    """Print the status of a party or of a run; return the exit status.
 
     Parameters
     ----------
     path : Path
-        The party's file; its status is in the same folder.
+        The party's file, or a study's; its status is in the same folder.
     as_prometheus : bool
         Whether to print the text format of Prometheus.
 
@@ -34,15 +40,35 @@ def run_status(path: Path, as_prometheus: bool) -> int:
     ValueError
         If there is no status in the folder.
     """
-    status, runs = read_status(status_path(path))
-    code = health(status, runs=runs)
-    sys.stdout.write(
-        prometheus(status, runs=runs) if as_prometheus else _words(status, code) + "\n"
-    )
-    return code
+    status, runs = read_any_status(status_path(path))
+    text = _gauges(status, runs) if as_prometheus else "\n".join(lines_of_status(status, runs))
+    sys.stdout.write(text.rstrip("\n") + "\n")
+    return code_of(status, runs)
 
 
-def _words(status: Status, code: int) -> str:
+def code_of(status: Status | RunStatus, runs: bool) -> int:
+    """Return the exit status: 0 is well, 1 is in trouble, 3 does not run."""
+    if isinstance(status, RunStatus):
+        return health_of_run(status, runs=runs)
+    return health(status, runs=runs)
+
+
+def lines_of_status(status: Status | RunStatus, runs: bool) -> list[str]:
+    """Return the lines that are printed about a party or a run."""
+    if isinstance(status, RunStatus):
+        from vertibayes.report.live.view import lines_of, view_of
+
+        return lines_of(view_of(status, runs=runs))
+    return [printable(line) for line in _lines(status, health(status, runs=runs))]
+
+
+def _gauges(status: Status | RunStatus, runs: bool) -> str:
+    if isinstance(status, RunStatus):
+        return prometheus_of_run(status, runs=runs)
+    return prometheus(status, runs=runs)
+
+
+def _lines(status: Status, code: int) -> list[str]:
     state = STATES.get(code, "runs, but is not connected to the relay")
     lines = [f"{status.role} {status.party} {state}"]
     lines.append(f"  release      {status.release}, version {status.protocol} of the protocols")
@@ -54,9 +80,9 @@ def _words(status: Status, code: int) -> str:
         lines.append(f"    queries    {session['answered']} answered{_latest(session)}")
     lines.append(f"  answered     {status.events['answered']} queries")
     lines.append(f"  refused      {status.events['refused']} queries")
-    if status.last_error:
-        lines.append("  last error   {reason} ({at})".format(**status.last_error))
-    return "\n".join(lines)
+    if error := status.last_error:
+        lines.append(f"  last error   {error.get('reason', '')} ({error.get('at', '')})")
+    return lines
 
 
 def _latest(session: Mapping[str, str | int]) -> str:

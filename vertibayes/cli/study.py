@@ -24,6 +24,7 @@ from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.release import release_with
 from vertibayes.cli.study_settings import learner_of, options_of, placed, validations_of
 from vertibayes.cli.validations import Validations
+from vertibayes.cli.watched import watched_run
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.options import checks
 from vertibayes.released import check_validations
@@ -34,7 +35,6 @@ from vertibayes.table_file import TableFile
 from vertibayes_protocols.approved_study import ApprovedStudy, open_approved
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
-from vertibayes_protocols.deployment.log import start_log
 from vertibayes_protocols.deployment.running import BeginSession, study_sessions
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.renewal import Renewing
@@ -84,24 +84,32 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     if learner == "prediction":
         reason = f"`vertibayes predict --study {path} --out FILE` runs this study"
         raise file.source.error(("learning", "learner"), reason)
+    contract = contract_of(file) if has_contract(file) else None
     if learner != "bayesian_network":
         run = run_naive_bayes_study if learner == "naive_bayes" else run_calibration_study
-        run(file, out, quiet, contract_of(file) if has_contract(file) else None)
+        with watched_run(file, learner, out, quiet=quiet, contract=contract) as watch:
+            run(file, out, quiet, contract, watch)
         return
-    start_log(file.party, quiet=quiet)
     task = Task(options_of(file), out, quiet, validations_of(file))
-    if has_contract(file):
-        contract = contract_of(file)
-        with RunFile(file.run, contract.digest) as kept, _sessions(file, quiet) as begin:
+    validates = bool(task.validations.validate)
+    with watched_run(
+        file, learner, out, quiet=quiet, contract=contract, validates=validates
+    ) as watch:
+        _run_network(file, contract, replace(task, watch=watch))
+
+
+def _run_network(file: StudyFile, contract: Contract | None, task: Task) -> None:
+    if contract is not None:
+        with RunFile(file.run, contract.digest) as kept, _sessions(file, task) as begin:
             _learn_approved(file, contract, begin, kept, replace(task, rule=contract.rule))
         return
-    with TableFile(file.tables) as tables, _sessions(file, quiet) as begin:
-        warn(tables.recovered())
+    with TableFile(file.tables) as tables, _sessions(file, task) as begin:
+        warn(tables.recovered(), task.watch)
         _learn(file, begin, tables, task)
 
 
-def _sessions(file: StudyFile, quiet: bool) -> AbstractContextManager[BeginSession]:
-    return study_sessions(file, waiting=waiting(quiet))
+def _sessions(file: StudyFile, task: Task) -> AbstractContextManager[BeginSession]:
+    return study_sessions(file, waiting=waiting(task.quiet), watch=task.watch)
 
 
 def _learn_approved(
@@ -116,7 +124,8 @@ def _learn_approved(
     if kept.seen and not task.quiet:
         steps = counted(len(kept.seen), "step")
         sys.stderr.write(f"resuming the run after {steps} that were answered before\n")
-    with Renewing(begin, open_, file.patience, broken(task.quiet)) as renewing:
+    notice = broken(task.quiet, task.watch)
+    with Renewing(begin, open_, file.patience, notice) as renewing:
         study = renewing.first()
         with ledger_kept(study.ledger, task.out):
             fitting = replace(task, validations=_fitting(file, SecretChooser(study), task))
@@ -139,7 +148,8 @@ def _learn(file: StudyFile, begin: BeginSession, kept: TableFile, task: Task) ->
     if before and not task.quiet:
         were = "table that was" if before == 1 else "tables that were"
         sys.stderr.write(f"resuming the study with {before} {were} revealed before\n")
-    with Renewing(begin, opener(file, kept), file.patience, broken(task.quiet)) as renewing:
+    notice = broken(task.quiet, task.watch)
+    with Renewing(begin, opener(file, kept), file.patience, notice) as renewing:
         study = renewing.first()
         with ledger_kept(study.ledger, task.out):
             counter = SecureCounter(study, kept)

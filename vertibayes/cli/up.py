@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from threading import Event, Thread
 from time import monotonic, sleep
 
@@ -60,6 +61,10 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
             started.append(_Party(name, kind, path, quiet))
         for party in started[1:]:
             party.wait_for("connected")
+        if not quiet:
+            sys.stderr.write(
+                f"watch the run: vertibayes status {quote(str(study))} --watch (or --page)\n"
+            )
         _learn(study, out, quiet)
 
 

@@ -37,6 +37,7 @@ from vertibayes_protocols.deployment.roster.identity import identity_of
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.queries import CONVERSATIONS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_file import LedgerFile
@@ -201,16 +202,16 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def study_session(
-    file: StudyFile, waiting: Waiting = unsaid, *, runs: bool = True
+    file: StudyFile, waiting: Waiting = unsaid, watch: RunWatch = UNWATCHED, *, runs: bool = True
 ) -> Iterator[Session]:
     """Connect as the analyst, and begin a session; the parameters are those of `study_sessions`."""
-    with study_sessions(file, waiting, runs=runs) as begin, begin() as session:
+    with study_sessions(file, waiting, watch, runs=runs) as begin, begin() as session:
         yield session
 
 
 @contextmanager
 def study_sessions(
-    file: StudyFile, waiting: Waiting = unsaid, *, runs: bool = True
+    file: StudyFile, waiting: Waiting = unsaid, watch: RunWatch = UNWATCHED, *, runs: bool = True
 ) -> Iterator[BeginSession]:
     """Connect as the analyst.
 
@@ -219,6 +220,8 @@ def study_sessions(
     file : StudyFile
     waiting : callable, optional
         Is called with the late parties, in the first session.
+    watch : RunWatch, optional
+        Notes what the sessions do.
     runs : bool, default=True
         Whether the sessions run the study, which one process at a time may do in its folder.
 
@@ -236,15 +239,16 @@ def study_sessions(
 
         def begin() -> Session:
             role.joined = None
-            transport = NetworkTransport(mailbox, (*file.sites, file.dealer), waiting)
-            return Session(role, transport, CONVERSATIONS)
+            parties = (*file.sites, file.dealer)
+            transport = NetworkTransport(mailbox, parties, waiting, watch=watch)
+            return Session(role, transport, CONVERSATIONS, watch)
 
         yield begin
 
 
 @contextmanager
 def star_session(
-    file: StudyFile, most_absent: int, waiting: Waiting = unsaid
+    file: StudyFile, most_absent: int, waiting: Waiting = unsaid, watch: RunWatch = UNWATCHED
 ) -> Iterator[tuple[Session, frozenset[Party]]]:
     """Connect as the analyst, and begin a session with sites that need not know each other.
 
@@ -254,7 +258,7 @@ def star_session(
         The study; its dealer takes no part.
     most_absent : int
         How many of its sites may be missing.
-    waiting : callable, optional
+    waiting, watch
         As of `NetworkTransport`.
 
     Yields
@@ -266,15 +270,15 @@ def star_session(
     """
     with _analyst(file) as (mailbox, role):
         transport = NetworkTransport(
-            mailbox, file.sites, waiting, star=True, most_absent=most_absent
+            mailbox, file.sites, waiting, star=True, most_absent=most_absent, watch=watch
         )
-        with Session(role, transport, CONVERSATIONS) as session:
+        with Session(role, transport, CONVERSATIONS, watch) as session:
             yield session, transport.absent
 
 
 @contextmanager
 def record_sessions(
-    file: StudyFile, waiting: Waiting = unsaid
+    file: StudyFile, waiting: Waiting = unsaid, watch: RunWatch = UNWATCHED
 ) -> Iterator[Callable[[], AbstractContextManager[tuple[Session, frozenset[Party]]]]]:
     """Connect as the analyst to sites that speak with each other, without their dealer.
 
@@ -282,7 +286,7 @@ def record_sessions(
     ----------
     file : StudyFile
         The study; each of its sites pins the keys of the others.
-    waiting : callable, optional
+    waiting, watch
         As of `NetworkTransport`.
 
     Yields
@@ -297,8 +301,10 @@ def record_sessions(
         @contextmanager
         def open_session() -> Iterator[tuple[Session, frozenset[Party]]]:
             hello = patience.pop() if patience else None
-            transport, absent = session_of_those_there(mailbox, file.sites, waiting, hello=hello)
-            with Session(role, transport, CONVERSATIONS) as session:
+            transport, absent = session_of_those_there(
+                mailbox, file.sites, waiting, hello=hello, watch=watch
+            )
+            with Session(role, transport, CONVERSATIONS, watch) as session:
                 yield session, absent
 
         yield open_session

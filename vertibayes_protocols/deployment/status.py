@@ -2,31 +2,53 @@
 
 The party locks the file for as long as it runs, and replaces it at events of its log, at most once
 a second. The file has what the log has and nothing else: names, numbers and reasons. It is not
-kept: a party that cannot write it goes on.
+kept: a party that cannot write it goes on. `run_status` has the status of an analyst's run.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from time import monotonic
-from typing import Any
+from time import monotonic, sleep
+from typing import Any, Protocol
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
-from vertibayes_protocols.storage.whole_file import NOFOLLOW, InUseError, lock, replacing
+from vertibayes_protocols.storage.whole_file import (
+    NOFOLLOW,
+    InUseError,
+    is_locked,
+    lock,
+    open_own,
+    replacing,
+)
 from vertibayes_protocols.wire import VERSION
 
 FORMAT = 1  # of the file
 SECONDS = 1.0  # between two writes, at least
 HEALTHY, TROUBLED, STOPPED = 0, 1, 3  # exit status of `vertibayes status`; 2 is a wrong file
 MOST_EVENTS = 64  # kinds of events that are counted
+NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # Windows has none, and no pipes with names
+MOST_BYTES = 1 << 20  # of a status that is read
+PROBED, PROBE_SECONDS = 20, 0.05  # a monitor that asks whether a party runs holds its lock so long
+
+
+class Kept(Protocol):
+    """A status that a file keeps: its fields are JSON data."""
+
+    started: str
+    updated: str
+
+    def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
+        """Take in an event of the log."""
+        ...
 
 
 @dataclass
@@ -104,30 +126,46 @@ class StatusFile:
     ----------
     path : Path
         The file, in a folder that exists.
-    status : Status
+    status : Status or RunStatus
         The state to begin with.
     clock : callable, optional
         Returns seconds.
     """
 
-    def __init__(self, path: Path, status: Status, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, path: Path, status: Kept, clock: Callable[[], float] = monotonic) -> None:
         self.path, self.status = path, status
         self._clock, self._due = clock, clock()
-        status.started = status.updated = _now()
+        status.started = status.updated = now()
 
     def take(self, event: str, facts: Mapping[str, Fact]) -> None:
         """Take in an event, and write the file if the last time is long enough ago."""
-        self.status.take(event, facts, _now())
+        self.status.take(event, facts, now())
+        self.write_if_due()
+
+    def write_if_due(self) -> None:
+        """Replace the file if the last time is long enough ago."""
         if self._clock() >= self._due:
             self.write()
 
     def write(self) -> None:
-        """Replace the file, or go on without."""
+        """Replace the file, which its owner alone can read, or go on without."""
         self._due = self._clock() + SECONDS
         text = json.dumps({"format": FORMAT, **vars(self.status)}, ensure_ascii=False)
-        with suppress(OSError), replacing(self.path) as part:
-            part.write_text(text + "\n", encoding="utf-8")
-            part.chmod(0o600)
+        with (
+            suppress(OSError),
+            replacing(self.path) as part,
+            os.fdopen(open_own(part, os.O_TRUNC), "wb") as file,
+        ):
+            os.fchmod(file.fileno(), 0o600)  # also if an old part exists
+            file.write(text.encode("utf-8", "replace") + b"\n")
+
+
+SHAPE = {
+    "party": "", "role": "", "release": "", "protocol": 0, "process": 0, "started": "",
+    "updated": "", "connected": True, "sessions": {"": {"answered": 0, **dict.fromkeys(
+        ("analyst", "since", "study", "last", "at"), "")}}, "last": "", "last_error": {"": ""},
+    "events": {"": 0},
+}  # fmt: skip
 
 
 def status_path(file: Path) -> Path:
@@ -164,7 +202,7 @@ def kept_status(path: Path, status: Status, tell: Tell) -> Iterator[Tell]:
         tell(event, **facts)
         file.take(event, facts)
 
-    with _locked(path):
+    with locked(path):
         file.write()
         try:
             yield tell_and_keep
@@ -174,21 +212,31 @@ def kept_status(path: Path, status: Status, tell: Tell) -> Iterator[Tell]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Lock a party's status while the block runs; raises as `kept_status`."""
     try:
-        descriptor = os.open(_lock_of(path), os.O_WRONLY | os.O_CREAT | NOFOLLOW, 0o600)
+        descriptor = open_own(_lock_of(path))
     except OSError:  # of a folder that the party may only read
         yield
         return
     try:
-        try:
-            lock(descriptor, path)
-        except InUseError as error:
-            reason = f"{error}: this party runs in this folder already; stop that process first"
-            raise InUseError(reason) from None
+        _lock(descriptor, path)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Lock a status; a monitor that looks at the lock meanwhile lets go of it at once."""
+    for left in reversed(range(PROBED)):
+        try:
+            return lock(descriptor, path)
+        except InUseError as error:
+            if not left:
+                reason = f"{error}: this party runs in this folder already; stop that process first"
+                raise InUseError(reason) from None
+        sleep(PROBE_SECONDS)
+    return None
 
 
 def _lock_of(path: Path) -> Path:
@@ -203,34 +251,95 @@ def read_status(path: Path) -> tuple[Status, bool]:
     ValueError
         If there is no status, or it was written by another release.
     """
-    try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        version = content.pop("format")
-        if version != FORMAT:
-            reason = f"{path} has the format {version}, this release reads {FORMAT}"
-            raise ValueError(f"{reason}: use the release that the party runs")
+    content, runs = read_content(path)
+    with as_status(path):
+        check_shape(content, SHAPE)
         status = Status(**content)
         status.events = Counter(status.events)
+    return status, runs
+
+
+def read_content(path: Path) -> tuple[dict[str, Any], bool]:
+    """Read the content of a status of this format, and whether its party runs.
+
+    Raises
+    ------
+    ValueError
+        As `read_status`; also if the file is a symbolic link, a device or too large.
+    """
+    ran = _runs(path)
+    try:
+        with as_status(path):
+            content: dict[str, Any] = json.loads(_read(path))
+            version = content.pop("format")
     except FileNotFoundError:
-        reason = f"{path} does not exist: no site, dealer or relay has been started with this file"
+        reason = f"{path} does not exist: no party has been started with this file"
         raise ValueError(reason) from None
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+    except OSError as error:  # a symbolic link: O_NOFOLLOW
+        raise ValueError(f"{path} is not a valid status: {error.strerror}") from None
+    if version != FORMAT:
+        reason = f"{path} has the format {version}, this release reads {FORMAT}"
+        raise ValueError(f"{reason}: use the release that the party runs")
+    return content, ran or _runs(path)  # it may have been started meanwhile
+
+
+def _read(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise TypeError("it is not a regular file")
+        if len(content := file.read(MOST_BYTES + 1)) > MOST_BYTES:
+            raise TypeError(f"it has more than {MOST_BYTES} bytes")
+        return content
+
+
+@contextmanager
+def as_status(path: Path) -> Iterator[None]:
+    """Raise a ValueError if the block finds that a file is not a status."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not a valid status: {error}; restart the party") from None
-    return status, _runs(path)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not a valid status: {error}; restart the party") from None
+
+
+def check_shape(value: object, shape: object, name: str = "the file") -> None:
+    """Refuse, with a TypeError, JSON data of other types than a shape has.
+
+    Parameters
+    ----------
+    value : object
+        The data.
+    shape : object
+        Example data: a dictionary with the key "" stands for any keys, a list for any length.
+    name : str
+        What the data are, for the error.
+    """
+    if isinstance(shape, float) and type(value) is int:
+        return
+    if type(value) is not type(shape):
+        raise TypeError(f"{name} must be {type(shape).__name__}, got {type(value).__name__}")
+    if isinstance(value, dict) and isinstance(shape, dict):
+        if "" not in shape and (missing := sorted(shape.keys() - value.keys())):
+            raise TypeError(f"{name} has no {missing[0]}")
+        for key, item in value.items():
+            if (expected := shape.get(key, shape.get(""))) is not None:
+                check_shape(item, expected, key)
+    elif isinstance(value, list) and isinstance(shape, list):
+        for item in value:
+            check_shape(item, shape[0], name)
 
 
 def _runs(path: Path) -> bool:
     try:
-        descriptor = os.open(_lock_of(path), os.O_WRONLY | NOFOLLOW)
+        descriptor = os.open(_lock_of(path), os.O_RDONLY | NOFOLLOW | NONBLOCK)
     except OSError:
         return False
     try:
-        lock(descriptor, path)
-    except InUseError:
-        return True
+        return is_locked(descriptor)
     finally:
         os.close(descriptor)
-    return False
 
 
 def health(status: Status, *, runs: bool) -> int:
@@ -242,7 +351,7 @@ def health(status: Status, *, runs: bool) -> int:
 
 def prometheus(status: Status, *, runs: bool) -> str:
     """Return a status in the text format of Prometheus, for a collector of text files."""
-    who = f'party="{status.party}",role="{status.role}"'
+    who = f'party="{label(status.party)}",role="{label(status.role)}"'
     started = datetime.fromisoformat(status.started).timestamp()
     gauges = [
         ("up", "Whether the party runs.", "", int(runs)),
@@ -250,18 +359,30 @@ def prometheus(status: Status, *, runs: bool) -> str:
         ("sessions", "Sessions that are open.", "", len(status.sessions)),
         ("started_seconds", "When the party was started, Unix time.", "", int(started)),
         ("info", "The release and the version of the protocols.",
-         f',release="{status.release}",protocol="{status.protocol}"', 1),
+         f',release="{label(status.release)}",protocol="{status.protocol}"', 1),
     ]  # fmt: skip
+    lines = measures(who, gauges)
+    lines += ["# HELP vertibayes_events_total Events of the log since the party was started."]
+    lines += ["# TYPE vertibayes_events_total counter"]
+    for event, count in sorted(status.events.items()):
+        lines.append(f'vertibayes_events_total{{{who},event="{label(event)}"}} {count}')
+    return "\n".join(lines) + "\n"
+
+
+def measures(who: str, gauges: Iterable[tuple[str, str, str, int]]) -> list[str]:
+    """Return the lines of gauges: each has a name, a help text, further labels and a value."""
     lines = []
     for name, text, labels, value in gauges:
         lines += [f"# HELP vertibayes_{name} {text}", f"# TYPE vertibayes_{name} gauge"]
         lines += [f"vertibayes_{name}{{{who}{labels}}} {value}"]
-    lines += ["# HELP vertibayes_events_total Events of the log since the party was started."]
-    lines += ["# TYPE vertibayes_events_total counter"]
-    for event, count in sorted(status.events.items()):
-        lines.append(f'vertibayes_events_total{{{who},event="{event}"}} {count}')
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _now() -> str:
+def label(text: str) -> str:
+    """Return a text as the value of a label."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def now() -> str:
+    """Return the time in ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -40,7 +40,7 @@ class WholeFile:
         mode = path.parent.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise ValueError(f"{path}: others may write to its folder: chmod o-w {path.parent}")
-        self._lock = _open(path.with_name(path.name + ".lock"))
+        self._lock = open_own(path.with_name(path.name + ".lock"))
         try:
             lock(self._lock, path)
         except BaseException:
@@ -83,6 +83,19 @@ def lock(descriptor: int, path: Path) -> None:
         raise InUseError(f"{path} is in use by another process") from None
 
 
+def is_locked(descriptor: int) -> bool:
+    """Whether another process has locked an open file; several may ask at the same time."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file, which only its owner can read; it is on disk when this returns.
 
@@ -92,7 +105,7 @@ def write_whole(path: Path, content: bytes) -> None:
         If it cannot be written; the error names the file, which is then unchanged, or complete.
     """
     with naming(path):
-        with replacing(path) as part, os.fdopen(_open(part, os.O_TRUNC), "wb") as file:
+        with replacing(path) as part, os.fdopen(open_own(part, os.O_TRUNC), "wb") as file:
             os.fchmod(file.fileno(), 0o600)  # also if an old part exists
             file.write(content)
             file.flush()
@@ -145,6 +158,6 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
-def _open(path: Path, flags: int = 0) -> int:
+def open_own(path: Path, flags: int = 0) -> int:
     """Open a file to write, and do not follow a symbolic link that another user may have made."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | NOFOLLOW | flags, 0o600)

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, TypeVar
 from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
 from vertibayes_mpc.rounds import Inbox, Party, Program, Round
 from vertibayes_protocols.errors import PeerGoneError, QueryRefusedError, TransportError
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch, SessionView
 from vertibayes_protocols.transports.connection import Connection
 from vertibayes_protocols.transports.mailbox import Address, Delivery, Mail, Mailbox, party_of
 
@@ -105,6 +106,20 @@ class Channel:
         yield from self._deliver()
         return inbox
 
+    def view(self) -> SessionView:
+        """Return the state of the session."""
+        connection, peers = self.connection, self.connection.peers
+        gone = {party: peer.gone for party, peer in peers.items() if peer.gone is not None}
+        traffic = connection.traffic
+        return SessionView(
+            frozenset(peers) - gone.keys() - frozenset(connection.strangers()),
+            gone,
+            {party: peer.read + len(peer.mail) for party, peer in peers.items()},
+            connection.awaited(),
+            traffic.bytes,
+            traffic.rounds,
+        )
+
     def leave(self, error: BaseException | None = None) -> Steps[None]:
         """Leave the session; if it was not over, send the peers who is at fault, or a bye."""
         connection = self.connection
@@ -182,15 +197,14 @@ def drive(program: Program[R], channel: Channel) -> Steps[R]:
         program.close()
 
 
-def block(steps: Steps[R], channel: Channel) -> R:
+def block(steps: Steps[R], channel: Channel, watch: RunWatch = UNWATCHED) -> R:
     """Run a driver of a channel to its end, and wait where it waits."""
-    mailbox, session = channel.mailbox, channel.connection.session
     go_on: Callable[[], Delivery | float] = partial(next, steps)
     try:
         while True:
             step = go_on()
             try:
-                go_on = partial(steps.send, _done(step, mailbox, session))
+                go_on = partial(steps.send, _done(step, channel, watch))
             except BaseException as error:
                 go_on = partial(steps.throw, error)
     except StopIteration as stop:
@@ -198,9 +212,11 @@ def block(steps: Steps[R], channel: Channel) -> R:
         return output
 
 
-def _done(step: Delivery | float, mailbox: Mailbox, session: bytes) -> object:
+def _done(step: Delivery | float, channel: Channel, watch: RunWatch) -> object:
     """Deliver, or wait for a packet; return what a driver is sent."""
+    mailbox = channel.mailbox
     if isinstance(step, tuple):
         return mailbox.link.deliver(*step)
+    watch.saw(channel.view())
     timeout = None if step == inf else max(0.0, step - monotonic())
-    return mailbox.receive((session,), timeout)
+    return mailbox.receive((channel.connection.session,), timeout)

@@ -261,6 +261,13 @@ class Connection:
             raise self._over
         return bool(self._wait.awaited())
 
+    def awaited(self) -> tuple[Party, ...]:
+        """Return the peers that are awaited; none if too few are left."""
+        try:
+            return tuple(peer.party for peer in self._wait.awaited())
+        except TransportError:
+            return ()
+
     @property
     def deadline(self) -> float:
         """When to call `tick`."""

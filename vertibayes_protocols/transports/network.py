@@ -16,6 +16,7 @@ from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
 from vertibayes_mpc.randomness import KEY_BYTES
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.errors import PeerGoneError
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.seal import SESSION_BYTES, Seal, read_header
 from vertibayes_protocols.session import Traffic
 from vertibayes_protocols.transports.channel import Channel, Steps, block, drive
@@ -52,6 +53,8 @@ class NetworkTransport:
         In a star session, how many parties may be missing when it begins.
     patience : Patience, optional
         That of the mailbox if None.
+    watch : RunWatch, optional
+        Notes the state of the session.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class NetworkTransport:
         star: bool = False,
         most_absent: int = 0,
         patience: Patience | None = None,
+        watch: RunWatch = UNWATCHED,
     ) -> None:
         most = max(0, len(parties) - 1) if star else 0
         if not 0 <= most_absent <= most:
@@ -89,12 +93,18 @@ class NetworkTransport:
         session = mailbox.randomness.bytes(SESSION_BYTES)
         patience = patience or mailbox.patience
         seal = Seal(mailbox.identity, session, mailbox.randomness)
-        everybody = {mailbox.party, *parties}
+        everybody, self._watch = {mailbox.party, *parties}, watch
         self._channel = Channel(
             mailbox, Connection(seal, everybody, mailbox.party, patience, star=star)
         )
+
+        def late(absent: Collection[Party], seconds: float) -> None:
+            watch.late(absent, seconds)
+            waiting(absent, seconds)
+
+        watch.began(parties)
         try:
-            self._block(_greet(self._channel, patience.hello, waiting))
+            self._block(_greet(self._channel, patience.hello, late))
             self._block(self._channel.introduce(min(SILENT, patience.hello)))
             self._block(self._channel.await_hellos(parties, most_absent))
         except BaseException as error:
@@ -109,14 +119,16 @@ class NetworkTransport:
 
     def run(self, program: Program[R]) -> R:
         """Run a program to its end."""
-        return self._block(drive(program, self._channel))
+        result = self._block(drive(program, self._channel))
+        self._watch.saw(self._channel.view())
+        return result
 
     def close(self) -> None:
         """End the session."""
         self._block(self._channel.leave())
 
     def _block(self, steps: Steps[R]) -> R:
-        return block(steps, self._channel)
+        return block(steps, self._channel, self._watch)
 
 
 def session_of_those_there(
@@ -125,6 +137,7 @@ def session_of_those_there(
     waiting: Waiting = unsaid,
     *,
     hello: float | None = None,
+    watch: RunWatch = UNWATCHED,
 ) -> tuple[NetworkTransport, frozenset[Party]]:
     """Begin a session with the parties that are there, which speak with each other too.
 
@@ -138,6 +151,8 @@ def session_of_those_there(
         As of `NetworkTransport`.
     hello : float, optional
         How long to wait for hellos, in seconds; `Patience.gone` if None.
+    watch : RunWatch, optional
+        As of `NetworkTransport`.
 
     Returns
     -------
@@ -154,11 +169,11 @@ def session_of_those_there(
     patience = mailbox.patience._replace(hello=mailbox.patience.gone if hello is None else hello)
     most = max(0, len(parties) - 1)
     roll = NetworkTransport(
-        mailbox, parties, waiting, star=True, most_absent=most, patience=patience
+        mailbox, parties, waiting, star=True, most_absent=most, patience=patience, watch=watch
     )
     roll.close()
     there = [party for party in parties if party not in roll.absent]
-    return NetworkTransport(mailbox, there), roll.absent
+    return NetworkTransport(mailbox, there, watch=watch), roll.absent
 
 
 def _greet(channel: Channel, patience: float, waiting: Waiting) -> Steps[None]:

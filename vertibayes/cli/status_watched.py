@@ -1,0 +1,139 @@
+"""``vertibayes status --watch`` and ``--page``: follow a party or a run until it has ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+
+from vertibayes.cli.status import code_of, lines_of_status
+from vertibayes_protocols.deployment.run_status import RunStatus, read_any_status
+from vertibayes_protocols.deployment.status import Status, now, status_path
+
+LEAST_SECONDS, MOST_SECONDS = 0.1, 3600.0  # between two looks
+END_SECONDS = 60.0  # for which the page of a run that has ended waits for a reader,
+SHOWN_SECONDS = 2.0  # and then for a second one
+
+
+def check_interval(seconds: float) -> None:
+    """Refuse, with a ValueError, an interval that is too short or too long."""
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        allowed = f"between {LEAST_SECONDS:g} and {MOST_SECONDS:g} seconds"
+        raise ValueError(f"--interval must be {allowed}, got {seconds:g}")
+
+
+def run_watch(path: Path, interval: float) -> int:
+    """Show a status until the party or the run has ended; return the exit status.
+
+    Parameters
+    ----------
+    path : Path
+        The party's file, or a study's.
+    interval : float
+        Seconds between two looks.
+
+    Raises
+    ------
+    ValueError
+        If there is no status in the folder, or it cannot be read.
+    """
+    check_interval(interval)
+    file = status_path(path)
+    with _screen() as show:
+        while True:
+            status, runs = read_any_status(file)
+            show(lines_of_status(status, runs))
+            if _is_over(status, runs):
+                return code_of(status, runs)
+            sleep(interval)
+
+
+def _is_over(status: Status | RunStatus, runs: bool) -> bool:
+    return not runs or (isinstance(status, RunStatus) and bool(status.ended))
+
+
+@contextmanager
+def _screen() -> Iterator[Callable[[list[str]], None]]:
+    """Yield what shows lines: drawn again on a terminal, and those that are new elsewhere."""
+    live = _live() if sys.stdout.isatty() else None
+    if live is None:
+        yield _Changes()
+        return
+    from rich.text import Text
+
+    with live:
+        yield lambda lines: live.update(Text("\n".join(lines)), refresh=True)
+
+
+def _live():  # type: ignore[no-untyped-def] # rich's Live, which sites do not install
+    """Return what draws on a terminal; None where rich is not installed, as at sites."""
+    try:
+        from rich.live import Live
+    except ImportError:
+        return None
+    return Live(auto_refresh=False, vertical_overflow="visible")
+
+
+class _Changes:
+    """Writes each line that has changed, with the time; a line's place says which one it is."""
+
+    def __init__(self) -> None:
+        self._before: set[str] = set()
+
+    def __call__(self, lines: list[str]) -> None:
+        """Write the lines that were not there before."""
+        new = [line for line in lines if line not in self._before]
+        sys.stdout.write("".join(f"{now()} {line.strip()}\n" for line in new))
+        sys.stdout.flush()
+        self._before = set(lines)
+
+
+def run_page(path: Path, port: int) -> int:
+    """Serve the page of a run on this machine until the run has ended; return the exit status.
+
+    Parameters
+    ----------
+    path : Path
+        The study's file.
+    port : int
+        The port; a free one if 0.
+
+    Raises
+    ------
+    ValueError
+        If there is no status of a run in the folder.
+    OSError
+        If the port is in use.
+    """
+    from vertibayes.report.live.server import serving
+    from vertibayes.report.live.view import View, unreadable, view_of
+
+    file = status_path(path)
+    if not isinstance(read_any_status(file)[0], RunStatus):
+        raise ValueError(f"{path}: --page shows a run: specify the analyst's study.toml")
+
+    def view() -> View:
+        try:
+            status, runs = read_any_status(file)
+        except ValueError as error:
+            return unreadable(str(error))
+        if not isinstance(status, RunStatus):
+            return unreadable(f"{file} is no longer the status of a run")
+        return view_of(status, runs=runs)
+
+    with serving(view, port) as server:
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        while not view()["over"]:
+            sleep(1.0)
+        _let_read(server.shown_end.wait)
+    return code_of(*read_any_status(file))
+
+
+def _let_read(wait: Callable[[float], bool]) -> None:
+    """Wait until a browser has read the end, and a little for a second one."""
+    end = monotonic() + END_SECONDS
+    if wait(END_SECONDS):
+        sleep(min(SHOWN_SECONDS, max(0.0, end - monotonic())))

@@ -1,0 +1,82 @@
+"""Keep the status of a run while a command runs it; `vertibayes status study.toml` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vertibayes import __version__
+from vertibayes.cli.phases import VALIDATION, WORK, WRITING
+from vertibayes_protocols.contract import Contract, grouped_digest
+from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.deployment.kept_run import kept_run
+from vertibayes_protocols.deployment.log import start_log, teller, watch_connection
+from vertibayes_protocols.deployment.run_status import RunStatus, a_party
+from vertibayes_protocols.deployment.status import status_path
+from vertibayes_protocols.run_watch import RunWatch
+
+
+@contextmanager
+def watched_run(
+    file: StudyFile,
+    learner: str,
+    result: Path,
+    *,
+    quiet: bool = False,
+    contract: Contract | None = None,
+    validates: bool = False,
+) -> Iterator[RunWatch]:
+    """Log a run, and keep its status beside the study's file while the block runs.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study.
+    learner : str
+        What it learns.
+    result : Path
+        Where the results are when the block has ended.
+    quiet : bool, default=False
+        Whether to log warnings only.
+    contract : Contract, optional
+        What the sites have approved.
+    validates : bool, default=False
+        Whether the run validates what it learns.
+
+    Yields
+    ------
+    watch : RunWatch
+        The run calls it.
+    """
+    start_log(file.party, quiet=quiet)
+    roles = {**dict.fromkeys(file.sites, "site"), file.dealer: "dealer"}
+    status = RunStatus(
+        file.party,
+        __version__,
+        learner,
+        "" if contract is None else grouped_digest(contract.digest),
+        plan=_plan(file, learner, contract, validates),
+        parties={party: a_party(role) for party, role in roles.items()},
+    )
+    path, tell = status_path(file.source.path), teller(file.party)
+    with kept_run(path, status, str(result), tell) as (watch, kept):
+        watch_connection(kept)
+        yield watch
+
+
+def _plan(file: StudyFile, learner: str, contract: Contract | None, validates: bool) -> list[str]:
+    """Return the phases that the run is expected to have."""
+    work, networks = list(WORK.get(learner, ())), learner == "bayesian_network"
+    if networks and contract is not None:
+        work.insert(1, "release")
+    opening = ["comparing", "describing", "committing"] if networks else []
+    return [
+        "connecting",
+        *(["beginning"] if contract is not None else []),
+        *(["aligning"] if file.alignment is not None else []),
+        *opening,
+        *work,
+        *([VALIDATION] if validates else []),
+        WRITING,
+    ]

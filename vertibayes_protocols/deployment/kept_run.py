@@ -1,0 +1,292 @@
+"""Keeps the status of an analyst's run while it runs: see `run_status` for what it shows."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import monotonic
+
+from vertibayes_mpc.errors import PartyGoneError, ProtocolError
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.deployment.log import Fact, Tell
+from vertibayes_protocols.deployment.run_status import (
+    AWAY,
+    CONNECTING,
+    ENDED_EARLY,
+    FAILED,
+    JOINED,
+    MOST_CHARACTERS,
+    REACHED,
+    WRITTEN,
+    RunStatus,
+    a_party,
+)
+from vertibayes_protocols.deployment.status import StatusFile, locked, now
+from vertibayes_protocols.errors import (
+    PeerAbortedError,
+    QueryRefusedError,
+    TransportError,
+    printable,
+)
+from vertibayes_protocols.run_watch import RunWatch, SessionView
+from vertibayes_protocols.storage.whole_file import InUseError
+
+JOIN = "to join the session"
+OPENING = {  # which phase of the run a query belongs to; others belong to what is learned
+    "begin": "beginning",
+    "align": "aligning",
+    "meet": "comparing",
+    "describe": "describing",
+    "commit": "committing",
+    "release": "release",
+}
+
+
+class KeptRun(RunWatch):
+    """Keeps the status of a run while it is called.
+
+    Parameters
+    ----------
+    file : StatusFile or None
+        None keeps nothing on disk: another run has the file.
+    status : RunStatus
+    clock : callable, optional
+        Returns seconds.
+    """
+
+    def __init__(
+        self, file: StatusFile | None, status: RunStatus, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self.status, self._file, self._clock = status, file, clock
+        self._work, self._began = "", clock()
+        self._before = (0, 0)  # bytes and rounds of earlier sessions
+        self._messages: dict[Party, int] = {}
+        self._events: deque[tuple[str, Mapping[str, Fact], str]] = deque()
+        status.since = now()
+
+    # ---- sessions --------------------------------------------------------------------------------
+
+    def began(self, parties: Collection[Party]) -> None:
+        """Note that a session begins: nobody has joined it yet."""
+        status = self.status
+        status.sessions += 1
+        self._before = status.sent, status.rounds
+        self._messages = {}
+        for party in parties:
+            self._party(party).update(state=CONNECTING, reason="")
+        self._waits(parties, JOIN)
+        self._enter("connecting")
+
+    def late(self, parties: Collection[Party], seconds: float) -> None:
+        """Note who is not connected."""
+        self._waits(parties, "to connect")
+        self._note(f"{', '.join(parties)} not connected yet, waiting for {seconds:.0f} s at most")
+        self._write()
+
+    def saw(self, view: SessionView) -> None:
+        """Note who has joined, whose message came, and who is awaited."""
+        status = self.status
+        for party, messages in view.messages.items():
+            self._state(party, view)
+            if messages > self._messages.get(party, 0):
+                self._messages[party] = messages
+                self._party(party).update(at=now(), query=status.query)
+        status.sent, status.rounds = self._before[0] + view.sent, self._before[1] + view.rounds
+        joining = [party for party in view.awaited if party not in view.joined]
+        answer = f"to answer ({status.query})" if status.query else ""
+        self._waits(joining or view.awaited, JOIN if joining else answer)
+        self._write_if_due()
+
+    def _state(self, party: Party, view: SessionView) -> None:
+        reason = _why(view.gone[party]) if party in view.gone else ""
+        state = AWAY if party in view.gone else JOINED if party in view.joined else REACHED
+        known = self._party(party)
+        if known["state"] != state and state != REACHED:
+            self._note(f"{party} {'is away: ' + reason if reason else 'has joined'}")
+        known.update(state=state, reason=reason)
+
+    def asked(self, kind: str) -> None:
+        """Note the query, and enter its phase."""
+        self.status.query = kind
+        self._enter(OPENING.get(kind) or self._work or self.status.phase)
+        self._write_if_due()
+
+    def answered(self) -> None:
+        """Count the query; nobody is awaited."""
+        self.status.queries += 1
+        self.status.query = ""
+        self._waits((), "")
+        self._write_if_due()
+
+    def broke(self, error: TransportError, seconds: float) -> None:
+        """Note that there is no session, and who is away."""
+        self._lost(error)
+        self._waits(self._away(), "to come back")
+        self._note(f"there is no session ({reason_of(error)}): the next try is in {seconds:.0f} s")
+        self._enter("connecting")
+        self._write()
+
+    # ---- the learner -----------------------------------------------------------------------------
+
+    def phase(self, name: str) -> None:
+        """Enter a phase; queries that do not open the study belong to it."""
+        self._work = name
+        status = self.status
+        status.stage, status.step, status.most_steps, status.share, status.left = "", 0, 0, 0.0, 0.0
+        self._enter(name)
+
+    def progressed(self, stage: str, done: int, most: int, share: float, left: float) -> None:
+        """Note how far the learner is."""
+        status = self.status
+        status.stage, status.step = stage, min(done + 1, most) if most else done + 1
+        status.most_steps, status.share, status.left = most, round(share, 3), round(left, 1)
+        self._write_if_due()
+
+    def warned(self, warnings: int) -> None:
+        """Count warnings."""
+        self.status.warnings += warnings
+
+    # ---- the end ---------------------------------------------------------------------------------
+
+    def take(self, event: str, facts: Mapping[str, Fact]) -> None:
+        """Take in an event of the log, perhaps of another thread; the next call keeps it."""
+        self._events.append((event, facts, now()))
+
+    def end(self, how: str, result: str) -> None:
+        """Note how the run has ended."""
+        status = self.status
+        self._leave()
+        status.ended, status.result = how, printable(result)[:MOST_CHARACTERS]
+        status.query, status.connected = "", False
+        self._waits((), "")
+        self._note(f"the run has ended: {how}")
+        self._write()
+
+    def failed(self, error: BaseException) -> None:
+        """Note the error that ends the run."""
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            return self.end(ENDED_EARLY, "")
+        self._lost(error)
+        return self.end(FAILED, reason_of(error))
+
+    # ---- parts -----------------------------------------------------------------------------------
+
+    def _party(self, party: Party) -> dict[str, str]:
+        return self.status.parties.setdefault(party, a_party("site"))
+
+    def _away(self) -> list[Party]:
+        return [name for name, known in self.status.parties.items() if known["state"] == AWAY]
+
+    def _lost(self, error: BaseException) -> None:
+        """Note the parties that an error says are gone."""
+        if isinstance(error, PartyGoneError):
+            for party in error.parties:
+                if party in self.status.parties:
+                    self._party(party).update(state=AWAY, reason=_why(error))
+
+    def _waits(self, parties: Iterable[Party], what: str) -> None:
+        status, waits = self.status, sorted(parties)
+        if (waits, what) != (status.waits, status.waits_for):
+            status.waits, status.waits_for, status.waits_since = waits, what, now()
+
+    def _enter(self, phase: str) -> None:
+        status = self.status
+        if phase == status.phase:
+            return
+        self._leave()
+        if phase not in status.plan:
+            at = status.plan.index(status.phase) + 1 if status.phase in status.plan else 0
+            status.plan = [*status.plan[:at], phase, *status.plan[at:]]
+        status.phase, status.since, self._began = phase, now(), self._clock()
+        self._write()
+
+    def _leave(self) -> None:
+        """Add up the seconds of the phase that ends."""
+        seconds = self._clock() - self._began
+        spent = self.status.spent
+        spent[self.status.phase] = round(spent.get(self.status.phase, 0.0) + seconds, 1)
+
+    def _note(self, text: str) -> None:
+        self.status.note(text, now())
+
+    def _write(self) -> None:
+        self._refresh()
+        if self._file is not None:
+            self._file.write()
+
+    def _write_if_due(self) -> None:
+        self._refresh()
+        if self._file is not None:
+            self._file.write_if_due()
+
+    def _refresh(self) -> None:
+        while self._events:
+            self.status.take(*self._events.popleft())
+        self.status.updated = now()
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what a status may have of an error: no number that may count records, and no value."""
+    if isinstance(error, TransportError) and not isinstance(error, PeerAbortedError):
+        return str(error)
+    if isinstance(error, ProtocolError | TransportError | QueryRefusedError):
+        return without_numbers(str(error))
+    return f"{type(error).__name__}: the command has printed the reason"
+
+
+def without_numbers(text: str) -> str:
+    """Return a text with each number replaced by dots."""
+    return re.sub(r"\d[\d.,]*", "...", text)
+
+
+def _why(error: PartyGoneError) -> str:
+    """Return why a party is away."""
+    written = without_numbers(error.reason) if isinstance(error, PeerAbortedError) else error.reason
+    return printable(written)[:MOST_CHARACTERS]
+
+
+@contextmanager
+def kept_run(
+    path: Path, status: RunStatus, result: str, tell: Tell
+) -> Iterator[tuple[KeptRun, Tell]]:
+    """Keep the status of a run while the block runs.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    status : RunStatus
+        The state to begin with.
+    result : str
+        Where the results are when the block has ended.
+    tell : callable
+        Logs an event.
+
+    Yields
+    ------
+    watch : KeptRun
+    tell : callable
+        Logs an event, and keeps it in the status.
+    """
+    with ExitStack() as held:
+        file: StatusFile | None = StatusFile(path, status)
+        try:
+            held.enter_context(locked(path))
+        except InUseError:  # another run of the study, whose lock ends this one with its reason
+            file = None
+        watch = KeptRun(file, status)
+
+        def tell_and_keep(event: str, **facts: Fact) -> None:
+            tell(event, **facts)
+            watch.take(event, facts)
+
+        watch.phase("connecting")
+        try:
+            yield watch, tell_and_keep
+        except BaseException as error:
+            watch.failed(error)
+            raise
+        watch.end(WRITTEN, result)

@@ -1,0 +1,194 @@
+"""What an analyst's run says of itself: `study.status.json` beside `study.toml`.
+
+The run locks and replaces the file as other parties do (`status`). The file shows
+
+- the parties, whether each has joined, when its last message came and of which query;
+- the phase of the run, the stage and the step of the learner, and an estimate of the time left;
+- how many queries were answered, the bytes that the analyst has sent, rounds, seconds, the number
+  of warnings;
+- the last events, and how the run ended: the folder of the results or the reason.
+
+Leakage: the file has no count, no cell, no winner and no value of the data, and neither names nor
+states of variables. It is not given results of queries. Of an error it has the text only if a
+transport or a protocol raised it, and without its numbers, which may count records, if a protocol
+or another party wrote it; of any other error the class alone (`kept_run`). The number of steps and
+queries follows from winners: whoever reads the file learns how long the search was, as whoever sees
+the messages does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact
+from vertibayes_protocols.deployment.status import (
+    HEALTHY,
+    STOPPED,
+    TROUBLED,
+    Status,
+    as_status,
+    check_shape,
+    label,
+    measures,
+    read_content,
+    read_status,
+)
+from vertibayes_protocols.errors import printable
+from vertibayes_protocols.wire import VERSION
+
+ROLE = "analyst"
+MOST_NOTES = 20  # events that are kept
+MOST_CHARACTERS = 500  # of a reason
+CONNECTING, AWAY, REACHED, JOINED = "not connected", "away", "connected", "joined"  # of a party
+WRITTEN, FAILED, ENDED_EARLY = "written", "failed", "stopped"  # how a run ends
+
+
+@dataclass
+class RunStatus:
+    """The state of an analyst's run.
+
+    Attributes
+    ----------
+    party, release, learner : str
+        The analyst, the release of the packages, and what the study learns.
+    approved : str
+        The digest that the sites have approved, in groups; empty without a contract.
+    role : str
+    protocol, process : int
+        As of `Status`.
+    started, updated : str
+        Times in ISO 8601, UTC.
+    connected : bool
+        Whether the relay can be reached.
+    plan : list of str
+        The phases of the run, in their order.
+    phase : str
+        The phase now.
+    spent : dict of str to float
+        Seconds that each earlier phase took.
+    since : str
+        When the phase began.
+    stage : str
+    step, most_steps : int
+        What the learner does, the number of its step, and how many there are at most; 0: unknown.
+    share, left : float
+        The share of the step's work that is done, and the estimated seconds that are left in it.
+    query : str
+        The kind of the current query; empty between two queries.
+    queries, sessions, warnings : int
+        How many queries were answered, sessions begun and warnings printed.
+    parties : dict of Party to dict
+        Of each its role, its state, when its last message came, of which query, and why it is away.
+    waits : list of Party
+        Whose messages the analyst waits for.
+    waits_since, waits_for : str
+        Since when, and for what.
+    sent, rounds : int
+        Bytes that the analyst has sent, and rounds, in all sessions.
+    notes : list of dict
+        The last events: when, and what.
+    ended, result : str
+        "", "written", "failed" or "stopped"; the folder of the results, or the reason.
+    """
+
+    party: Party
+    release: str
+    learner: str
+    approved: str = ""
+    role: str = ROLE
+    protocol: int = VERSION
+    process: int = field(default_factory=os.getpid)
+    started: str = ""
+    updated: str = ""
+    connected: bool = True
+    plan: list[str] = field(default_factory=list)
+    phase: str = "connecting"
+    spent: dict[str, float] = field(default_factory=dict)
+    since: str = ""
+    stage: str = ""
+    step: int = 0
+    most_steps: int = 0
+    share: float = 0.0
+    left: float = 0.0
+    query: str = ""
+    queries: int = 0
+    sessions: int = 0
+    warnings: int = 0
+    parties: dict[Party, dict[str, str]] = field(default_factory=dict)
+    waits: list[Party] = field(default_factory=list)
+    waits_since: str = ""
+    waits_for: str = ""
+    sent: int = 0
+    rounds: int = 0
+    notes: list[dict[str, str]] = field(default_factory=list)
+    ended: str = ""
+    result: str = ""
+
+    def note(self, text: str, at: str) -> None:
+        """Keep an event, among the last ones."""
+        self.notes = [*self.notes, {"at": at, "text": printable(text)[:MOST_CHARACTERS]}]
+        self.notes = self.notes[-MOST_NOTES:]
+
+    def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
+        """Take in an event of the log: the relay is reached, or not."""
+        self.updated = at
+        if event in (CONNECTED, AGAIN, WAITING):
+            self.connected = event != WAITING
+            self.note(f"{event} {facts.get('reason', '')}".strip(), at)
+
+
+def a_party(role: str) -> dict[str, str]:
+    """Return the state of a party of which nothing is known."""
+    return {"role": role, "state": CONNECTING, "at": "", "query": "", "reason": ""}
+
+
+SHAPE = {
+    **vars(RunStatus("", "", "")),
+    "plan": [""],
+    "spent": {"": 0.0},
+    "parties": {"": a_party("")},
+    "waits": [""],
+    "notes": [{"at": "", "text": ""}],
+}
+
+
+def read_any_status(path: Path) -> tuple[Status | RunStatus, bool]:
+    """Read the status of a party or of an analyst's run, and whether it runs; as `read_status`."""
+    content, runs = read_content(path)
+    if content.get("role") != ROLE:
+        return read_status(path)
+    with as_status(path):
+        check_shape(content, SHAPE)
+        return RunStatus(**content), runs
+
+
+def health_of_run(status: RunStatus, *, runs: bool) -> int:
+    """Return `HEALTHY` also of a run that has written its results, `TROUBLED` or `STOPPED`."""
+    if status.ended or not runs:
+        return HEALTHY if status.ended == WRITTEN else STOPPED
+    away = any(known["state"] == AWAY for known in status.parties.values())
+    return TROUBLED if away or not status.connected else HEALTHY
+
+
+def prometheus_of_run(status: RunStatus, *, runs: bool) -> str:
+    """Return a status in the text format of Prometheus, for a collector of text files."""
+    who = f'party="{label(status.party)}",role="{ROLE}"'
+    joined = sum(known["state"] == JOINED for known in status.parties.values())
+    gauges = [
+        ("up", "Whether the run's process runs.", "", int(runs)),
+        ("connected", "Whether the relay can be reached.", "", int(status.connected)),
+        ("parties", "Parties of the study.", "", len(status.parties)),
+        ("parties_joined", "Parties that have joined the session.", "", joined),
+        ("queries_answered", "Queries that were answered.", "", status.queries),
+        ("sent_bytes", "Bytes that the analyst has sent.", "", status.sent),
+        ("rounds", "Rounds of all sessions.", "", status.rounds),
+        ("written", "Whether the results are written.", "", int(status.ended == WRITTEN)),
+        ("phase", "The phase of the run.", f',phase="{label(status.phase)}"', 1),
+        ("info", "The release and the version of the protocols.",
+         f',release="{label(status.release)}",protocol="{status.protocol}"', 1),
+    ]  # fmt: skip
+    return "\n".join(measures(who, gauges)) + "\n"
