@@ -35,7 +35,7 @@ test-machines: $(MACHINES)/installed
 		tests/e2e/test_calibration_over_processes.py tests/e2e/test_site_environment.py \
 		tests/e2e/test_upgrade.py tests/e2e/test_retry_over_processes.py \
 		tests/e2e/test_analysts_at_once.py tests/e2e/test_roster_over_processes.py tests/e2e/test_operations.py \
-		tests/e2e/test_nvflare_job.py tests/e2e/test_tutorial.py
+		tests/e2e/test_nvflare_job.py tests/e2e/test_tutorial.py tests/e2e/test_status_watch.py
 
 # The algorithm of vantage6 5, which needs Python 3.13 or newer, in an environment of its own.
 test-vantage6: $(VANTAGE6)/installed

@@ -37,8 +37,8 @@ def run_in_one_process(monkeypatch, folder):
                     program.close()
                 for party, own in roles.items():
                     mine = own.for_session(file.party, own.analyst_key if party in SITES else b"")
-                    watch = SessionLog(teller(party), mine, bytes(16))
-                    programs[party] = serve(mine, file.party, CONVERSATIONS, watch)
+                    log = SessionLog(teller(party), mine, bytes(16))
+                    programs[party] = serve(mine, file.party, CONVERSATIONS, log)
                 transport = LocalTransport(file.party, dict(programs))
                 return Session(role, transport, CONVERSATIONS, watch)
 

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
+from typing import TypeAlias
 
 from vertibayes.cli.status import code_of, lines_of_status
 from vertibayes_protocols.deployment.run_status import RunStatus, read_any_status
 from vertibayes_protocols.deployment.status import Status, now, status_path
+
+Show: TypeAlias = Callable[[Status | RunStatus, bool], None]
 
 LEAST_SECONDS, MOST_SECONDS = 0.1, 3600.0  # between two looks
 END_SECONDS = 60.0  # for which the page of a run that has ended waits for a reader,
@@ -44,7 +47,7 @@ def run_watch(path: Path, interval: float) -> int:
     with _screen() as show:
         while True:
             status, runs = read_any_status(file)
-            show(lines_of_status(status, runs))
+            show(status, runs)
             if _is_over(status, runs):
                 return code_of(status, runs)
             sleep(interval)
@@ -55,39 +58,46 @@ def _is_over(status: Status | RunStatus, runs: bool) -> bool:
 
 
 @contextmanager
-def _screen() -> Iterator[Callable[[list[str]], None]]:
-    """Yield what shows lines: drawn again on a terminal, and those that are new elsewhere."""
-    live = _live() if sys.stdout.isatty() else None
-    if live is None:
-        yield _Changes()
-        return
-    from rich.text import Text
-
-    with live:
-        yield lambda lines: live.update(Text("\n".join(lines)), refresh=True)
-
-
-def _live():  # type: ignore[no-untyped-def] # rich's Live, which sites do not install
-    """Return what draws on a terminal; None where rich is not installed, as at sites."""
+def _screen() -> Iterator[Show]:
+    """Yield what shows a status: drawn again on a terminal, and the new lines elsewhere."""
     try:
         from rich.live import Live
-    except ImportError:
-        return None
-    return Live(auto_refresh=False, vertical_overflow="visible")
+        from rich.text import Text
+    except ImportError:  # sites do not install it
+        yield _Changes()
+        return
+    if not sys.stdout.isatty():
+        yield _Changes()
+        return
+    with Live(auto_refresh=False, vertical_overflow="visible") as live:
+
+        def draw(status: Status | RunStatus, runs: bool) -> None:
+            live.update(Text("\n".join(lines_of_status(status, runs))), refresh=True)
+
+        yield draw
 
 
 class _Changes:
-    """Writes each line that has changed, with the time; a line's place says which one it is."""
+    """Writes the lines that were not there before, each with the time."""
 
     def __init__(self) -> None:
         self._before: set[str] = set()
 
-    def __call__(self, lines: list[str]) -> None:
-        """Write the lines that were not there before."""
+    def __call__(self, status: Status | RunStatus, runs: bool) -> None:
+        """Write the lines of a status that are new."""
+        lines = _lines_of_log(status, runs)
         new = [line for line in lines if line not in self._before]
         sys.stdout.write("".join(f"{now()} {line.strip()}\n" for line in new))
         sys.stdout.flush()
         self._before = set(lines)
+
+
+def _lines_of_log(status: Status | RunStatus, runs: bool) -> list[str]:
+    if not isinstance(status, RunStatus):
+        return lines_of_status(status, runs)
+    from vertibayes.report.live.view import changes_of, view_of
+
+    return changes_of(view_of(status, runs=runs))
 
 
 def run_page(path: Path, port: int) -> int:

@@ -67,6 +67,10 @@ class KeptRun(RunWatch):
         self._events: deque[tuple[str, Mapping[str, Fact], str]] = deque()
         status.since = now()
 
+    def start(self) -> None:
+        """Write that the run connects: nothing of an earlier run stays."""
+        self._write()
+
     # ---- sessions --------------------------------------------------------------------------------
 
     def began(self, parties: Collection[Party]) -> None:
@@ -74,21 +78,23 @@ class KeptRun(RunWatch):
         status = self.status
         status.sessions += 1
         self._before = status.sent, status.rounds
-        self._messages = {}
+        self._messages = dict.fromkeys(parties, 0)
         for party in parties:
             self._party(party).update(state=CONNECTING, reason="")
         self._waits(parties, JOIN)
         self._enter("connecting")
 
     def late(self, parties: Collection[Party], seconds: float) -> None:
-        """Note who is not connected."""
+        """Note who is not connected; the others of the session are."""
+        for party in self._messages.keys() - set(parties):
+            self._party(party)["state"] = REACHED
         self._waits(parties, "to connect")
         self._note(f"{', '.join(parties)} not connected yet, waiting for {seconds:.0f} s at most")
         self._write()
 
     def saw(self, view: SessionView) -> None:
         """Note who has joined, whose message came, and who is awaited."""
-        status = self.status
+        status, before = self.status, self._states()
         for party, messages in view.messages.items():
             self._state(party, view)
             if messages > self._messages.get(party, 0):
@@ -98,7 +104,10 @@ class KeptRun(RunWatch):
         joining = [party for party in view.awaited if party not in view.joined]
         answer = f"to answer ({status.query})" if status.query else ""
         self._waits(joining or view.awaited, JOIN if joining else answer)
-        self._write_if_due()
+        if self._states() == before:
+            self._write_if_due()
+        else:
+            self._write()
 
     def _state(self, party: Party, view: SessionView) -> None:
         reason = _why(view.gone[party]) if party in view.gone else ""
@@ -176,6 +185,9 @@ class KeptRun(RunWatch):
 
     def _party(self, party: Party) -> dict[str, str]:
         return self.status.parties.setdefault(party, a_party("site"))
+
+    def _states(self) -> list[str]:
+        return [known["state"] for known in self.status.parties.values()]
 
     def _away(self) -> list[Party]:
         return [name for name, known in self.status.parties.items() if known["state"] == AWAY]
@@ -283,7 +295,7 @@ def kept_run(
             tell(event, **facts)
             watch.take(event, facts)
 
-        watch.phase("connecting")
+        watch.start()
         try:
             yield watch, tell_and_keep
         except BaseException as error:

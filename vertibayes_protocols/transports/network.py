@@ -111,6 +111,7 @@ class NetworkTransport:
             self._block(self._channel.leave(error))
             raise
         self.absent = self._channel.connection.settle()
+        watch.saw(self._channel.view())
 
     @property
     def traffic(self) -> Traffic:

@@ -36,6 +36,12 @@ PHASES = {
     "validation": "Validate the results",
     "writing": "Write the results",
 }
+TITLES = {
+    "bayesian_network": "Bayesian network",
+    "naive_bayes": "Naive Bayes",
+    "calibration": "Calibration",
+    "prediction": "Prediction",
+}
 STATES = {
     CONNECTING: "is not connected",
     REACHED: "is connected, and has not joined the session",
@@ -47,7 +53,7 @@ UNKNOWN = "unknown"
 
 
 class PhaseView(TypedDict):
-    """A phase of the run: its name, "done", "now" or "to come", and how long it has taken."""
+    """A phase: its name, "done", "now", "ended here" or "to come", and how long it took."""
 
     name: str
     state: str
@@ -55,7 +61,7 @@ class PhaseView(TypedDict):
 
 
 class PartyView(TypedDict):
-    """A party: its name, its role, a word for its state, and the sentence about it."""
+    """A party: its name, its role if that is another, its state, and the sentence about it."""
 
     name: str
     role: str
@@ -116,7 +122,7 @@ def view_of(status: RunStatus, *, runs: bool, now: datetime | None = None) -> Vi
     over = bool(status.ended) or not runs
     state = _state(status, runs)
     view = View(
-        title=f"{status.learner.replace('_', ' ')} of {status.party}",
+        title=f"{TITLES.get(status.learner, status.learner)}, run by {status.party}",
         headline=_headline(status, state),
         state=state,
         well=status.ended == WRITTEN or state == RUNS,
@@ -155,12 +161,21 @@ def lines_of(view: View) -> list[str]:
     lines = [f"{view['title']}: {view['headline']}"]
     lines += [f"  {view['progress']}"] if view["progress"] else []
     for phase in view["phases"]:
-        mark = {"done": "+", "now": ">"}.get(phase["state"], " ")
+        mark = {"done": "+", "now": ">", "ended here": "x"}.get(phase["state"], " ")
         took = f" ({phase['took']})" if phase["took"] else ""
         lines.append(f"  {mark} {phase['name']}{took}")
-    lines += [f"  {party['role']} {party['name']} {party['says']}" for party in view["parties"]]
+    for party in view["parties"]:
+        role = f" ({party['role']})" if party["role"] else ""
+        lines.append(f"  {party['name']}{role} {party['says']}")
     lines += [f"  {name:<12} {value}" for name, value in view["facts"]]
     return lines + [f"  {at} {text}" for at, text in view["events"][:5]]
+
+
+def changes_of(view: View) -> list[str]:
+    """Return the lines that a log has of a run: without what changes with the clock alone."""
+    step = view["progress"].partition(", ")[0]
+    events = [f"{at} {text}" for at, text in reversed(view["events"])]
+    return [*events, view["headline"], *([step] if step else [])]
 
 
 # ---- parts ---------------------------------------------------------------------------------------
@@ -187,7 +202,8 @@ def _headline(status: RunStatus, state: str) -> str:
         return "The run waits for the relay, which cannot be reached."
     if state == WAITS:
         return f"The run waits for {_waits(status)}."
-    return f"The run is in progress: {_phase(status.phase)}."  # no time: it is read out at changes
+    now = _phase(status.phase)  # and no time: a screen reader reads each change
+    return f"The run is in progress. Now: {now[:1].lower()}{now[1:]}."
 
 
 def _waits(status: RunStatus) -> str:
@@ -226,6 +242,8 @@ def _phases(status: RunStatus, over: bool, at: datetime) -> Iterator[PhaseView]:
         spent = status.spent.get(phase, 0.0)
         if phase == status.phase and not over:
             state, spent = "now", spent + _since(status.since, at)
+        elif phase == status.phase and status.ended != WRITTEN:
+            state = "ended here"
         took = _seconds(spent) if state != "to come" else ""
         yield PhaseView(name=_phase(phase), state=state, took=took)
 
@@ -240,7 +258,8 @@ def _party(name: str, known: Mapping[str, str], at: datetime) -> PartyView:
     if known["at"]:
         of = f" ({known['query']})" if known["query"] else ""
         says += f"; its last message came {_ago(known['at'], at)} ago{of}"
-    return PartyView(name=name, role=known["role"], state=known["state"], says=says)
+    role = "" if known["role"] == name else known["role"]
+    return PartyView(name=name, role=role, state=known["state"], says=says)
 
 
 def _facts(status: RunStatus, at: datetime) -> Iterator[list[str]]:
@@ -281,6 +300,8 @@ def _clock(text: str) -> str:
 
 
 def _seconds(seconds: float) -> str:
+    if 0 < seconds < 0.5:
+        return "under 1 s"
     if seconds < 60:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,94 @@
+"""A run is watched between machines: parties are processes, and one of them is killed."""
+
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic, sleep
+from urllib.request import urlopen
+
+import pytest
+
+from tests.e2e.processes import free_address
+from tests.protocols.deployment.parties import SITES, deployment
+
+HERE = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("nvflare") is None,
+    reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'",
+)
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Yield what starts a command, whose output goes to a file; all are killed in the end."""
+    with ExitStack() as held:
+
+        def start(name, *arguments):
+            file = held.enter_context((tmp_path / f"{name}.log").open("w"))
+            command = [sys.executable, "-m", "vertibayes", *map(str, arguments)]
+            process = subprocess.Popen(command, cwd=HERE, stdout=file, stderr=subprocess.STDOUT)
+            held.callback(process.wait)
+            held.callback(process.kill)
+            return process
+
+        yield start
+
+
+def until(condition, seconds=60):
+    end = monotonic() + seconds
+    while not (found := condition()):
+        assert monotonic() < end
+        sleep(0.05)
+    return found
+
+
+def view_of(url):
+    with urlopen(url + "view.json") as answer:
+        return json.load(answer)
+
+
+def test_a_site_that_is_killed_is_waited_for_and_the_run_ends_when_it_is_back(started, tmp_path):
+    folder = deployment(tmp_path / "all", address=free_address())
+    study, said = folder / "analyst" / "study.toml", lambda name: tmp_path / f"{name}.log"
+    started("relay", "relay", folder / "relay" / "relay.toml")
+    until(lambda: "listening" in said("relay").read_text())
+    dealer = started("dealer", "dealer", folder / "dealer" / "dealer.toml")
+    sites = {name: started(name, "site", folder / name / "site.toml") for name in SITES[:2]}
+    run = started("run", "learn", study, "--out", tmp_path / "out")
+    until(lambda: (folder / "analyst" / "study.status.json").exists())
+    page = started("page", "status", study, "--page")
+    watch = started("watch", "status", study, "--watch", "--interval", "0.2")
+    url = until(lambda: said("page").read_text().strip())
+
+    # East is not started: the page names it. The dealer then holds the run at its first query.
+    until(lambda: "The run waits for east to connect." in view_of(url)["headline"])
+    dealer.send_signal(signal.SIGSTOP)
+    sites["east"] = started("east", "site", folder / "east" / "site.toml")
+    until(lambda: {p["state"] for p in view_of(url)["parties"]} == {"joined"})
+
+    # South is killed, and is away until it is started again.
+    sites["south"].send_signal(signal.SIGKILL)
+    dealer.send_signal(signal.SIGCONT)
+    view = until(lambda: (found := view_of(url))["state"] == "waits" and found)
+    assert "The run waits for south" in view["headline"] and not view["well"]
+    until(lambda: state_of(view_of(url), "south") in ("away", "not connected"))
+    status = [sys.executable, "-m", "vertibayes", "status", str(study)]
+    assert subprocess.run(status, cwd=HERE, stdout=subprocess.DEVNULL).returncode in (0, 1)
+    started("south-again", "site", folder / "south" / "site.toml")
+
+    assert run.wait(timeout=120) == 0, said("run").read_text()
+    view = view_of(url)
+    assert view["over"] and str(tmp_path / "out") in view["headline"]
+    assert page.wait(timeout=30) == 0 and watch.wait(timeout=30) == 0
+    lines = said("watch").read_text()
+    for text in ("waits for east to connect", "waits for south to come back", "has ended"):
+        assert text in lines, lines
+
+
+def state_of(view, name):
+    return next(party["state"] for party in view["parties"] if party["name"] == name)

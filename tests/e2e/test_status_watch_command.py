@@ -1,0 +1,182 @@
+"""``vertibayes status --watch`` and ``--page``, of runs and parties that are processes."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Timer
+from urllib.request import urlopen
+
+import pytest
+
+from tests.e2e.command import run
+from vertibayes_protocols.deployment.status import Status, kept_status, status_path
+
+ROOT = Path(__file__).parents[2]
+# A run: does what each line of its input says, until the input ends.
+RUN = """
+import sys
+from pathlib import Path
+from vertibayes_protocols.deployment.kept_run import kept_run
+from vertibayes_protocols.deployment.run_status import RunStatus, a_party
+
+status = RunStatus("ana", "0.2.0", "bayesian_network", parties={"north": a_party("site")})
+with kept_run(Path(sys.argv[1]), status, "results", lambda *_, **__: None) as (watch, _):
+    print("runs", flush=True)
+    for line in sys.stdin:
+        name, *given = line.split()
+        getattr(watch, name)(*given)
+        print("done", flush=True)
+"""
+
+
+class Run:
+    """A run that is a process."""
+
+    def __init__(self, study):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", RUN, str(status_path(study))],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout.readline() == "runs\n"
+
+    def do(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n"
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait(timeout=20) == 0
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(timeout=20)
+
+
+@contextmanager
+def running(study):
+    ran = Run(study)
+    try:
+        yield ran
+    finally:
+        ran.kill()
+        ran.process.stdin.close()
+        ran.process.stdout.close()
+
+
+@pytest.fixture
+def study(tmp_path):
+    return tmp_path / "study.toml"
+
+
+def status(study, *options):
+    """Start the command as a process."""
+    command = [sys.executable, "-m", "vertibayes", "status", str(study), *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
+
+
+def test_two_watchers_show_the_changes_of_a_run_and_end_with_it(study):
+    with running(study) as ran, ExitStack() as held:
+        watchers = [held.enter_context(status(study, "--watch", "--interval", "0.1")) for _ in "ab"]
+        first = [watcher.stdout.readline() for watcher in watchers]
+        assert all("Now: connect to the parties." in line for line in first)
+        ran.do("phase structure")
+        second = [watcher.stdout.readline() for watcher in watchers]
+        assert all("Now: learn the structure." in line for line in second)
+        ran.end()
+        for watcher in watchers:
+            said, error = watcher.communicate(timeout=20)
+            assert (watcher.returncode, error) == (0, "")
+            assert said.splitlines()[-1].endswith("The results are in results.")
+
+
+def view_of(url):
+    with urlopen(url + "view.json") as answer:
+        return json.load(answer)
+
+
+def test_a_run_that_is_killed_is_said_not_to_run(study, capsys):
+    with (
+        running(study) as ran,
+        status(study, "--watch", "--interval", "0.1") as watcher,
+        status(study, "--page") as page,
+    ):
+        url = page.stdout.readline().strip()
+        ran.do("phase structure")
+        assert run(capsys, "status", study)[0] == 0
+        ran.kill()
+        said, _ = watcher.communicate(timeout=20)
+        assert watcher.returncode == 3 and "because it was killed" in said
+        code, printed, _ = run(capsys, "status", study)
+        assert code == 3 and "does not run" in printed and "x Learn the structure" in printed
+        view = view_of(url)
+        assert (view["state"], view["over"], view["well"]) == ("does not run", True, False)
+        page.communicate(timeout=20)
+        assert page.returncode == 3
+    with running(study):
+        code, printed, _ = run(capsys, "status", study)
+        assert code == 0 and "connect to the parties" in printed  # nothing of the earlier run
+
+
+def test_the_page_follows_a_run_and_ends_when_its_end_was_read(study):
+    path = status_path(study)
+    with running(study) as ran, status(study, "--page") as page, status(study, "--page") as other:
+        url, stopped = (process.stdout.readline().strip() for process in (page, other))
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{43}/", url)
+        with urlopen(stopped) as answer:
+            assert b"connect to the parties" in answer.read()
+        other.send_signal(signal.SIGINT)
+        said = other.communicate(timeout=20)
+        assert (other.returncode, said) == (130, ("", "vertibayes: stopped\n"))
+        path.write_text('{"format": 9}')
+        assert "has the format 9, this release reads 1" in view_of(url)["headline"]
+        path.unlink()
+        path.symlink_to("/etc/passwd")
+        view = view_of(url)
+        assert "symbolic link" in view["headline"] and not view["over"]
+        ran.do("phase release")
+        assert "release" in view_of(url)["headline"]
+        ran.end()
+        view = view_of(url)
+        assert view["over"] and "results" in view["headline"]
+        said = page.communicate(timeout=20)
+        assert (page.returncode, said) == (0, ("", ""))
+
+
+def test_a_party_is_watched_until_it_stops(tmp_path, capsys):
+    file, stopped = tmp_path / "site.toml", []
+    with kept_status(status_path(file), Status("clinic", "site", "0.2.0"), print) as tell:
+        tell("connected")
+        path = status_path(file)
+        # In this process the lock says that the party runs; another status says that it does not.
+        timer = Timer(0.5, lambda: stopped.append(path.with_name(path.name + ".lock").unlink()))
+        timer.start()
+        code, printed, _ = run(capsys, "status", file, "--watch", "--interval", "0.1")
+        timer.join()
+    assert code == 3 and "site clinic runs" in printed and "site clinic does not run" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--watch", "--page"], "specify one of --watch, --page and --prometheus"),
+        (["--watch", "--interval", "0"], "--interval must be between 0.1 and 3600 seconds, got 0"),
+        (["--page"], "--page shows a run: specify the analyst's study.toml"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(tmp_path, capsys, options, reason):
+    file = tmp_path / "site.toml"
+    with kept_status(status_path(file), Status("clinic", "site", "0.2.0"), print):
+        code, _, error = run(capsys, "status", file, *options)
+    assert code == 2 and reason in error
+
+
+def test_what_was_never_started_cannot_be_watched(study, capsys):
+    for option in ("--watch", "--page"):
+        code, _, error = run(capsys, "status", study, option)
+        assert code == 2 and "no party has been started with this file" in error
