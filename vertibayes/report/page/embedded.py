@@ -1,75 +1,169 @@
-"""What the scripts of the page read, as JSON data."""
+"""What the scripts of the page read, as JSON data.
+
+The scripts compute posteriors in the page with the junction tree that is made here, so that the
+page and `vertibayes.inference` sum over the same cliques.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
+from vertibayes.inference.junction_tree import JunctionTree
+from vertibayes.network import Edge, Structure
+from vertibayes.report.edge_styles import style_of
+from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.placement import PlacedNetwork, placed_network
 from vertibayes.report.page.results import Results
 
-MOST_CELLS = 20_000  # of a CPT in the page
+Node: TypeAlias = dict[str, Any]
+
+MOST_SHARES = 50_000  # probabilities in the page: about 1 MB
+MOST_CELLS = 300_000  # joint states of all cliques: a browser sums over them in a tenth of a second
 
 
 def embedded_of(results: Results) -> dict[str, Any]:
-    """Return what the scripts read: nodes with CPTs and places, edges, the rule and limits.
+    """Return what the scripts read.
 
     Parameters
     ----------
     results : Results
         The files of a run.
+
+    Returns
+    -------
+    content : dict
+        `nodes`, each with its states, parents, site, CPT, counts and place; a numeric feature has
+        `number`, with its bounds, and mean and variance in each class. `edges`, each with its
+        points, its strength and how it is drawn. `tree`, the cliques as numbers of nodes, or None
+        if What if would need more than `most_cells` joint states, or a CPT that is too large for
+        the page. `size`, `rule` and `target`.
     """
     placed = placed_network(results)
+    nodes = [_node(results, placed, place) for place in range(len(placed.names))]
+    _fill(nodes, results)
     return {
-        "nodes": [_node(results, placed, place) for place in range(len(placed.names))],
-        "edges": [
-            {
-                "parent": parent,
-                "child": child,
-                "strength": None if arc is None else arc.strength,
-                "direction": None if arc is None else arc.direction,
-                "gain": placed.gains.get((parent, child)),
-                "compelled": placed.is_compelled((parent, child)),
-                "points": [[round(x, 1), round(y, 1)] for x, y in points],
-            }
-            for (parent, child), points in placed.paths.items()
-            for arc in [placed.strengths.get((parent, child))]
-        ],
+        "nodes": nodes,
+        "edges": [_edge(placed, edge) for edge in placed.paths],
         "size": [round(placed.size.width, 1), round(placed.size.height, 1)],
-        "rule": results.summary["release"]["rule"].value if _is_released(results) else None,
-        "target": _target(results),
-        "numbers": None,
+        "rule": rule.value if (rule := results.summary["release"]["rule"]).exists else None,
+        "target": target.text if (target := results.summary["target"]).exists else None,
+        "tree": tree_of(nodes),
         "most_cells": MOST_CELLS,
     }
 
 
-def _is_released(results: Results) -> bool:
-    return results.summary["release"]["rule"].exists
-
-
-def _target(results: Results) -> str | None:
-    target = results.summary["target"]
-    return target.text if target.exists else None
-
-
-def _node(results: Results, placed: PlacedNetwork, place: int) -> dict[str, Any]:
-    """Return a node with its CPT."""
+def _node(results: Results, placed: PlacedNetwork, place: int) -> Node:
+    """Return a node without its probabilities."""
     name = placed.names[place]
-    variable = results.summary["variables"][name]
-    model = next((n for n in results.files["model.json"]["nodes"].each()
-                  if n["name"].value == name), None)  # fmt: skip
-    counts = results.files["counts.json"]["families"][name]["counts"]
-    rows = None if model is None else model["probabilities"].value
-    is_small = isinstance(rows, list) and sum(map(len, rows)) <= MOST_CELLS
     (x, y), size = placed.centres[place], placed.boxes[place]
     return {
         "name": name,
-        "states": model["states"].texts() if model else variable["states"].texts(),
+        "states": results.summary["variables"][name]["states"].texts(),
         "parents": list(placed.structure.parents[name]),
         "site": results.sites.get(name),
-        "missing_state": bool(model and model["missing_state"].value is True),
-        "unseen": model["unseen"].value if model and model["unseen"].is_number else 0,
-        "cpt": rows if is_small else None,
-        "counts": counts.value if is_small and counts.exists else None,
+        "missing_state": False,
+        "unseen": 0,
+        "cpt": None,
+        "counts": None,
+        "number": None,
         "box": [round(v, 1) for v in (x - size.width / 2, y - size.height / 2, *size)],
         "lines": placed.lines[place],
+    }
+
+
+def _edge(placed: PlacedNetwork, edge: Edge) -> dict[str, Any]:
+    """Return an edge, its certainty, and how it is drawn."""
+    arc = placed.strengths.get(edge)
+    is_compelled = placed.is_compelled(edge)
+    style = style_of(edge, arc, [edge] if is_compelled is False else [])
+    return {
+        "parent": edge[0],
+        "child": edge[1],
+        "strength": None if arc is None else arc.strength,
+        "direction": None if arc is None else arc.direction,
+        "gain": placed.gains.get(edge),
+        "compelled": is_compelled,
+        "title": style.title,
+        "width": round(style.width, 2),
+        "doubtful": style.is_doubtful,
+        "reversible": style.is_reversible,
+        "points": [[round(x, 1), round(y, 1)] for x, y in placed.paths[edge]],
+    }
+
+
+def _fill(nodes: Sequence[Node], results: Results) -> None:
+    """Add the probabilities of the model; those of large CPTs only while the page has room."""
+    named = {node["name"]: node for node in nodes}
+    models = [about for about in _models(results) if about["name"] in named]
+    room = MOST_SHARES
+    for about in sorted(models, key=lambda about: _shares(about["cpt"])):
+        room -= _shares(about["cpt"])
+        families = results.files["counts.json"]["families"]
+        counts = families[about["name"]]["counts"]
+        named[about["name"]].update(about)
+        if room < 0:
+            named[about["name"]]["cpt"] = None
+        elif about["cpt"] is not None and counts.exists:
+            named[about["name"]]["counts"] = counts.value
+
+
+def _shares(cpt: Sequence[Sequence[float]] | None) -> int:
+    return 0 if cpt is None else sum(map(len, cpt))
+
+
+def _models(results: Results) -> Iterator[Node]:
+    """Yield what the file of the model has of each node."""
+    for node in results.files["model.json"]["nodes"].each():
+        yield {
+            "name": node["name"].text,
+            "states": node["states"].texts(),
+            "missing_state": node["missing_state"].value is True,
+            "unseen": node["unseen"].value if node["unseen"].is_number else 0,
+            "cpt": node["probabilities"].value,
+        }
+    content = results.files["naive_bayes.json"]
+    if content.exists:
+        target = content["target"]
+        shares = target["probabilities"].value
+        yield {"name": target["name"].text, "states": target["states"].texts(), "cpt": [shares]}
+    for feature in content["features"].each():
+        yield _feature(feature)
+
+
+def _feature(feature: Entry) -> Node:
+    """Return a feature of naive Bayes: states, or a number."""
+    if feature["states"].exists:
+        cpt = feature["probabilities"].value
+        return {"name": feature["name"].text, "states": feature["states"].texts(), "cpt": cpt}
+    number = {key: feature[key].value for key in ("bounds", "mean", "variance")}
+    return {"name": feature["name"].text, "states": [], "cpt": None, "number": number}
+
+
+def tree_of(nodes: Sequence[Node]) -> dict[str, Any] | None:
+    """Return the junction tree of nodes, as numbers of nodes; None if it is too large.
+
+    Parameters
+    ----------
+    nodes : sequence of dict
+        The nodes with their CPTs; numeric features are not in the tree.
+    """
+    discrete = {node["name"]: node for node in nodes if node["number"] is None}
+    if not discrete or any(node["cpt"] is None for node in discrete.values()):
+        return None
+    structure = Structure({name: tuple(node["parents"]) for name, node in discrete.items()})
+    states = {name: len(node["states"]) for name, node in discrete.items()}
+    try:
+        tree = JunctionTree.of(structure, states, MOST_CELLS)
+    except ValueError:
+        return None
+    return _numbered(tree, {node["name"]: place for place, node in enumerate(nodes)})
+
+
+def _numbered(tree: JunctionTree, number: Mapping[str, int]) -> dict[str, Any]:
+    homes = {number[name]: home for name, home in tree.homes.items()}
+    return {
+        "cliques": [[number[name] for name in clique] for clique in tree.cliques],
+        "parents": tree.parents,
+        "homes": [homes.get(place, -1) for place in range(len(number))],
     }

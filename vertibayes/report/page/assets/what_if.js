@@ -1,0 +1,206 @@
+/* What if: set what is known, and see how likely everything else becomes. */
+
+"use strict";
+
+const STATES = 8; // of a card, before the reader asks for all
+
+/**
+ * Fill the place of What if.
+ * @param {Object} model as readModel returns it
+ * @param {Element} place the element to fill
+ * @param {function(number)} look called with the node that the reader wants to see in the network
+ */
+function whatIfView(model, place, look) {
+  const posteriors = engineOf(model);
+  if (!posteriors) {
+    place.replaceChildren(heading("What if"), make("p", {}, refusalOf(model)));
+    return { ask: () => place.querySelector("h3").focus() };
+  }
+  const states = new Map(); // what is set: the number of a node's state
+  const values = new Map(); // and the value of a numeric feature
+  const prior = posteriors(states, values).marginals;
+  const cards = model.nodes.map((node) =>
+    cardOf(model, node, prior, look, (choice) => set(node, choice)));
+  const summary = make("p", { class: "evidence", role: "status" });
+  const reset = make("button", { type: "button", click: () => clear() }, "Reset");
+
+  function set(node, choice) {
+    const kept = node.number ? values : states;
+    if (choice === null) kept.delete(node.index);
+    else kept.set(node.index, choice);
+    update();
+  }
+
+  function clear() {
+    states.clear();
+    values.clear();
+    update();
+  }
+
+  function update() {
+    const { logarithm, marginals } = posteriors(states, values);
+    for (const card of cards) card.update(marginals, states, values);
+    reset.disabled = !states.size && !values.size;
+    place.classList.toggle("is-impossible", marginals === null);
+    summary.replaceChildren(...evidenceOf(model, states, values, logarithm, marginals));
+  }
+
+  const filter = filterOfCards(model, cards);
+  place.replaceChildren(heading("What if"), introduction(model), make("div", { class: "what-if-tools" },
+    filter, reset), summary, make("div", { class: "cards" }, ...inOrder(model).map((i) => cards[i].element)));
+  update();
+  return { ask: (index) => { filter.show(); cards[index].focus(); } };
+}
+
+/** Return the nodes as the cards stand: the target first. */
+function inOrder(model) {
+  const all = model.nodes.map((node) => node.index);
+  return model.target === null ? all : [model.target, ...all.filter((i) => i !== model.target)];
+}
+
+/** Return the sentence that says why the page does not compute posteriors. */
+function refusalOf(model) {
+  return `The page computes posteriors for networks whose tables have at most ${figure(model.most_cells)} `
+    + "cells, with those that inference adds. This network is larger. Use the command vertibayes predict, "
+    + "which computes the distribution of a target for the records of a file.";
+}
+
+function introduction(model) {
+  const target = model.target === null ? "" : " The first card is the target.";
+  const ticks = make("span", { class: "tick-sample", "aria-hidden": "true" });
+  return make("p", {}, "Set what is known of a person, and the bars show how likely each state of every "
+    + "other variable is then, under this network. A line ", ticks, " on a bar shows the probability before "
+    + `anything was set.${target} Nothing that you set leaves this page.`);
+}
+
+/** Return the sentences about the evidence: what is set, and how probable it is. */
+function evidenceOf(model, states, values, logarithm, marginals) {
+  const known = [...states].map(([i, state]) => [model.nodes[i], shown(model.nodes[i].states[state])])
+    .concat([...values].map(([i, value]) => [model.nodes[i], String(value)]));
+  if (!known.length) return ["Nothing is set: the bars show the network's own probabilities."];
+  const list = known.map(([node, text]) => `${shown(node.name)} = ${text}`).join(", ");
+  const what = make("strong", {}, list);
+  if (!marginals) {
+    return ["Set: ", what, ". This evidence has probability zero: under the network no record can have "
+      + "all of these values, so there are no posteriors. Unset one of them."];
+  }
+  const targets = model.target === null || states.has(model.target) ? "" : bestOf(model, marginals);
+  if (values.size) return ["Set: ", what, `. ${targets}`];
+  return ["Set: ", what, `. The probability of this evidence is ${chance(logarithm)}. ${targets}`];
+}
+
+/** Return the sentence about the target. */
+function bestOf(model, marginals) {
+  const target = model.nodes[model.target];
+  const shares = marginals[model.target];
+  const best = shares.indexOf(Math.max(...shares));
+  return `${shown(target.name)} is most likely ${shown(target.states[best])}: ${percent(shares[best])}.`;
+}
+
+/** Return a field that hides the cards whose name does not have its text. */
+function filterOfCards(model, cards) {
+  const input = make("input", { type: "text", autocomplete: "off", spellcheck: "false" });
+  const apply = () => {
+    const sought = input.value.trim().toLowerCase();
+    model.nodes.forEach((node, i) => {
+      cards[i].element.hidden = !shown(node.name).toLowerCase().includes(sought);
+    });
+  };
+  input.addEventListener("input", apply);
+  const label = make("label", {}, "Show variables named ", input);
+  label.show = () => { input.value = ""; apply(); };
+  return label;
+}
+
+/** Return the card of a node: {element, update, focus}. */
+function cardOf(model, node, prior, look, choose) {
+  return node.number ? numberCard(model, node, prior, look, choose)
+    : stateCard(model, node, prior[node.index], look, choose);
+}
+
+function titleOf(node, look) {
+  return make("button", {
+    type: "button", class: "look", title: "Show in the network", click: () => look(node.index),
+  }, shown(node.name));
+}
+
+/** Return the card of a node with states: a select element, and one bar per state. */
+function stateCard(model, node, prior, look, choose) {
+  const select = makeSelect({ "aria-label": `Set ${shown(node.name)}` }, ["not set", ...node.states.map(shown)]);
+  select.addEventListener("change", () => choose(select.value === "0" ? null : select.value - 1));
+  const bars = node.states.map((state, i) => barOf(state, prior[i], () => {
+    choose(select.value - 1 === i ? null : i);
+  }));
+  const list = make("ul", { class: "bars" }, ...bars.map((bar) => bar.element));
+  const element = make("div", { class: `card${node.index === model.target ? " is-target" : ""}` },
+    make("div", { class: "card-head" }, titleOf(node, look), select), list, moreOf(bars));
+  return {
+    element,
+    focus: () => select.focus(),
+    update: (marginals, states) => {
+      const state = states.get(node.index);
+      select.value = state === undefined ? 0 : state + 1;
+      element.classList.toggle("is-set", state !== undefined);
+      bars.forEach((bar, i) => bar.update(marginals && marginals[node.index][i], i === state));
+    },
+  };
+}
+
+/** Return the button that shows all states of a card with many, or nothing. */
+function moreOf(bars) {
+  const rest = bars.slice(STATES);
+  if (!rest.length) return "";
+  for (const bar of rest) bar.element.hidden = true;
+  const button = make("button", { type: "button", class: "more" }, `Show ${rest.length} more states`);
+  button.addEventListener("click", () => {
+    for (const bar of rest) bar.element.hidden = false;
+    button.remove();
+  });
+  return button;
+}
+
+/** Return the bar of a state: a click on it sets the state, or unsets it. */
+function barOf(state, prior, click) {
+  const fill = make("span", { class: "fill" });
+  const number = make("span", { class: "number" });
+  const tick = make("span", { class: "tick" });
+  tick.style.left = `${100 * prior}%`;
+  const element = make("li", { click, title: `before: ${percent(prior)}` },
+    make("span", { class: "state" }, shown(state)),
+    make("span", { class: "bar", "aria-hidden": "true" }, fill, tick), number);
+  return {
+    element,
+    update: (share, isSet) => {
+      fill.style.width = `${100 * (share ?? 0)}%`;
+      number.textContent = share === null ? "–" : isSet ? "set" : percent(share);
+      element.classList.toggle("is-set", isSet);
+    },
+  };
+}
+
+/** Return the card of a numeric feature: a field for its value, and its mean and deviation. */
+function numberCard(model, node, prior, look, choose) {
+  const [low, high] = node.number.bounds.map(figure);
+  const input = make("input", {
+    type: "number", step: "any", "aria-label": `Set ${shown(node.name)}`, placeholder: "not set",
+  });
+  const moments = make("p", { class: "moments" });
+  input.addEventListener("input", () => {
+    choose(input.value === "" || !Number.isFinite(input.valueAsNumber) ? null : input.valueAsNumber);
+  });
+  const element = make("div", { class: "card" },
+    make("div", { class: "card-head" }, titleOf(node, look), input), moments,
+    make("p", { class: "hint" }, `between ${low} and ${high}`));
+  return {
+    element,
+    focus: () => input.focus(),
+    update: (marginals, states, values) => {
+      const value = values.get(node.index);
+      if (value === undefined && document.activeElement !== input) input.value = "";
+      element.classList.toggle("is-set", value !== undefined);
+      const { mean, deviation } = mixture(node.number, marginals ? marginals[model.target] : prior[model.target]);
+      moments.textContent = value === undefined && marginals
+        ? `mean ${figure(mean)}, standard deviation ${figure(deviation)}` : value === undefined ? "–" : "set";
+    },
+  };
+}
