@@ -37,16 +37,17 @@ def embedded_of(results: Results) -> dict[str, Any]:
         `number`, with its bounds, and mean and variance in each class. `edges`, each with its
         points, its strength and how it is drawn. `tree`, the cliques as numbers of nodes, or None
         if What if would need more than `most_cells` joint states, or a CPT that is too large for
-        the page. `size`, `rule` and `target`.
+        the page. `counts`, what the counts are. `size` and `target`.
     """
     placed = placed_network(results)
     nodes = [_node(results, placed, place) for place in range(len(placed.names))]
     _fill(nodes, results)
+    counts = results.files["counts.json"]
     return {
         "nodes": nodes,
         "edges": [_edge(placed, edge) for edge in placed.paths],
         "size": [round(placed.size.width, 1), round(placed.size.height, 1)],
-        "rule": rule.value if (rule := results.summary["release"]["rule"]).exists else None,
+        "counts": {key: counts[key].value for key in ("kind", "fewest")} if counts.exists else None,
         "target": target.text if (target := results.summary["target"]).exists else None,
         "tree": tree_of(nodes),
         "most_cells": MOST_CELLS,
@@ -97,9 +98,9 @@ def _fill(nodes: Sequence[Node], results: Results) -> None:
     named = {node["name"]: node for node in nodes}
     models = [about for about in _models(results) if about["name"] in named]
     room = MOST_SHARES
+    families = results.files["counts.json"]["families"]
     for about in sorted(models, key=lambda about: _shares(about["cpt"])):
         room -= _shares(about["cpt"])
-        families = results.files["counts.json"]["families"]
         counts = families[about["name"]]["counts"]
         named[about["name"]].update(about)
         if room < 0:

@@ -28,7 +28,7 @@ function drawNode(model, node) {
   const badge = mark && make("svg:g", { class: "mark" },
     make("svg:circle", { cx: x + 3, cy: y + 3, r: 8 }),
     make("svg:text", { x: x + 3, y: y + 6.4, "text-anchor": "middle" }, mark));
-  const tag = make("svg:text", { class: "tag", x: x + width / 2, y: y - 4, "text-anchor": "middle" });
+  const tag = make("svg:text", { class: "tag", x: x + 2, y: y + height + 11 });
   return make("svg:g", {
     class: `node ${colourOf(model, node.site)}${node.index === model.target ? " is-target" : ""}`,
     role: "button", tabindex: -1, "aria-label": descriptionOf(model, node), "data-node": node.index,
@@ -76,11 +76,11 @@ function drawLegend(model) {
   const items = model.sites.map((site) => legendItem(siteSample(model, site), site));
   const edges = model.edges;
   if (edges.some((edge) => edge.strength !== null)) {
-    items.push(legendItem(lineSample("", 2.6), "in all samples of the data (strength 100 %)"));
-    items.push(legendItem(lineSample("", 1.1), "in half of the samples (50 %)"));
+    items.push(legendItem(lineSample("", 2.6), "strength 100 %: all samples have the edge"));
+    items.push(legendItem(lineSample("", 1.1), "strength 50 %: half of the samples have it"));
   }
   if (edges.some((edge) => edge.doubtful)) {
-    items.push(legendItem(lineSample("is-doubtful", 1.8), "doubtful edge"));
+    items.push(legendItem(lineSample("is-doubtful", 1.8), "doubtful: small strength, or little gain"));
   }
   if (edges.some((edge) => edge.reversible)) {
     items.push(legendItem(lineSample("", 1.6, true), "the data do not show the direction"));

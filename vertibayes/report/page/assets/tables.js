@@ -51,10 +51,19 @@ function contentOf(model, node) {
   return [make("p", {}, sentenceOf(model, node)), ...notesOf(model, node), ...pagedTable(model, node)];
 }
 
+const COUNTED = {
+  exact: "Beside each probability is the number of records.",
+  complete: "Beside each probability is the number of records that have a value of each of these "
+    + "variables; the probabilities also use the other records.",
+  cut: "Beside each probability is the number of records, as the sites released it.",
+  laplace: "Beside each probability is the number of records with the noise that the sites added.",
+  gaussian: "Beside each probability is the number of records with the noise that the sites added.",
+};
+
 /** Return the sentence that says how the table is read. */
 function sentenceOf(model, node) {
   const name = shown(node.name);
-  const counts = node.counts ? " Beside each probability is the number of records." : "";
+  const counts = node.counts ? ` ${COUNTED[model.counts.kind] ?? ""}` : "";
   return node.parents.length
     ? `Each row has the probabilities of ${name} for one combination of ${namesOf(model, node.parents)}.${counts}`
     : `${name} has no parents.${counts}`;
@@ -66,19 +75,27 @@ function notesOf(model, node) {
   if (node.missing_state) {
     notes.push(`The state “${node.states[node.states.length - 1]}” stands for records in which the value is missing.`);
   }
-  if (node.counts && isCut(model) && node.counts.flat().includes(0)) {
-    notes.push(`Grey cells marked “< ${model.rule.fewest}” were not released: the sites counted `
-      + `fewer than ${model.rule.fewest} records, or none, and the probabilities take them as 0.`);
-  } else if (node.unseen) {
-    const rows = node.counts ? "; these rows are marked" : "";
-    notes.push(`No record has ${counted(node.unseen, "combination")} of the ${figure(node.cpt.length)}`
-      + `${rows}. Their probabilities are equal, because there is nothing to learn them from.`);
+  if (isCut(model, node) && node.counts.flat().includes(0)) {
+    notes.push(`Grey cells marked “< ${model.counts.fewest}” were not released: they have fewer than `
+      + `${model.counts.fewest} records, or none.`);
+  }
+  if (node.unseen) {
+    const have = node.unseen === 1 ? "combination has" : "combinations have";
+    notes.push(`${figure(node.unseen)} of ${counted(node.cpt.length, "row")}: this ${have} no record to learn `
+      + "from, and all states are equally likely there.");
   }
   return notes.map((text) => make("p", { class: "hint" }, text));
 }
 
-function isCut(model) {
-  return model.rule !== null && model.rule.kind === "cut";
+/** Whether the release rule cut small counts of a node's table. */
+function isCut(model, node) {
+  return node.counts !== null && model.counts.kind === "cut";
+}
+
+/** Whether a row has no record; noise and cuts hide that. */
+function isUnseen(model, node, row) {
+  const isKnown = node.counts && ["exact", "complete"].includes(model.counts.kind);
+  return isKnown && node.counts[row].every((count) => count === 0);
 }
 
 /** Return the filters, the table and the buttons for its pages. */
@@ -157,20 +174,21 @@ function rowOf(model, node, row) {
     make("th", { scope: "row" }, shown(model.nodes[node.parents[i]].states[state])));
   if (!heads.length) heads.push(make("th", { scope: "row" }, "all records"));
   const counts = node.counts ? node.counts[row] : null;
-  const isEmpty = counts !== null && counts.every((count) => count === 0);
-  if (isEmpty && !isCut(model)) {
-    heads[heads.length - 1].append(make("span", { class: "unseen" }, "no record"));
-  }
-  const cells = node.cpt[row].map((share, state) => cellOf(model, share, counts && counts[state]));
+  const isEmpty = isUnseen(model, node, row);
+  if (isEmpty) heads[heads.length - 1].append(make("span", { class: "unseen" }, "no record"));
+  const cells = node.cpt[row].map((share, state) =>
+    cellOf(share, counts && counts[state], isCut(model, node) && model.counts.fewest));
   return make("tr", { class: isEmpty ? "is-unseen" : "" }, ...heads, ...cells);
 }
 
 /** Return a cell: a probability, and the count beside it or the mark that the rule cut it. */
-function cellOf(model, share, count) {
-  const cut = count === 0 && isCut(model);
-  const text = count === null ? "" : cut ? `< ${model.rule.fewest}` : figure(Math.round(100 * count) / 100);
-  const beside = count === null ? [] : [" ", make("span", { class: cut ? "count cut" : "count" }, text)];
-  return make("td", { class: cut ? "is-cut" : "" }, make("span", { class: "share" }, percent(share)), ...beside);
+function cellOf(share, count, fewest) {
+  const isCutHere = fewest && count === 0;
+  const probability = make("span", { class: "share" }, percent(share));
+  if (count === null) return make("td", {}, probability);
+  const text = isCutHere ? `< ${fewest}` : figure(Math.round(10 * count) / 10);
+  return make("td", { class: isCutHere ? "is-cut" : "" }, probability, " ",
+    make("span", { class: "count" }, text));
 }
 
 /** Return the table of a numeric feature: mean and variance in each class. */

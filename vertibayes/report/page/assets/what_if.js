@@ -2,7 +2,7 @@
 
 "use strict";
 
-const STATES = 8; // of a card, before the reader asks for all
+const STATES = 10; // of a card, before the reader asks for all
 
 /**
  * Fill the place of What if.
@@ -151,7 +151,7 @@ function moreOf(bars) {
   const rest = bars.slice(STATES);
   if (!rest.length) return "";
   for (const bar of rest) bar.element.hidden = true;
-  const button = make("button", { type: "button", class: "more" }, `Show ${rest.length} more states`);
+  const button = make("button", { type: "button", class: "more" }, `Show all ${bars.length} states`);
   button.addEventListener("click", () => {
     for (const bar of rest) bar.element.hidden = false;
     button.remove();
