@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vertibayes import __version__
 from vertibayes.cli.outputs import described, write_classifier, write_json, write_model
+from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.report.page.render import write_report
 from vertibayes.report.page.results import Results
@@ -41,3 +42,16 @@ def page_of(*args, **kwargs):
 def read(*args, **kwargs):
     """Return the results of such a folder."""
     return Results.read(folder_of(*args, **kwargs))
+
+
+def counts_of(network, data):
+    """Return the content of counts.json for records of a network's variables."""
+    tables = PlainCounter(data).tables(network.structure.families)
+    families = {
+        family.child: {
+            "parents": list(family.parents),
+            "counts": table.reshape(len(table), -1).T.tolist(),
+        }
+        for family, table in zip(network.structure.families, tables, strict=True)
+    }
+    return {"format": 1, "kind": "exact", "fewest": None, "families": families}

@@ -48,10 +48,18 @@ def embedded_of(results: Results) -> dict[str, Any]:
         "edges": [_edge(placed, edge) for edge in placed.paths],
         "size": [round(placed.size.width, 1), round(placed.size.height, 1)],
         "counts": {key: counts[key].value for key in ("kind", "fewest")} if counts.exists else None,
-        "target": target.text if (target := results.summary["target"]).exists else None,
+        "target": _target(results.summary),
         "tree": tree_of(nodes),
         "most_cells": MOST_CELLS,
     }
+
+
+def _target(summary: Entry) -> str | None:
+    """Return what is predicted: by a classifier, or by the validations of a network."""
+    for entry in (summary["target"], summary["options"]["target"]):
+        if entry.exists:
+            return entry.text
+    return None
 
 
 def _node(results: Results, placed: PlacedNetwork, place: int) -> Node:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 MOST_BYTES = 4_000_000  # of a page; larger sections are then left out
 LONGEST = 5_000  # letters of a text of the data that are shown
+EMPTY = "(empty)"  # how a name without letters is shown, as the scripts do
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
@@ -138,7 +139,7 @@ def _piece(piece: Piece) -> str:
         return f'<data value="{value}" data-key="{key}">{shown}</data>'
     if isinstance(piece, Cut):
         return f'<span class="cut">{shown}</span>'
-    return f'<bdi class="name">{shown}</bdi>'
+    return f'<bdi class="name">{shown if piece.text.strip() else EMPTY}</bdi>'
 
 
 def _shortened(text: str) -> str:

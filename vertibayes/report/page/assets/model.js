@@ -40,11 +40,11 @@ function coparents(model, index) {
   return [...others];
 }
 
-/** Return the letter that marks a site, beside its colour: A to Z, then numbers. */
+/** Return the letter that marks a site, beside its colour: A to Z, then AA, AB and so on. */
 function markOf(model, site) {
+  const letter = (i) => (i < 26 ? "" : letter(Math.floor(i / 26) - 1)) + String.fromCharCode(65 + (i % 26));
   const place = model.sites.indexOf(site);
-  if (place < 0) return "";
-  return place < 26 ? String.fromCharCode(65 + place) : String(place + 1);
+  return place < 0 ? "" : letter(place);
 }
 
 /** Return the class that colours a site; the colours repeat after eight sites, the marks do not. */

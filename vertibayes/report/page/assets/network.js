@@ -57,6 +57,7 @@ function networkView(model, place, open) {
     select(index);
     if (index !== null) open(index, false);
   });
+  place.classList.remove("drawing"); // the frame of the static drawing
   place.replaceChildren(
     toolsOf(model, zoom, (index) => { zoom.readable(); go(index); }, () => select(null)),
     frame, status, drawLegend(model), helpOf());

@@ -126,7 +126,7 @@ function pagedTable(model, node) {
   show();
   const table = make("table", { class: "cpt" }, captionOf(node), headOf(model, node), body);
   const region = make("div", {
-    class: "wide", role: "region", tabindex: 0, "aria-label": `Probabilities of ${shown(node.name)}`,
+    class: "wide", role: "region", tabindex: 0, "aria-label": `Table of ${shown(node.name)}`,
   }, table);
   if (node.cpt.length <= ROWS) return [region];
   return [make("div", { class: "filters" }, ...filters), region,
@@ -135,9 +135,9 @@ function pagedTable(model, node) {
 
 function filterOf(model, parent, chosen) {
   const node = model.nodes[parent];
-  const select = makeSelect({}, ["any", ...node.states.map(shown)]);
+  const select = makeSelect({ id: `filter-${parent}` }, ["any", ...node.states.map(shown)]);
   select.addEventListener("change", () => chosen(select.value === "0" ? null : select.value - 1));
-  return make("label", {}, `${shown(node.name)} `, select);
+  return make("span", { class: "filter" }, make("label", { for: select.id }, shown(node.name)), " ", select);
 }
 
 /** Return the states of the parents in a row; the last parent's state changes fastest. */
@@ -200,7 +200,7 @@ function momentsOf(model, node) {
     ...[mean[i], variance[i], Math.sqrt(variance[i])].map((value) => make("td", {}, figure(value)))));
   const caption = `${shown(node.name)} is a number between ${figure(bounds[0])} and ${figure(bounds[1])}; `
     + "in each class it is normally distributed";
-  return make("div", { class: "wide", role: "region", tabindex: 0, "aria-label": `${shown(node.name)} by class` },
+  return make("div", { class: "wide", role: "region", tabindex: 0, "aria-label": `Table of ${shown(node.name)}` },
     make("table", { class: "cpt" }, make("caption", {}, caption),
       make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
       make("tbody", {}, ...rows)));

@@ -1,0 +1,334 @@
+"""The page of a run, used as a reader uses it: by mouse and keyboard, in print and offline."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.report.folders import counts_of, page_of
+from tests.report.networks import random_network
+from tests.report.pages import hostile, pages_of_runs, wide
+from vertibayes.counting import PlainCounter
+from vertibayes.network import from_pgmpy
+from vertibayes.parameters.cpt import fit_cpts
+
+FETCH = "() => fetch('https://example.org').then(() => 'sent', () => 'refused')"
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+UNFOLD = (
+    "() => document.querySelectorAll('details:nth-of-type(-n+2)').forEach((d) => { d.open = true })"
+)
+FITS = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+CONTRAST = {"runOnly": ["color-contrast"]}
+ALL_ELSE = {"rules": {"color-contrast": {"enabled": False}}}
+
+
+@pytest.fixture(scope="module")
+def alarm(alarm_network, alarm_data):
+    """ALARM with CPTs from records; no record has some combinations of parents."""
+    return fit_cpts(PlainCounter(alarm_data), alarm_network.structure)
+
+
+@pytest.fixture(scope="module")
+def asia():
+    from pgmpy.utils import get_example_model
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return from_pgmpy(get_example_model("asia"))
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory, alarm, alarm_data, asia):
+    """The addresses of pages, by name."""
+    folder = tmp_path_factory.mktemp("pages")
+    sites = {f"site-{at}": list(alarm.variables)[at::3] for at in range(3)}
+    counts = counts_of(alarm, alarm_data)
+    hundred = random_network(np.random.default_rng(0), 100, most_parents=2, names=())
+    pages = {
+        "alarm": page_of(alarm, folder / "alarm", target="HR", sites=sites, counts=counts),
+        "hundred": page_of(hundred, folder / "hundred", target="node 50"),
+        "asia": page_of(asia, folder / "asia", sites={"clinic": ["asia", "smoke"]}),
+        "hostile": page_of(hostile(), folder / "hostile", sites={"</script>": ["__proto__"]}),
+        "wide": page_of(wide(), folder / "wide", target="letter"),
+    }
+    return pages | pages_of_runs(folder)
+
+
+@pytest.fixture(scope="module")
+def tab(browser):
+    """A tab without a network that notes what it says and what it asks for."""
+    context = browser.new_context(offline=True, viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    page.said, page.asked = [], []
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.on("request", lambda request: page.asked.append(request.url))
+    yield page
+    assert page.said == []
+    context.close()
+
+
+@pytest.fixture
+def shown(tab, addresses):
+    """A function that shows a page in the tab."""
+
+    def show(name, width=1200, height=900):
+        tab.set_viewport_size({"width": width, "height": height})
+        tab.emulate_media(color_scheme="light", media="screen", reduced_motion="reduce")
+        tab.asked.clear()
+        tab.goto(addresses[name])
+        return tab
+
+    yield show
+    assert tab.said == []
+
+
+def node(page, name):
+    return page.locator(f'.node[aria-label^="{name}"]')
+
+
+def card(page, name):
+    title = page.locator(".look", has_text=re.compile(f"^{re.escape(name)}$"))
+    return page.locator("#what-if .card", has=title)
+
+
+def posteriors(page, name):
+    """Return the numbers beside the bars of a card."""
+    return card(page, name).locator(".number").all_text_contents()
+
+
+def percents(shares):
+    return [f"{100 * share:.1f} %" for share in shares]
+
+
+def test_a_click_shows_a_nodes_neighbourhood_and_its_table(shown, alarm):
+    page = shown("alarm")
+    node(page, "HR,").click()
+    structure = alarm.structure
+    tags = page.locator(".node:has(.tag:not(:empty))")
+    words = {
+        tag.get_attribute("aria-label").split(",")[0]: tag.locator(".tag").text_content()
+        for tag in tags.all()
+    }
+    blanket = structure.moral_neighbours()["HR"]
+    assert set(words) == blanket
+    assert {name for name, word in words.items() if word == "parent"} == {*structure.parents["HR"]}
+    faded = page.locator(".node.is-faded").count()
+    assert faded == len(structure.nodes) - 1 - len(blanket)
+    assert page.locator(".edge.is-into").count() == len(structure.parents["HR"]) + 1  # legend
+    assert "HR, at site-" in page.locator(".network-status").text_content()
+    first = page.locator("#cpt-panel tbody tr").first
+    assert first.locator(".share").all_text_contents() == percents(alarm.rows("HR")[0])
+    page.get_by_role("button", name="Clear selection").click()
+    assert page.locator(".node.is-faded").count() == 0
+
+
+def test_counts_stand_beside_probabilities_and_empty_rows_are_marked(shown, alarm, alarm_data):
+    page = shown("alarm")
+    unseen = next(name for name, count in alarm.unseen.items() if count)
+    node(page, f"{unseen},").click()
+    marked = page.locator("#cpt-panel .unseen").count()
+    assert marked == alarm.unseen[unseen] or page.locator("#cpt-panel .pages").count()
+    counts = counts_of(alarm, alarm_data)["families"][unseen]["counts"]
+    first = page.locator("#cpt-panel tbody tr").first.locator(".count")
+    assert first.all_text_contents() == [f"{count:,}" for count in counts[0]]
+
+
+def test_the_keyboard_alone_reaches_nodes_tables_and_what_if(shown, alarm):
+    page = shown("alarm")
+    page.locator("#network-search").focus()
+    page.keyboard.type("press")
+    assert page.locator("#network-found li").all_text_contents() == ["PRESS"]
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#network-search").get_attribute("aria-activedescendant")
+    page.keyboard.press("Enter")
+    assert focused(page).startswith("PRESS, at site-")
+    parents = alarm.structure.parents["PRESS"]
+    page.keyboard.press("ArrowUp")
+    first = focused(page)
+    page.keyboard.press("ArrowRight")
+    second = focused(page)
+    assert {first.split(",")[0], second.split(",")[0]} <= {*parents} and first != second
+    assert "Parent 1 of" not in page.locator(".network-status").text_content()
+    page.keyboard.press("ArrowDown")
+    assert focused(page).split(",")[0] in alarm.structure.nodes
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent").startswith("Probabilities of")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # Set it in What if
+    assert page.evaluate("document.activeElement.tagName") == "SELECT"
+    page.keyboard.press("ArrowDown")
+    assert "The probability of this evidence is" in page.locator(".evidence").text_content()
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.getAttribute('aria-label')")
+
+
+def test_keys_and_buttons_zoom_and_the_drawing_can_be_seen_whole(shown):
+    page = shown("hundred")
+    width = "() => document.querySelector('.network-frame svg').getBoundingClientRect().width"
+    before = page.evaluate(width)
+    page.locator(".node[tabindex='0']").focus()
+    page.keyboard.press("+")
+    assert page.evaluate(width) == pytest.approx(1.25 * before, rel=1e-3)
+    page.keyboard.press("0")
+    frame = page.locator(".network-frame").bounding_box()
+    assert page.evaluate(width) <= frame["width"]
+    page.get_by_role("button", name="Zoom in").click()
+    page.mouse.move(frame["x"] + 50, frame["y"] + 50)
+    zoomed = page.evaluate(width)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -120)
+    page.keyboard.up("Control")
+    page.wait_for_function(f"({width})() > {zoomed}")
+
+
+def test_what_if_shows_the_posteriors_of_predict_proba(shown, alarm):
+    page = shown("alarm")
+    card(page, "HREKG").get_by_role("combobox").select_option(label="HIGH")
+    card(page, "CO").locator("li", has_text="LOW").click()
+    expected = alarm.predict_proba(pd.DataFrame({"HREKG": ["HIGH"], "CO": ["LOW"]}), "HR")
+    assert posteriors(page, "HR") == percents(expected.to_numpy()[0])
+    evidence = page.locator(".evidence").text_content()
+    assert "Set: HREKG = HIGH, CO = LOW. The probability of this evidence is" in evidence
+    assert "HR is most likely" in evidence
+    before = page.locator("#what-if .look").first.text_content()
+    assert before == "HR"  # the target
+    page.get_by_role("button", name="Reset").click()
+    nothing = alarm.predict_proba(pd.DataFrame({"CO": [None]}), "HR")
+    assert posteriors(page, "HR") == percents(nothing.to_numpy()[0])
+
+
+def test_evidence_of_probability_zero_is_said_in_words(shown):
+    page = shown("asia")
+    card(page, "lung").get_by_role("combobox").select_option(label="yes")
+    card(page, "either").get_by_role("combobox").select_option(label="no")
+    assert "This evidence has probability zero" in page.locator(".evidence").text_content()
+    assert set(posteriors(page, "xray")) == {"–"}
+    card(page, "either").get_by_role("combobox").select_option(label="not set")
+    assert posteriors(page, "either") == ["100.0 %", "0.0 %"]
+
+
+def test_names_and_states_are_texts_whatever_they_say(shown):
+    page = shown("hostile")
+    for at in range(4):
+        page.locator(f'[data-node="{at}"]').first.focus()
+        page.keyboard.press("Enter")
+    card(page, "__proto__").get_by_role("combobox").select_option(index=3)
+    card(page, "(empty)").get_by_role("combobox").select_option(index=2)
+    assert (
+        "Set: __proto__ = (empty), (empty) = toString." in page.locator(".evidence").text_content()
+    )
+    assert page.title() != "harm" and page.locator("main img").count() == 0
+
+
+def test_a_wide_table_is_filtered_and_turned_page_by_page(shown):
+    page = shown("wide")
+    node(page, "letter,").click()
+    rows = page.locator("#cpt-panel tbody tr")
+    assert rows.count() == 25 and "Rows 1 to 25 of 60" in page.locator("#cpt-panel").inner_text()
+    page.get_by_role("button", name="Next rows").click()
+    page.get_by_role("button", name="Next rows").click()
+    assert "Rows 51 to 60 of 60" in page.locator("#cpt-panel").inner_text()
+    page.get_by_label("rows", exact=True).select_option(label="7")
+    heads = rows.locator("th").all_text_contents()
+    assert heads == [text for shade in "abcde" for text in ("7", shade)]
+    assert "Show all 26 states" in card(page, "letter").inner_text()
+
+
+def test_counts_that_the_rule_cut_are_grey_and_marked(shown):
+    page = shown("cut")
+    for at in range(4):
+        page.locator(f'[data-node="{at}"]').first.click()
+        if page.locator("#cpt-panel .is-cut").count():
+            break
+    cut = page.locator("#cpt-panel .is-cut")
+    assert set(cut.locator(".count").all_text_contents()) == {"< 10"}
+    colours = "(cells) => new Set(cells.map((cell) => getComputedStyle(cell).backgroundColor)).size"
+    assert page.locator("#cpt-panel td").evaluate_all(colours) == 2
+    assert "fewer than 10 records, or none" in page.locator("#cpt-panel").inner_text()
+
+
+def test_a_classifier_with_numbers_shows_moments_and_takes_values(shown):
+    page = shown("numbers")
+    node(page, "age").click()
+    heads = page.locator("#cpt-panel thead th").all_text_contents()
+    assert heads == ["outcome", "mean", "variance", "standard deviation"]
+    before = posteriors(page, "outcome")
+    page.get_by_label("Set age").fill("25")
+    assert posteriors(page, "outcome") != before
+    assert "Set: age = 25. outcome is most likely" in page.locator(".evidence").text_content()
+
+
+def test_the_page_asks_for_nothing_and_may_not(shown, addresses):
+    page = shown("alarm")
+    node(page, "HR,").click()
+    card(page, "CO").get_by_role("combobox").select_option(label="LOW")
+    assert page.asked == [addresses["alarm"]]
+    refused = page.evaluate(
+        "() => fetch('https://example.org').then(() => 'sent', () => 'refused')"
+    )
+    assert refused == "refused"
+    assert all("Content Security Policy" in text for text in page.said) and page.said
+    page.said.clear()
+    assert page.evaluate("() => [localStorage.length, document.cookie]") == [0, ""]
+
+
+@pytest.fixture
+def unfolded(browser, addresses):
+    """A function that shows a page with its panels filled and its first folds open."""
+    context = browser.new_context(bypass_csp=True, reduced_motion="reduce")
+    page = context.new_page()
+
+    def show(name):
+        page.goto(addresses[name])
+        page.evaluate(UNFOLD)
+        page.locator('[data-node="1"]').first.click()
+        page.locator("#what-if li").first.click()
+        return page
+
+    yield show
+    context.close()
+
+
+@pytest.mark.parametrize("name", ["asia", "alarm", "hundred", "hostile", "cut", "noise", "numbers"])
+def test_axe_finds_no_violation(unfolded, name):
+    part = "#network" if name == "hundred" else None  # the other sections are long, and as ALARM's
+    results = Axe().run(unfolded(name), part, ALL_ELSE)
+    assert results.violations_count == 0, results.generate_report()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_have_contrast_in_light_and_dark(unfolded, scheme):
+    """The styles of a text do not depend on the data: two small pages have them all."""
+    for name in ("cut", "numbers"):
+        page = unfolded(name)
+        page.emulate_media(color_scheme=scheme)
+        results = Axe().run(page, options=CONTRAST)
+        assert results.violations_count == 0, results.generate_report()
+
+
+@pytest.mark.parametrize("name", ["alarm", "hundred", "hostile", "numbers"])
+def test_the_page_fits_a_width_of_320_pixels(shown, name):
+    page = shown(name, width=320, height=640)
+    page.locator('[data-node="1"]').first.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(FITS)
+
+
+def test_the_print_form_has_what_is_set_and_no_tools(shown):
+    page = shown("asia")
+    card(page, "smoke").get_by_role("combobox").select_option(label="yes")
+    node(page, "lung").click()
+    page.emulate_media(media="print")
+    text = page.locator("main").inner_text()
+    assert "Set: smoke = yes" in text and "Probabilities of lung" in text
+    assert "Clear selection" not in text and "Reset" not in text
+    frame, drawing = (page.locator(f".network-frame{end}").bounding_box() for end in ("", " svg"))
+    assert drawing["width"] <= frame["width"] and drawing["height"] <= frame["height"] + 1
+    sheets = len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
+    assert 2 <= sheets <= 12
