@@ -1,0 +1,67 @@
+"""Draw the picture of the report in the README: the demo's network, in light and in dark.
+
+    python docs/figures/report.py
+
+It runs `vertibayes demo` in a temporary folder, opens the page in Debian's Chromium, selects a
+node and sets what is known, and writes `report.png` and `report-dark.png` beside this file. The
+demo draws its records with a fixed seed, so that the pictures change with the page alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+from vertibayes.cli.demo import run_demo
+from vertibayes.report.page.render import write_report
+
+HERE = Path(__file__).parent
+CHROMIUM = "/usr/bin/chromium"
+COLOURS = 256  # of the picture: the page has few
+SIZE = {"width": 1240, "height": 860}
+
+
+def main() -> None:
+    """Write the pictures."""
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        results = Path(folder) / "demo"
+        run_demo(results, records=5000, sites=3, seed=0)
+        address = write_report(results).as_uri()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for scheme, name in (("light", "report.png"), ("dark", "report-dark.png")):
+            take(browser, address, scheme, HERE / name)
+        browser.close()
+
+
+def take(browser: Browser, address: str, scheme: str, path: Path) -> None:
+    """Write a picture of the network and of What if, one above the other."""
+    page = browser.new_page(viewport=SIZE, reduced_motion="reduce")
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.goto(address)
+    page.get_by_role("button", name="Show the whole network").click()
+    page.locator('.node[aria-label^="LVEDVOLUME,"]').click()
+    page.get_by_label("Set CVP").select_option(label="HIGH")
+    page.evaluate("document.querySelector('.network-tools').scrollIntoView()")
+    page.screenshot(path=path, clip={"x": 0, "y": 0, "width": SIZE["width"], "height": 710})
+    page.evaluate("document.querySelector('#what-if').scrollIntoView()")
+    below = path.with_suffix(".below.png")
+    page.screenshot(path=below, clip={"x": 0, "y": 0, "width": SIZE["width"], "height": 540})
+    join(path, below)
+    page.close()
+
+
+def join(path: Path, below: Path) -> None:
+    """Put the second picture under the first, with few colours, and delete it."""
+    first, second = Image.open(path).convert("RGB"), Image.open(below).convert("RGB")
+    both = Image.new("RGB", (first.width, first.height + second.height))
+    both.paste(first, (0, 0))
+    both.paste(second, (0, first.height))
+    both.quantize(COLOURS).save(path, optimize=True)
+    below.unlink()
+
+
+if __name__ == "__main__":
+    main()
