@@ -92,7 +92,7 @@ def learned_alarm(alarm_network, alarm_data):
 
 def test_posteriors_of_alarm_are_those_of_predict_proba(compute, learned_alarm):
     generator = np.random.default_rng(1)
-    evidence = [random_evidence(generator, learned_alarm, 8) for _ in range(12)]
+    evidence = [random_evidence(generator, learned_alarm, 8) for _ in range(6)]
     (found,) = compute([case(learned_alarm, evidence)])
     possible = [check(learned_alarm, *pair) for pair in zip(evidence, found, strict=True)]
     assert all(possible)
