@@ -12,14 +12,13 @@ from vertibayes_protocols.variables import Variable
 
 
 def pages_of_runs(folder):
-    """Return the pages that commands wrote: a release that cuts counts, and classifiers."""
+    """Return the pages that commands wrote: a release that cuts counts, and a classifier."""
     records = folder / "records.csv"
     mixed_records().to_csv(records, index=False)
     data = ["--data", str(records), "--target", "outcome", "--out"]
     by_parties = ["nb", "--method", "federated", "--parties", "3", "--epsilon", "1"]
     runs = {
         "cut": ["learn", "--sites", "2", "--release", "cut", "--validate", "scv", "--quiet"],
-        "noise": by_parties,
         "numbers": [*by_parties, "--bounds", "age=0,100"],
     }
     for name, options in runs.items():

@@ -295,7 +295,7 @@ def unfolded(browser, addresses):
     context.close()
 
 
-@pytest.mark.parametrize("name", ["asia", "alarm", "hundred", "hostile", "cut", "noise", "numbers"])
+@pytest.mark.parametrize("name", ["asia", "alarm", "hundred", "hostile", "cut", "numbers"])
 def test_axe_finds_no_violation(unfolded, name):
     part = "#network" if name in ("alarm", "hundred") else None  # the rest is long, and as others'
     results = Axe().run(unfolded(name), part, ALL_ELSE)
@@ -304,12 +304,11 @@ def test_axe_finds_no_violation(unfolded, name):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_have_contrast_in_light_and_dark(unfolded, scheme):
-    """The styles of a text do not depend on the data: two small pages have them all."""
-    for name, part in (("cut", None), ("numbers", "#what-if")):
-        page = unfolded(name)
-        page.emulate_media(color_scheme=scheme)
-        results = Axe().run(page, part, CONTRAST)
-        assert results.violations_count == 0, results.generate_report()
+    """The styles of a text do not depend on the data: a small page with cut counts has them."""
+    page = unfolded("cut")
+    page.emulate_media(color_scheme=scheme)
+    results = Axe().run(page, options=CONTRAST)
+    assert results.violations_count == 0, results.generate_report()
 
 
 @pytest.mark.parametrize("name", ["alarm", "hostile", "numbers"])
