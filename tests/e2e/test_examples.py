@@ -141,24 +141,29 @@ def test_scalar_products(capsys):
         assert told.count(f" {result} ") == 2, "and as many by plain counting"
 
 
-def test_the_python_of_the_readme(tmp_path, monkeypatch, capsys, alarm_data):
-    text = (ROOT / "README.md").read_text()
-    code, released, estimator = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+def python_blocks(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+
+
+def test_the_python_of_the_readme_and_its_page(tmp_path, monkeypatch, capsys, alarm_data):
+    [short] = python_blocks("README.md")
+    code, released, estimator = python_blocks("docs/python.md")
     names = list(alarm_data.variables)[:6]
     rows = [",".join([*names[:5], "outcome"])]
     states = [np.array(alarm_data.variables[n].states)[alarm_data.codes[n]] for n in names]
     rows += [",".join(row) for row in zip(*states, strict=True)]
     (tmp_path / "patients.csv").write_text("\n".join(rows))
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), here := {})
+    exec(compile(short, "README.md", "exec"), {})
+    exec(compile(code, "docs/python.md", "exec"), here := {})
     assert "('" in capsys.readouterr().out
-    exec(compile(released, "README.md", "exec"), here)
+    exec(compile(released, "docs/python.md", "exec"), here)
     assert "('" in capsys.readouterr().out
     assert len([line for line in code.splitlines() if line.strip()]) <= 11
     names = frame_names()
     columns = ["age", "job"]
     exec(
-        compile(estimator, "README.md", "exec"),
+        compile(estimator, "docs/python.md", "exec"),
         names | {"X": names["X"][columns], "X_new": names["X_new"][columns]},
     )
     assert "The model is (1, " in capsys.readouterr().out
