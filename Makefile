@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 
 VANTAGE6 := .venv-vantage6
-.PHONY: demo test test-machines test-vantage6 bench docs lint lock clean
+.PHONY: demo test test-machines test-vantage6 bench docs lint lock lock-site lock-vantage6 clean
 
 demo: $(VENV)/installed
 	@$(BIN)/vertibayes demo
@@ -108,33 +108,33 @@ $(RELEASING)/installed: requirements-release.lock
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-# Renew the lock: the newest versions that pyproject.toml allows, with hashes, without an index.
+# Renew the locks: the newest versions that pyproject.toml allows, with hashes, without an index.
+COMPILE := uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate \
+	--custom-compile-command "make lock"
 lock:
-	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
-		--no-annotate --group test --custom-compile-command "make lock" pyproject.toml -o requirements.lock
-	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
-		--no-annotate --group test --extra nvflare --custom-compile-command "make lock" pyproject.toml \
+	$(COMPILE) --python-version 3.11 --universal --group test pyproject.toml -o requirements.lock
+	$(COMPILE) --python-version 3.11 --universal --group test --extra nvflare pyproject.toml \
 		-o requirements-nvflare.lock
-	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
-		--no-annotate --group docs --custom-compile-command "make lock" -o requirements-docs.lock
-	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
-		--no-annotate --group release --custom-compile-command "make lock" -o requirements-release.lock
-	$(MAKE) requirements-site.lock integrations/vantage6/requirements.lock
-
-# vantage6 pins releases of its own of some packages; all others are those of the other locks.
-integrations/vantage6/requirements.lock: requirements-nvflare.lock
-	echo 'vantage6-algorithm-tools>=5.0.3,<5.1' >vantage6.in
-	sed -n 's/^\([a-z0-9].*==[^\\]*[^ \\]\).*/\1/p' $< | grep -vE '^(click|cryptography|pyjwt)==' >vantage6.constraints
-	uv pip compile --quiet --python-version 3.13 --generate-hashes --no-emit-index-url --no-annotate \
-		--custom-compile-command "make lock" -c vantage6.constraints vantage6.in -o $@
-	rm vantage6.in vantage6.constraints
+	$(COMPILE) --python-version 3.11 --universal --group docs -o requirements-docs.lock
+	$(COMPILE) --python-version 3.11 --universal --group release -o requirements-release.lock
+	$(MAKE) lock-site lock-vantage6
 
 # What sites, dealer and relay load, out of the lock that the tests of machines run with.
 SITE := annotated-doc annotated-types cffi cryptography grpcio msgpack numpy nvflare psutil \
 	pycparser pydantic pydantic-core pyyaml shellingham typer typing-extensions typing-inspection
-requirements-site.lock: requirements-nvflare.lock
+lock-site:
 	awk -v names=" $(SITE) " '/^[a-z0-9]/ {name = $$1; sub(/[=[].*/, "", name); \
-		keep = index(names, " " name " ")} /^#/ {keep = 1} keep' $< >$@
+		keep = index(names, " " name " ")} /^#/ {keep = 1} keep' \
+		requirements-nvflare.lock >requirements-site.lock
+
+# vantage6 pins releases of its own of some packages; all others are those of the other locks.
+lock-vantage6:
+	echo 'vantage6-algorithm-tools>=5.0.3,<5.1' >vantage6.in
+	sed -n 's/^\([a-z0-9].*==[^\\]*[^ \\]\).*/\1/p' requirements-nvflare.lock \
+		| grep -vE '^(click|cryptography|pyjwt)==' >vantage6.constraints
+	$(COMPILE) --python-version 3.13 -c vantage6.constraints vantage6.in \
+		-o integrations/vantage6/requirements.lock
+	rm vantage6.in vantage6.constraints
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .mypy_cache .ruff_cache .hypothesis
