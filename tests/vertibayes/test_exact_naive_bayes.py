@@ -30,8 +30,8 @@ def test_parties_that_hold_records_add_up_to_the_pooled_model(world):
     assert (model.model_.sums_ == pooled.model_.sums_).all()
     assert (without_noise.model_.sums_ == pooled.model_.sums_).all()
     np.testing.assert_array_equal(model.predict_proba(X_new), pooled.predict_proba(X_new))
-    (fact,) = model.ledger_.facts
-    assert fact.about == "all parties together", "no sum of one party is revealed"
+    about = {fact.about for fact in model.ledger_.facts}
+    assert about == {"all parties together"}, "no sum of one party is revealed"
     assert pooled.ledger_ is None
 
 
@@ -65,7 +65,33 @@ def test_sites_that_all_know_the_class_can_hold_numbers(world):
     model = NaiveBayes().fit({"a": X[["age", "smoker", "cough"]], "b": X[["weight", "ward"]]}, y)
     pooled = NaiveBayes().fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X_new), pooled.predict_proba(X_new))
-    assert [fact.about for fact in model.ledger_.facts] == ["the records", "a", "b"]
+    about = [fact.about for fact in model.ledger_.facts]
+    assert about == ["the records", "a", "b", "all parties together"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "found"),
+    [
+        ({}, "the number of records; which classes there are; the smallest and the largest number "
+         "of age, weight; which values cough, smoker, ward have"),
+        ({"bounds": {"age": (0, 120)}}, "largest number of weight; which"),
+        ({"bounds": [0, 300]}, "there are; which values cough, smoker, ward have"),
+        ({"categories": {"ward": ["a", "b", "c"]}}, "which values cough, smoker have"),
+        ({"classes": ["no", "yes"]}, "of records; the smallest"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("all_know", [False, True])
+def test_the_ledger_has_what_fit_reads_off_the_records_beside_sums(
+    world, declared, found, all_know
+):
+    """The bounds of an undeclared number are two persons' values, and are in `columns_`."""
+    (X, y), _ = world
+    records = X.assign(ill=y)
+    parties = {"a": records[:100], "b": records[100:]}
+    sites = {"a": X[["age", "smoker", "cough"]], "b": X[["weight", "ward"]]}
+    model = NaiveBayes(**declared)
+    model.fit(*((sites, y) if all_know else (parties, "ill")))
+    assert found in model.ledger_.facts[-1].what
 
 
 @pytest.mark.parametrize(

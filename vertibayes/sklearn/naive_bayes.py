@@ -131,6 +131,7 @@ class NaiveBayes(PrivateNaiveBayes):
         with RecordFederation(held, policy=ALLOW_ALL).session() as session:
             release = learn_sums(session, terms, Members(terms, held), alpha=self.alpha)
             self.ledger_ = session.role.ledger
+        self.ledger_.note(self._found(), "all parties together", (ANALYST,))
         self.model_ = release.model
         return self
 
@@ -166,7 +167,23 @@ class NaiveBayes(PrivateNaiveBayes):
         self.ledger_.note("the class of every record", "the records", tuple(sites))
         for site in sites:
             self.ledger_.note("the counts and sums of its columns by class", site, (ANALYST,))
+        self.ledger_.note(self._found(), "all parties together", (ANALYST,))
         return self._fitted(data)
+
+    def _found(self) -> str:
+        """Return what was read off the records of all parties beside the sums."""
+        schema, bounds = self.columns_.schema, self.bounds
+        by_column = bounds is None or isinstance(bounds, Mapping)
+        declared = map(str, bounds or ()) if by_column else schema.numeric
+        numbers = sorted(set(schema.numeric).difference(declared))
+        values = sorted(set(schema.categorical).difference(map(str, self.categories or ())))
+        found = [
+            "the number of records",
+            *(["which classes there are"] if self.classes is None else []),
+            *([f"the smallest and the largest number of {', '.join(numbers)}"] if numbers else []),
+            *([f"which values {', '.join(values)} have"] if values else []),
+        ]
+        return "; ".join(found)
 
 
 def _site_data(records: LocalData, names: Sequence[str]) -> SiteData:
