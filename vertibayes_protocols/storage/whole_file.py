@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link may be another user's
 
@@ -135,10 +136,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield the path of a new file, which replaces `path` when the block has written it.
 
     If the block fails, the new file is removed and `path` is unchanged. An OSError names `path`.
+    What has the name of the new file before is removed: a link may lead to any file.
     """
     part = path.with_name(path.name + ".part")
     try:
         with naming(path):
+            part.unlink(missing_ok=True)
             yield part
             part.replace(path)
     except BaseException:
@@ -156,6 +159,11 @@ def naming(path: Path) -> Iterator[None]:
         if error.strerror is not None and error.filename is None:
             error.filename = str(path)
         raise
+
+
+def create_own(path: Path) -> BinaryIO:
+    """Create a file that only its owner can read; raises FileExistsError for a file or a link."""
+    return path.open("xb") if os.name == "nt" else os.fdopen(open_own(path, os.O_EXCL), "wb")
 
 
 def open_own(path: Path, flags: int = 0) -> int:

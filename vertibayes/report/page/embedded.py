@@ -15,6 +15,7 @@ from vertibayes.report.edge_styles import style_of
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.placement import PlacedNetwork, placed_network
 from vertibayes.report.page.results import Results
+from vertibayes.report.page.rules import cut_below
 
 Node: TypeAlias = dict[str, Any]
 
@@ -106,6 +107,7 @@ def _fill(nodes: Sequence[Node], results: Results) -> None:
     named = {node["name"]: node for node in nodes}
     models = [about for about in _models(results) if about["name"] in named]
     room = MOST_SHARES
+    below = cut_below(results.files["counts.json"])
     families = results.files["counts.json"]["families"]
     for about in sorted(models, key=lambda about: _shares(about["cpt"])):
         room -= _shares(about["cpt"])
@@ -114,7 +116,14 @@ def _fill(nodes: Sequence[Node], results: Results) -> None:
         if room < 0:
             named[about["name"]]["cpt"] = None
         elif about["cpt"] is not None and counts.exists:
-            named[about["name"]]["counts"] = counts.value
+            named[about["name"]]["counts"] = _shown(counts.value, below)
+
+
+def _shown(counts: Sequence[Sequence[float]], below: int | None) -> Sequence[Sequence[float]]:
+    """Return counts; those that the rule cuts are 0 also if a file of another person has them."""
+    if below is None:
+        return counts
+    return [[number if number >= below else 0 for number in row] for row in counts]
 
 
 def _shares(cpt: Sequence[Sequence[float]] | None) -> int:

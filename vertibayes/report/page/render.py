@@ -22,7 +22,7 @@ from vertibayes.report.page.content import Cut, Note, Number, Piece, Section, Te
 from vertibayes.report.page.embedded import embedded_of
 from vertibayes.report.page.results import Results
 from vertibayes.report.page.sections.all import sections_of, title_of
-from vertibayes_protocols.storage.whole_file import replacing
+from vertibayes_protocols.storage.whole_file import create_own, replacing
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,7 +34,7 @@ EMPTY = "(empty)"  # how a name without letters is shown, as the scripts do
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
-    """Write the page of a folder of results, and return its path.
+    """Write the page of a folder of results, which only its owner can read, and return its path.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     """
     path = folder / PAGE if out is None else out
     text = render(Results.read(folder))
-    with replacing(path) as part:
-        part.write_bytes(text.encode(errors="replace"))  # surrogates of a file changed by hand
+    with replacing(path) as part, create_own(part) as file:
+        file.write(text.encode(errors="replace"))  # surrogates of a file changed by hand
     return path
 
 

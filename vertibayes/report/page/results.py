@@ -24,6 +24,7 @@ FILES = (
     "counts.json",
 )
 PICTURES = "calibration.svg", "network.svg", "validation-*.svg"
+MOST_BYTES = 200_000_000  # of a file that is read
 TABLES = "tables.csv"  # of release/: one row for each released table
 
 
@@ -74,8 +75,11 @@ class Results:
             path.name: path.read_text(encoding="utf-8", errors="replace")
             for pattern in PICTURES
             for path in sorted(folder.glob(pattern))
+            if _is_there(path)
         }
-        return cls(files, pictures, _rows(folder / "release" / TABLES), _names(folder))
+        release = folder / "release"
+        _check_link(release)
+        return cls(files, pictures, _rows(release / TABLES), _names(folder))
 
     @property
     def summary(self) -> Entry:
@@ -102,12 +106,34 @@ class Results:
 
 
 def _content(path: Path) -> Any:
-    return read_json(path) if path.is_file() else MISSING
+    return read_json(path) if _is_there(path) else MISSING
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a file, which a folder of another person may have by a link only.
+
+    Raises
+    ------
+    ValueError
+        If the file is a link or is too large.
+    """
+    _check_link(path)
+    if not path.is_file():
+        return False
+    if (given := path.stat().st_size) > MOST_BYTES:
+        raise ValueError(f"{path}: a file of {given:,} bytes; expected at most {MOST_BYTES:,}")
+    return True
+
+
+def _check_link(path: Path) -> None:
+    """Refuse a link: the page would show a file of whoever makes it to whoever reads it."""
+    if path.is_symlink():
+        raise ValueError(f"{path}: a symbolic link; put the file itself into the folder")
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file; nothing if there is no such file."""
-    if not path.is_file():
+    if not _is_there(path):
         return []
     with path.open(encoding="utf-8", newline="") as file:
         return [

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.release.texts import rule_in_words
 from vertibayes_protocols.release import Rule
+
+VALUES = re.compile(r"['\"].*['\"]|['\"].*|\d[\d.,]*")  # of a line: all that is quoted, and numbers
+NOISY = "laplace", "gaussian"
+LEFT_OUT = "[\u2026]"
 
 
 def rule_sentence(rule: Entry) -> str:
@@ -21,6 +27,25 @@ def short_rule(rule: Entry) -> str:
     if kind == "cut":
         return f"counts below {rule['fewest'].text} are 0"
     return f"counts have {kind} noise (epsilon {rule['epsilon'].text})"
+
+
+def is_protected(summary: Entry) -> bool:
+    """Whether a rule that hides small counts, or noise, protects what the page shows."""
+    rule = summary["release"]["rule"]
+    fewest = rule["fewest"].value
+    cuts = rule["kind"].value == "cut" and isinstance(fewest, int) and fewest > 1
+    return cuts or rule["kind"].value in NOISY or summary["promise"]["sentence"].exists
+
+
+def without_values(text: str) -> str:
+    """Return a text without numbers, which may count records, and without what it quotes.
+
+    Examples
+    --------
+    >>> without_values("one value, 'it's rare', in all 80 records")
+    'one value, [\u2026], in all [\u2026] records'
+    """
+    return VALUES.sub(LEFT_OUT, text)
 
 
 def cut_below(counts: Entry) -> int | None:

@@ -17,6 +17,7 @@ from vertibayes.report.page.content import (
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.numbers import count, listed, noun, plain, value
 from vertibayes.report.page.results import Results
+from vertibayes.report.page.rules import is_protected, without_values
 from vertibayes_protocols.site.binning import bins_of
 
 MOST_STATES = 60  # of a variable in the table
@@ -32,7 +33,7 @@ def data_section(results: Results) -> Section:
          "This section does not show how many records have each state; the probabilities do.",),
         [
             *_variables(results),
-            *_left_out(results.summary["left_out"]),
+            *_left_out(results.summary["left_out"], is_protected(results.summary)),
             *_cuts(results.summary["discretization"]),
             *_people(results.summary["alignment"]),
         ],
@@ -78,7 +79,7 @@ def _missing(entry: Entry) -> str:
     return "some are missing" if entry.value else "none"
 
 
-def _left_out(left_out: Entry) -> Iterator[Block]:
+def _left_out(left_out: Entry, protected: bool) -> Iterator[Block]:
     yield Heading(("Columns that were left out",))
     if not isinstance(left_out.value, dict):
         yield Paragraph(("The summary of this run does not list them: the warnings may, or an "
@@ -87,7 +88,8 @@ def _left_out(left_out: Entry) -> Iterator[Block]:
         yield Paragraph(("No column was left out, except those that an option excluded.",))
     else:
         rows: list[list[Text]] = [
-            [(Name(name),), (Name(reason.text),)] for name, reason in left_out.items()
+            [(Name(name),), (Name(without_values(reason.text) if protected else reason.text),)]
+            for name, reason in left_out.items()
         ]
         yield Table("Columns that were left out", ["column", "reason"], rows)
 

@@ -18,7 +18,7 @@ from vertibayes.report.page.content import (
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.numbers import count, decimals, length, noun, plain, share
 from vertibayes.report.page.results import Results
-from vertibayes.report.page.rules import short_rule
+from vertibayes.report.page.rules import is_protected, short_rule, without_values
 
 SCORES = {
     "log_likelihood": "log-likelihood of the records",
@@ -120,35 +120,47 @@ def _readers(results: Results) -> Iterator[Block]:
     """Say who may read the page, from what was released."""
     summary = results.summary
     rule, promise = summary["release"]["rule"], summary["promise"]
-    if rule.exists and rule["kind"].value != "exact":
+    if not is_protected(summary):
+        yield Note(_alone(summary))
+        return
+    if rule.exists:
         yield Paragraph((
             "The counts and probabilities on this page follow from tables that were released by a "
             "rule: ", short_rule(rule), ". The section \u201cWhat was released, and to whom\u201d "
             "says what the rule protects, and what it does not.",
         ))  # fmt: skip
         yield Note((
-            "The rule does not cover the structure of the network, the names of the states, and "
-            "the warnings below, which describe the data as they were read. The person who checks "
-            "outputs decides who may read this page beside the analyst.",
+            "The rule does not cover the structure of the network, the number of records, the "
+            "names of variables, states and files, and which columns were left out. The person who "
+            "checks outputs decides who may read this page beside the analyst.",
+            *_approved(summary),
         ))  # fmt: skip
         return
-    if promise["sentence"].exists:
-        yield Paragraph((
-            "The model is protected by noise. ", Name(promise["sentence"].text),
-        ))  # fmt: skip
-        yield Note((
-            "Scores of test records, the names of the states, and numbers in warnings have no "
-            "noise. Check them before others read this page.",
-        ))  # fmt: skip
-        return
-    yield Note(_alone(summary))
+    yield Paragraph((
+        "The model is protected by noise. ", Name(promise["sentence"].text),
+    ))  # fmt: skip
+    yield Note((
+        "Scores of test records, the number of records, and the names of variables, states and "
+        "files have no noise. Check them before others read this page.", *_approved(summary),
+    ))  # fmt: skip
+
+
+def _approved(summary: Entry) -> Text:
+    """Say that an approval names the analyst, and no other reader."""
+    if not summary["study"]["contract"].exists:
+        return ()
+    return (
+        " The owners of the sites approved what the analyst learns. They did not approve other "
+        "readers.",
+    )
 
 
 def _alone(summary: Entry) -> Text:
     single = summary["opened"]["single_record"]
     only = (
         "Only the analyst may read this page, and those who may see the data: it shows exact "
-        "numbers, without a rule that protects single persons."
+        "numbers, without a rule that protects single persons. To give it to anybody else is a "
+        "release that nobody has checked; without the counts, the probabilities still show them."
     )
     if not single["records"].is_number or not single["records"].value:
         return (only,)
@@ -161,11 +173,17 @@ def _alone(summary: Entry) -> Text:
 
 def _warnings(results: Results) -> Iterator[Block]:
     yield Heading(("Warnings",))
-    warnings = results.summary["warnings"]
+    warnings, protected = results.summary["warnings"], is_protected(results.summary)
     if not isinstance(warnings.value, list):
         yield Paragraph(("The summary of this run has no list of warnings: an earlier release "
                          "printed them only.",))  # fmt: skip
     elif not warnings.value:
         yield Paragraph(("The run printed no warning.",))
     else:
-        yield Bullets([(Name(text),) for text in warnings.texts()])
+        texts = map(without_values, warnings.texts()) if protected else warnings.texts()
+        yield Bullets([(Name(text),) for text in texts])
+    if protected and warnings.value:
+        yield Paragraph((
+            "The warnings are shown without their numbers and without values that they quote, "
+            "which neither a rule nor noise protects. The file summary.json has the whole texts.",
+        ))  # fmt: skip
