@@ -141,7 +141,9 @@ def _readers(results: Results) -> Iterator[Block]:
     ))  # fmt: skip
     yield Note((
         "Scores of test records, the number of records, and the names of variables, states and "
-        "files have no noise. Check them before others read this page.", *_approved(summary),
+        "files have no noise. Check them before others read this page. The promise holds against "
+        "those whom it names: a party that reads this page can subtract its own noise.",
+        *_approved(summary),
     ))  # fmt: skip
 
 
