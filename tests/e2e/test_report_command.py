@@ -143,8 +143,22 @@ def test_out_replaces_a_file_whole_and_changes_nothing_else(tmp_path, capsys):
     assert out.read_text().startswith("<!DOCTYPE html>") and "old old" not in out.read_text()
     assert [path.name for path in folder.iterdir()] == ["summary.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "run"]
-    code, _, error = run(capsys, "report", folder, "--out", tmp_path / "absent" / "page.html")
-    assert code == 2 and "absent" in error and error.count("\n") == 1
+
+
+def test_a_page_replaces_no_results_and_needs_a_folder(tmp_path, capsys):
+    folder = write(tmp_path / "run", summary={"variables": variables(), "records": 5})
+    before = (folder / "summary.json").read_bytes()
+    reasons = {
+        folder: f"a folder; specify a file, such as {folder / 'report.html'}",
+        folder / "summary.json": "the page is HTML; specify a name that ends in .html",
+        tmp_path
+        / "absent"
+        / "page.html": f"there is no folder {tmp_path / 'absent'}; make it first",
+    }
+    for out, reason in reasons.items():
+        code, _, error = run(capsys, "report", folder, "--out", out)
+        assert code == 2 and error == f"vertibayes: --out {out}: {reason}\n"
+    assert (folder / "summary.json").read_bytes() == before
 
 
 def test_a_page_is_limited_whatever_its_files_have(tmp_path, capsys):

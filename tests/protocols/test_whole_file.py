@@ -36,6 +36,18 @@ def test_a_file_is_as_before_when_the_new_one_cannot_be_written(tmp_path):
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
+def test_an_error_names_the_file_and_not_its_part(tmp_path):
+    path = tmp_path / "absent" / "x"
+
+    def fail():
+        with replacing(path) as part:
+            part.write_text("n")
+
+    with pytest.raises(FileNotFoundError) as caught:
+        fail()
+    assert caught.value.filename == str(path)
+
+
 def test_a_lock_is_for_one_open_file_at_a_time(tmp_path):
     first, second = (os.open(tmp_path / "x", os.O_RDWR | os.O_CREAT) for _ in range(2))
     lock(first, tmp_path / "x")

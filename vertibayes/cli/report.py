@@ -8,6 +8,8 @@ from pathlib import Path
 from vertibayes.cli.notices import warn
 from vertibayes.report.page.render import write_report
 
+SUFFIXES = ".html", ".htm"
+
 
 def run_report(folder: Path, out: Path | None) -> None:
     """Write the page of a folder of results.
@@ -22,8 +24,10 @@ def run_report(folder: Path, out: Path | None) -> None:
     Raises
     ------
     ValueError
-        If the folder has no results, or one of its files cannot be read.
+        If the folder has no results, one of its files cannot be read, or `out` cannot be a page.
     """
+    if out is not None:
+        _check_page(out)
     try:
         path = write_report(folder, out)
     except (ValueError, OSError):
@@ -32,6 +36,16 @@ def run_report(folder: Path, out: Path | None) -> None:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"{folder}: its files are not those of a run ({reason})") from error
     sys.stdout.write(f"Written: {path}\n")
+
+
+def _check_page(out: Path) -> None:
+    """Refuse a page that would replace something else, or whose folder does not exist."""
+    if out.is_dir():
+        raise ValueError(f"--out {out}: a folder; specify a file, such as {out / 'report.html'}")
+    if out.suffix.lower() not in SUFFIXES:  # results and data have other names, and are not lost
+        raise ValueError(f"--out {out}: the page is HTML; specify a name that ends in .html")
+    if not out.parent.is_dir():
+        raise ValueError(f"--out {out}: there is no folder {out.parent}; make it first")
 
 
 def add_report(folder: Path) -> None:

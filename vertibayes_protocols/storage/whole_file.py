@@ -144,7 +144,9 @@ def replacing(path: Path) -> Iterator[Path]:
             part.unlink(missing_ok=True)
             yield part
             part.replace(path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename in {part, str(part)}:
+            error.filename, error.filename2 = str(path), None
         with suppress(OSError):  # the error of the block says more
             part.unlink(missing_ok=True)
         raise
