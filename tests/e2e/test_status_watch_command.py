@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
@@ -165,6 +166,8 @@ def test_a_party_is_watched_until_it_stops(tmp_path, capsys, monkeypatch):
     ("options", "reason"),
     [
         (["--watch", "--page"], "specify one of --watch, --page and --prometheus"),
+        (["--interval", "2"], "--interval is for --watch: got --interval 2 without it"),
+        (["--port", "0"], "--port is for --page: got --port 0 without it"),
         (["--watch", "--interval", "0"], "--interval must be between 0.1 and 3600 seconds, got 0"),
         (["--page"], "--page shows a run: specify the analyst's study.toml"),
     ],
@@ -176,7 +179,34 @@ def test_options_that_do_not_fit_are_refused(tmp_path, capsys, options, reason):
     assert code == 2 and reason in error
 
 
-def test_what_was_never_started_cannot_be_watched(study, capsys):
-    for option in ("--watch", "--page"):
-        code, _, error = run(capsys, "status", study, option)
-        assert code == 2 and "no party has been started with this file" in error
+def test_what_was_never_started_cannot_be_watched(tmp_path, capsys):
+    study = tmp_path / "study.toml"
+    study.touch()
+    (tmp_path / "study.txt").touch()
+    reasons = {
+        study: "no run or party has been started with this file (study.status.json does not "
+        "exist); start it first, as with `vertibayes learn study.toml --out RESULTS`",
+        tmp_path: f"a folder; specify a file in it, as {study}",
+        tmp_path / "other.toml": "no such file; specify study.toml, or the file of a party",
+        tmp_path / "study.txt": "not a .toml file; specify study.toml, or the file of a party",
+    }
+    for file, reason in reasons.items():
+        for options in ([], ["--watch"], ["--page"]):
+            code, _, error = run(capsys, "status", file, *options)
+            assert code == 2 and error == f"vertibayes: {file}: {reason}\n"
+
+
+def test_a_port_that_is_taken_is_named_with_the_remedy(study, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken, running(study):
+        port = taken.getsockname()[1]
+        code, _, error = run(capsys, "status", study, "--page", "--port", port)
+    assert (
+        code == 2 and f"--port {port}: cannot be opened (Address already in use); specify" in error
+    )
+
+
+def test_a_file_that_is_no_status_is_refused(study, capsys):
+    for content in ("[]", "3", ""):
+        status_path(study).write_text(content)
+        code, _, error = run(capsys, "status", study)
+        assert code == 2 and "is not a valid status" in error and "interpreted" not in error

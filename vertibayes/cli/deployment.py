@@ -286,14 +286,18 @@ def _status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the changes until the party or the run has ended.")
     ] = False,
-    interval: Annotated[float, typer.Option(help="With --watch: seconds between two looks.")] = 1.0,
+    interval: Annotated[
+        float | None,
+        typer.Option(help="With --watch: seconds between two looks; 1 if not given."),
+    ] = None,
     page: Annotated[
         bool,
         typer.Option("--page", help="Of a study: serve a page on this machine, and print its URL."),
     ] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="With --page: its port; a free one if 0.")
-    ] = 0,
+        int | None,
+        typer.Option(min=0, max=65535, help="With --page: its port; a free one if not given."),
+    ] = None,
 ) -> None:
     """Print what a party does, or how far the run of a study is.
 
@@ -305,14 +309,18 @@ def _status(
     """
     if watch + page + as_prometheus > 1:
         raise ValueError("specify one of --watch, --page and --prometheus")
+    if interval is not None and not watch:
+        raise ValueError(f"--interval is for --watch: got --interval {interval:g} without it")
+    if port is not None and not page:
+        raise ValueError(f"--port is for --page: got --port {port} without it")
     if page:
         from vertibayes.cli.status_watched import run_page
 
-        code = run_page(file, port)
+        code = run_page(file, port or 0)
     elif watch:
         from vertibayes.cli.status_watched import run_watch
 
-        code = run_watch(file, interval)
+        code = run_watch(file, 1.0 if interval is None else interval)
     else:
         from vertibayes.cli.status import run_status
 

@@ -16,9 +16,9 @@ from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
     Status,
+    existing_status,
     health,
     prometheus,
-    status_path,
 )
 from vertibayes_protocols.errors import printable
 
@@ -40,7 +40,7 @@ def run_status(path: Path, as_prometheus: bool) -> int:
     ValueError
         If there is no status in the folder.
     """
-    status, runs = read_any_status(status_path(path))
+    status, runs = read_any_status(existing_status(path))
     text = _gauges(status, runs) if as_prometheus else "\n".join(lines_of_status(status, runs))
     sys.stdout.write(text.rstrip("\n") + "\n")
     return code_of(status, runs)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EACCES, EADDRINUSE
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TypeAlias
 
 from vertibayes.cli.status import code_of, lines_of_status
 from vertibayes_protocols.deployment.run_status import RunStatus, read_any_status
-from vertibayes_protocols.deployment.status import Status, now, status_path
+from vertibayes_protocols.deployment.status import Status, existing_status, now
 
 Show: TypeAlias = Callable[[Status | RunStatus, bool], None]
 
@@ -43,7 +44,7 @@ def run_watch(path: Path, interval: float) -> int:
         If there is no status in the folder, or it cannot be read.
     """
     check_interval(interval)
-    file = status_path(path)
+    file = existing_status(path)
     with _screen() as show:
         while True:
             status, runs = read_any_status(file)
@@ -113,14 +114,12 @@ def run_page(path: Path, port: int) -> int:
     Raises
     ------
     ValueError
-        If there is no status of a run in the folder.
-    OSError
-        If the port is in use.
+        If there is no status of a run in the folder, or the port cannot be opened.
     """
     from vertibayes.report.live.server import serving
     from vertibayes.report.live.view import View, unreadable, view_of
 
-    file = status_path(path)
+    file = existing_status(path)
     if not isinstance(read_any_status(file)[0], RunStatus):
         raise ValueError(f"{path}: --page shows a run: specify the analyst's study.toml")
 
@@ -133,13 +132,25 @@ def run_page(path: Path, port: int) -> int:
             return unreadable(f"{file} is no longer the status of a run")
         return view_of(status, runs=runs)
 
-    with serving(view, port) as server:
+    with _port_named(port), serving(view, port) as server:
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         while not view()["over"]:
             sleep(1.0)
         _let_read(server.shown_end.wait)
     return code_of(*read_any_status(file))
+
+
+@contextmanager
+def _port_named(port: int) -> Iterator[None]:
+    """Say of a port that cannot be opened which one it is, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {EADDRINUSE, EACCES}:
+            raise
+        remedy = "specify another one, or leave --port out for a free one"
+        raise ValueError(f"--port {port}: cannot be opened ({error.strerror}); {remedy}") from None
 
 
 def _let_read(wait: Callable[[float], bool]) -> None:

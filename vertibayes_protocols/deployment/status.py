@@ -173,6 +173,34 @@ def status_path(file: Path) -> Path:
     return file.with_suffix(".status.json")
 
 
+def existing_status(file: Path) -> Path:
+    """Return the file of the status of a party or of a run.
+
+    Parameters
+    ----------
+    file : Path
+        The file of the configuration: a party's, or a study's.
+
+    Raises
+    ------
+    ValueError
+        If it does not exist; the message says why, and what to do.
+    """
+    path = status_path(file)
+    if path.exists() or path.is_symlink():
+        return path
+    if file.is_dir():
+        raise ValueError(f"{file}: a folder; specify a file in it, as {file / 'study.toml'}")
+    if not file.exists():
+        raise ValueError(f"{file}: no such file; specify study.toml, or the file of a party")
+    if file.suffix != ".toml":
+        raise ValueError(f"{file}: not a .toml file; specify study.toml, or the file of a party")
+    raise ValueError(
+        f"{file}: no run or party has been started with this file ({path.name} does not exist); "
+        "start it first, as with `vertibayes learn study.toml --out RESULTS`"
+    )
+
+
 @contextmanager
 def kept_status(path: Path, status: Status, tell: Tell) -> Iterator[Tell]:
     """Keep a party's status while the block runs.
@@ -270,7 +298,9 @@ def read_content(path: Path) -> tuple[dict[str, Any], bool]:
     ran = _runs(path)
     try:
         with as_status(path):
-            content: dict[str, Any] = json.loads(_read(path))
+            content = json.loads(_read(path))
+            if not isinstance(content, dict):
+                raise TypeError("it is not a JSON object")
             version = content.pop("format")
     except FileNotFoundError:
         reason = f"{path} does not exist: no party has been started with this file"

@@ -138,6 +138,7 @@ def test_prometheus_reads_numbers_and_labels(tmp_path):
 
 def test_the_command_says_whether_a_party_runs(tmp_path, capsys):
     file = tmp_path / "site.toml"
+    file.touch()
     code, _, error = run(capsys, "status", file)
     assert code == 2 and "has been started with this file" in error
     with kept_status(status_path(file), a_status(), nothing):
