@@ -8,7 +8,7 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.vertibayes.test_network_classifier import people
-from vertibayes.sklearn import FederatedNB, NaiveBayes
+from vertibayes.sklearn import BayesianNetworkClassifier, FederatedNB, NaiveBayes
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,14 @@ def test_one_party_is_pooled(world):
     alone = NaiveBayes().fit({"a": X.assign(ill=y)}, "ill")
     assert (alone.model_.sums_ == NaiveBayes().fit(X, y).model_.sums_).all()
     assert alone.ledger_ is None
+
+
+@pytest.mark.parametrize("kind", [NaiveBayes, BayesianNetworkClassifier])
+def test_a_prediction_takes_no_mapping_of_sites(world, kind):
+    (X, y), (X_new, _) = world
+    model = kind().fit({"a": X[["smoker"]], "b": X[["cough"]].assign(ill=y)}, "ill")
+    with pytest.raises(TypeError, match="X must be one data frame with all columns, got a mapping"):
+        model.predict({"a": X_new[["smoker"]], "b": X_new[["cough"]]})
 
 
 def test_sites_that_hold_columns_reveal_tables(world):

@@ -349,6 +349,12 @@ def counter_of(sites):
             "y must be the name of the column of the class, got 'sick'",
         ),
         (
+            lambda f: f,
+            np.array(["yes"] * 60),
+            ValueError,
+            "class, got a value of type ndarray; the columns are",
+        ),
+        (
             counter_of,
             "sick",
             ValueError,

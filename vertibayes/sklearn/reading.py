@@ -41,7 +41,14 @@ def read_frame(
     ValueError
         If there are no records or no columns, the columns are others than those of `fit`, the
         records are sparse, or values are missing and the estimator cannot do with that.
+    TypeError
+        If the records come by site.
     """
+    if are_sites(X):
+        raise TypeError(
+            "X must be one data frame with all columns, got a mapping; join the data frames first, "
+            "as with pandas.concat"
+        )
     reset = names is None
     if isinstance(X, pd.DataFrame):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -154,7 +161,8 @@ def class_column(joined: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, pd.Series[
     """
     if not isinstance(y, str) or y not in joined.columns:
         known = ", ".join(map(str, joined.columns))
+        given = repr(y) if isinstance(y, str) else f"a value of type {type(y).__name__}"
         raise ValueError(
-            f"y must be the name of the column of the class, got {y!r}; the columns are {known}"
+            f"y must be the name of the column of the class, got {given}; the columns are {known}"
         )
     return joined.drop(columns=y), joined[y]
