@@ -1,6 +1,7 @@
 import csv
 import gzip
 import io
+import subprocess
 import zipfile
 
 import numpy as np
@@ -86,6 +87,14 @@ LATIN = (
     "probably Latin-1 (Windows-1252); save it in UTF-8, as with: "
     "iconv -f WINDOWS-1252 -t UTF-8 d.csv > NEW.csv"
 )
+MARKED = (
+    "probably Latin-1 (Windows-1252); save it in UTF-8, as with: "
+    "tail -c +4 d.csv | iconv -f WINDOWS-1252 -t UTF-8 > NEW.csv"
+)
+COMMAS = (
+    'export the file with commas, or write them: python3 -c "import csv, sys; '
+    "csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter=';'))\" < d.csv > NEW.csv"
+)
 UTF_16 = "text in UTF-16; save it in UTF-8, as with: iconv -f {} -t UTF-8 d.csv > NEW.csv"
 AS_CSV = "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file"
 OLD_EXCEL = bytes.fromhex("D0CF11E0A1B11AE1") + bytes(600)
@@ -107,6 +116,12 @@ ZIPPED = gzip.compress(b"a,b\n1,2\n" * 50)
         ("d.csv", "a,,b\n1,2,3\n", ": column 2 has no name"),
         ("d.csv", "a, \n1,2\n", ": column 2 has no name"),
         ("d.csv", b"a,b\n1,\xfc\n", f", line 2: not UTF-8 text (byte 0xFC), {LATIN}"),
+        (
+            "d.csv",
+            b"\xef\xbb\xbfa,gr\xf6\xdfe\n1,2\n",
+            f", line 1: not UTF-8 text (byte 0xF6), {MARKED}",
+        ),
+        ("d.csv", "a;b\n1;2,5\n", f": the fields are separated by ';'; {COMMAS}"),
         ("d.csv", "a,b\n1,2\n".encode("utf-16"), f": {UTF_16.format('UTF-16')}"),
         ("d.csv", "a,b\n1,2\n".encode("utf-16-le"), f": {UTF_16.format('UTF-16LE')}"),
         ("d.csv", "a,b\n1,2\n".encode("utf-16-be"), f": {UTF_16.format('UTF-16BE')}"),
@@ -129,6 +144,22 @@ def test_a_file_that_cannot_be_used_is_named_with_its_line(tmp_path, name, conte
     with pytest.raises(DataError) as caught:
         read(tmp_path, content, name)
     assert str(caught.value).startswith(f"{tmp_path / name}{reason}")
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_the_command_of_the_error_writes_commas(tmp_path, separator):
+    rows = [["name", "size"], ["a, b", "2,5"]]
+    with (tmp_path / "d.csv").open("w", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows(rows)
+    with pytest.raises(DataError) as caught:
+        read_columns(tmp_path / "d.csv")
+    command = str(caught.value).partition("write them: ")[2]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    columns = read_columns(tmp_path / "NEW.csv")
+    assert {name: values_of(column) for name, column in columns.items()} == {
+        "name": ["a, b"],
+        "size": ["2,5"],
+    }
 
 
 @pytest.mark.parametrize(("name", "reason"), [("none.csv", "no such file"), ("", "a folder")])

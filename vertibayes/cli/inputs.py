@@ -299,7 +299,8 @@ def _take(source: Source, path: Path) -> Held:
             missing = source.missing_codes
             identifiers = Identifiers.of(str(path), parts, source.rules, missing=missing)
         else:
-            check_ids(str(path), f"identifier in {source.id_column!r} (--id-column)", ids)
+            named = f"identifier in {source.id_column!r} (--id-column)"
+            check_ids(str(path), named, ids, "keep one record of each person")
     excluded = frozenset(name for name in source.exclude if columns.pop(name, None) is not None)
     if not columns:
         raise DataError(f"{path}: no columns are left: exclude fewer")

@@ -130,6 +130,8 @@ class Report:
         names = list(self.left_out)
         remedy = self.advice.of(self.advice.exclude, names)
         head = f"{self.source}: {_columns(len(names))} cannot be used; leave out with {remedy}"
+        if len(names) == self.columns:
+            head = f"{self.source}: no column can be used"
         return "\n".join([head, *self._lines(list(self.left_out.items()), "")])
 
     def reason(self, name: str) -> str:

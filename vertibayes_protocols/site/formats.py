@@ -78,6 +78,13 @@ def _utf_16(path: Path, name: str = "UTF-16") -> str:
     )
 
 
+def _recoded(name: str, marked: bool) -> str:
+    """Return the command that saves Latin-1 in UTF-8, without a mark that says UTF-8 wrongly."""
+    if marked:
+        return f"tail -c +4 {name} | iconv -f WINDOWS-1252 -t UTF-8 > NEW.csv"
+    return f"iconv -f WINDOWS-1252 -t UTF-8 {name} > NEW.csv"
+
+
 def encoding_error(path: Path) -> DataError:
     """Return the error about a file that is not in UTF-8; it names the first such line."""
     with _open(path) as binary:
@@ -85,10 +92,10 @@ def encoding_error(path: Path) -> DataError:
             try:
                 content.decode("utf-8-sig" if line == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                byte = content[error.start]
+                byte = error.object[error.start]  # without a byte order mark
+                marked = line == 1 and content.startswith(codecs.BOM_UTF8)
                 return DataError(
                     f"{path}, line {line}: not UTF-8 text (byte 0x{byte:02X}), probably Latin-1 "
-                    "(Windows-1252); save it in UTF-8, as with: "
-                    f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > NEW.csv"
+                    f"(Windows-1252); save it in UTF-8, as with: {_recoded(path.name, marked)}"
                 )
     return DataError(f"{path}: not UTF-8 text")

@@ -118,7 +118,9 @@ def _columns(
         raise DataError(f"{path}: the file is empty")
     if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), None)):
         raise DataError(
-            f"{path}: the fields are separated by {separator!r}; export the file with commas"
+            f"{path}: the fields are separated by {separator!r}; export the file with commas, or "
+            f'write them: python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
+            f'csv.reader(sys.stdin, delimiter={separator!r}))" < {path.name} > NEW.csv'
         )
     header = header if keep_spaces else [name.strip() for name in header]
     check_names(str(path), header)
