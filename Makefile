@@ -18,7 +18,8 @@ VANTAGE6 := .venv-vantage6
 .PHONY: demo test test-machines test-vantage6 bench docs lint lock lock-site lock-vantage6 clean
 
 demo: $(VENV)/installed
-	@$(BIN)/vertibayes demo
+	@rm -rf build/demo
+	@$(BIN)/vertibayes demo --out build/demo
 
 LINT ?= lint
 test: $(VENV)/installed $(LINT)
