@@ -55,8 +55,8 @@ def connect_study(path: str | Path, watch: RunWatch = UNWATCHED) -> Iterator[Sec
     file = StudyFile.read(Path(path))
     with (
         TableFile(file.tables) as kept,
-        study_sessions(file, watch=watch) as begin,
-        Renewing(begin, opener(file, kept), file.patience, watch.broke) as renewing,
+        study_sessions(file, watch) as begin,
+        Renewing(begin, opener(file, kept), file.patience, watch) as renewing,
     ):
         yield SecureCounter(renewing.first(), kept)
 
@@ -83,7 +83,7 @@ def approved_study(
     QueryRefusedError, ProtocolError, TransportError
         As `connect_study`; the run is not begun again if its session breaks.
     """
-    with study_sessions(file, watch=watch) as begin, begin() as session:
+    with study_sessions(file, watch) as begin, begin() as session:
         session.ask(Begin.of(contract))
         yield open_study(
             session,

@@ -12,23 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import monotonic, sleep
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from vertibayes_mpc.randomness import Randomness, SystemRandomness
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.session import Session
 
 S = TypeVar("S", bound=OpenStudy)
-Notice: TypeAlias = Callable[[TransportError, float], None]  # the error, seconds until the next try
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
 MOST_BREAKS = 3  # of one query: what fails each time is not an accident
-
-
-def unnoticed(error: TransportError, seconds: float) -> None:
-    """Report nothing."""
-    del error, seconds
 
 
 def waits(randomness: Randomness) -> Iterator[float]:
@@ -51,8 +46,8 @@ class Renewing(Generic[S]):
         Opens the study in a session.
     patience : float
         How long to try after a break, in seconds; 0 raises the first error.
-    notice : callable, optional
-        Is called with each error that is followed by another try, and the seconds until then.
+    watch : RunWatch, optional
+        Notes each error that is followed by another try.
     wait : callable, optional
         Waits for some seconds.
     clock : callable, optional
@@ -66,14 +61,14 @@ class Renewing(Generic[S]):
         begin: Callable[[], Session],
         open_: Callable[[Session], S],
         patience: float,
-        notice: Notice = unnoticed,
+        watch: RunWatch = UNWATCHED,
         *,
         wait: Callable[[float], None] = sleep,
         clock: Callable[[], float] = monotonic,
         randomness: Randomness | None = None,
     ) -> None:
         self._begin, self._open = begin, open_
-        self._patience, self._notice = patience, notice
+        self._patience, self._watch = patience, watch
         self._wait, self._clock = wait, clock
         self._randomness = randomness or SystemRandomness()
         self._breaks, self._broke_at, self.attempts = 0, 0.0, 1
@@ -102,7 +97,7 @@ class Renewing(Generic[S]):
             spent = self._clock() - self._broke_at
             if spent + seconds > self._patience or self._breaks > MOST_BREAKS:
                 break
-            self._notice(error, seconds)
+            self._watch.broke(error, seconds)
             self._wait(seconds)
             self.attempts += 1
             try:

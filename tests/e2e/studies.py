@@ -45,8 +45,8 @@ def run_in_one_process(monkeypatch, folder):
             yield begin
 
     @contextmanager
-    def session(file, **_):
-        with sessions(file) as begin, begin() as found:
+    def session(file, watch=UNWATCHED, **_):
+        with sessions(file, watch) as begin, begin() as found:
             yield found
 
     monkeypatch.setattr("vertibayes.cli.check.study_session", session)

@@ -16,6 +16,7 @@ from vertibayes_protocols.parties import Watch
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.queries import CONVERSATIONS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.run_watch import UNWATCHED
 from vertibayes_protocols.seal import Identity
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.transports.mailbox import Mailbox, Patience, party_of
@@ -191,9 +192,9 @@ class Parties:
             self.died[party] = error
             raise
 
-    def session(self, *waiting, mailbox=None):
+    def session(self, watch=UNWATCHED, mailbox=None):
         mailbox = mailbox or self.mailbox
-        transport = NetworkTransport(mailbox, (*self.sites, DEALER), *waiting)
+        transport = NetworkTransport(mailbox, (*self.sites, DEALER), watch)
         peers = {p: k for p, k in mailbox.identity.peers.items() if p not in self.analysts}
         role = AnalystRole(mailbox.party, public_keys=peers)
         return Session(role, transport, CONVERSATIONS)

@@ -26,6 +26,7 @@ from vertibayes_protocols.errors import (
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.queries import Describe
+from vertibayes_protocols.run_watch import RunWatch
 from vertibayes_protocols.session import Answer, Go
 from vertibayes_protocols.transports.connection import Connection
 from vertibayes_protocols.transports.control import Asked, Taken
@@ -211,12 +212,13 @@ def test_who_is_late_is_told_soon_and_may_come_then(monkeypatch):
         parties.network.kill("b")
         parties.threads["b"].join(5)
 
-        def waiting(late, seconds):
-            told.append((late, seconds))
-            threading.Timer(0.3, parties.start, ("b", DATA["b"])).start()
+        class Starts(RunWatch):
+            def late(self, parties_, seconds):
+                told.append((parties_, seconds))
+                threading.Timer(0.3, parties.start, ("b", DATA["b"])).start()
 
         told = []
-        session = parties.session(waiting)
+        session = parties.session(Starts())
         counter = SecureCounter(open_study(session, parties.sites, DEALER))
         assert counter.tables([Family("x", ("z",))])[0].sum() == 40
         assert told == [(["b"], QUICK.hello)]

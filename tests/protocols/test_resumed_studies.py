@@ -22,6 +22,7 @@ from vertibayes_protocols.queries import CONVERSATIONS, Release
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.renewal import Renewing, waits
 from vertibayes_protocols.roles import DealerRole
+from vertibayes_protocols.run_watch import RunWatch
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.run_record import GIVEN, KEPT, OPEN, RunRecord, Shown
@@ -47,7 +48,7 @@ def steps_by(rule):
     return steps
 
 
-class World:
+class World(RunWatch):
     """Sites that remember, whose sessions break where a test says."""
 
     def __init__(self, rule=RULE, policy=None, runs=1):
@@ -80,13 +81,17 @@ class World:
         transport = LocalTransport(ANALYST, self.programs, source)
         return Session(role, transport, CONVERSATIONS)
 
+    def broke(self, error, seconds):
+        """Note that a session broke, as a RunWatch."""
+        self.noticed.append((str(error), seconds))
+
     def renewing(self, patience=600.0):
         opened = partial(open_approved, contract=self.contract, study=STUDY)
         return Renewing(
             self.begin,
             lambda session: opened(session, seen=self.kept, keep=self.kept.append),
             patience,
-            lambda error, seconds: self.noticed.append((str(error), seconds)),
+            self,
             wait=lambda _: None,
             randomness=SeededRandomness(),
         )

@@ -14,6 +14,7 @@ from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_protocols.errors import PeerAbortedError, PeerGoneError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.queries import Describe
+from vertibayes_protocols.run_watch import RunWatch
 from vertibayes_protocols.seal import Identity
 from vertibayes_protocols.session import Answer, Go
 from vertibayes_protocols.transports.network import NetworkTransport
@@ -176,10 +177,11 @@ def test_a_party_that_comes_in_time_is_not_absent(monkeypatch):
     with start() as parties:
         stop(parties, "b")
 
-        def waiting(late, seconds):
-            threading.Timer(0.2, parties.start, ("b", DATA["b"])).start()
+        class Starts(RunWatch):
+            def late(self, parties_, seconds):
+                threading.Timer(0.2, parties.start, ("b", DATA["b"])).start()
 
-        transport = star_of(parties, waiting=waiting, most_absent=2)
+        transport = star_of(parties, watch=Starts(), most_absent=2)
         assert transport.absent == frozenset()
         assert transport.run(collects(SITES)) == [*SITES]
         transport.close()

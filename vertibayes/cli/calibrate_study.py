@@ -28,7 +28,6 @@ from vertibayes.cli.calibrate_study_report import StudyOutcome, report_study
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
-from vertibayes.cli.notices import waiting
 from vertibayes.cli.outputs import UnwrittenError, is_free, study_entry
 from vertibayes.cli.phases import CALIBRATING, WRITING
 from vertibayes.cli.tested import read_tested
@@ -246,7 +245,7 @@ def run_calibration_study(
     start = perf_counter()
     noted = _Noted(contract)
     with noted.ledger_kept(out):
-        with record_sessions(file, waiting(quiet), watch) as open_session:
+        with record_sessions(file, watch) as open_session:
             sites = _calibrated(study, noted.sessions(open_session), watch)
         assert noted.ledger is not None  # there was a session
         seconds = perf_counter() - start

@@ -23,7 +23,7 @@ from vertibayes.cli.naive_bayes_learned import Learned
 from vertibayes.cli.naive_bayes_people import aligned, of_common_people
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_request import Request
-from vertibayes.cli.notices import waiting, warn
+from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import study_entry
 from vertibayes.cli.phases import LEARNING, WRITING
 from vertibayes.cli.progress import progress_shown
@@ -217,7 +217,7 @@ def _records(study: NaiveBayesStudy) -> Learned:
     file, request, membership = study.file, study.request, study.membership
     most_absent = math.floor(share_of(membership["dropouts"], len(file.sites)))
     with (
-        star_session(file, most_absent, waiting(study.quiet), study.watch) as (session, absent),
+        star_session(file, most_absent, study.watch) as (session, absent),
         ledger_kept(session.role.ledger, study.out),
     ):
         study.begin(session, absent)
@@ -307,7 +307,7 @@ def schema_of(
 def _columns(study: NaiveBayesStudy) -> Learned:
     """Learn from tables, and predict records over the sites."""
     with (
-        study_session(study.file, waiting(study.quiet), study.watch) as session,
+        study_session(study.file, study.watch) as session,
         ledger_kept(session.role.ledger, study.out),
     ):
         study.begin(session)

@@ -6,10 +6,8 @@ import sys
 from collections.abc import Collection, Iterable
 
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.renewal import Notice, unnoticed
 from vertibayes_protocols.roles import Party
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
-from vertibayes_protocols.transports.network import Waiting, unsaid
 
 
 def warn(warnings: Iterable[str], watch: RunWatch = UNWATCHED) -> None:
@@ -19,26 +17,14 @@ def warn(warnings: Iterable[str], watch: RunWatch = UNWATCHED) -> None:
         sys.stderr.write(f"warning: {warning}\n")
 
 
-def waiting(quiet: bool) -> Waiting:
-    """Return what reports the parties that have not connected."""
-    return unsaid if quiet else _report_waiting
+class Notices(RunWatch):
+    """Writes which parties a run waits for, and each session that broke."""
 
+    def late(self, parties: Collection[Party], seconds: float) -> None:
+        """Write which parties have not connected."""
+        started = "is it running?" if len(parties) == 1 else "are they running?"
+        sys.stderr.write(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
 
-def _report_waiting(parties: Collection[Party], seconds: float) -> None:
-    started = "is it running?" if len(parties) == 1 else "are they running?"
-    sys.stderr.write(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
-
-
-def broken(quiet: bool, watch: RunWatch = UNWATCHED) -> Notice:
-    """Return what reports each session that broke, and when the next one begins."""
-    report = unnoticed if quiet else _report_broken
-
-    def notice(error: TransportError, seconds: float) -> None:
-        watch.broke(error, seconds)
-        report(error, seconds)
-
-    return notice
-
-
-def _report_broken(error: TransportError, seconds: float) -> None:
-    sys.stderr.write(f"there is no session ({error}): the next try is in {seconds:.1f} s\n")
+    def broke(self, error: TransportError, seconds: float) -> None:
+        """Write when the next session begins."""
+        sys.stderr.write(f"there is no session ({error}): the next try is in {seconds:.1f} s\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -17,7 +16,7 @@ from vertibayes.cli.calibrate_study import read_calibration, run_calibration_stu
 from vertibayes.cli.contracts import contract_of, has_contract
 from vertibayes.cli.learn import learn_with, ledger_kept, report_of
 from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
-from vertibayes.cli.notices import broken, waiting, warn
+from vertibayes.cli.notices import warn
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outcome import Task
 from vertibayes.cli.outputs import Run, check_folder
@@ -100,16 +99,12 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
 
 def _run_network(file: StudyFile, contract: Contract | None, task: Task) -> None:
     if contract is not None:
-        with RunFile(file.run, contract.digest) as kept, _sessions(file, task) as begin:
+        with RunFile(file.run, contract.digest) as kept, study_sessions(file, task.watch) as begin:
             _learn_approved(file, contract, begin, kept, replace(task, rule=contract.rule))
         return
-    with TableFile(file.tables) as tables, _sessions(file, task) as begin:
+    with TableFile(file.tables) as tables, study_sessions(file, task.watch) as begin:
         warn(tables.recovered(), task.watch)
         _learn(file, begin, tables, task)
-
-
-def _sessions(file: StudyFile, task: Task) -> AbstractContextManager[BeginSession]:
-    return study_sessions(file, waiting=waiting(task.quiet), watch=task.watch)
 
 
 def _learn_approved(
@@ -124,8 +119,7 @@ def _learn_approved(
     if kept.seen and not task.quiet:
         steps = counted(len(kept.seen), "step")
         sys.stderr.write(f"resuming the run after {steps} that were answered before\n")
-    notice = broken(task.quiet, task.watch)
-    with Renewing(begin, open_, file.patience, notice) as renewing:
+    with Renewing(begin, open_, file.patience, task.watch) as renewing:
         study = renewing.first()
         with ledger_kept(study.ledger, task.out):
             fitting = replace(task, validations=_fitting(file, SecretChooser(study), task))
@@ -148,8 +142,7 @@ def _learn(file: StudyFile, begin: BeginSession, kept: TableFile, task: Task) ->
     if before and not task.quiet:
         were = "table that was" if before == 1 else "tables that were"
         sys.stderr.write(f"resuming the study with {before} {were} revealed before\n")
-    notice = broken(task.quiet, task.watch)
-    with Renewing(begin, opener(file, kept), file.patience, notice) as renewing:
+    with Renewing(begin, opener(file, kept), file.patience, task.watch) as renewing:
         study = renewing.first()
         with ledger_kept(study.ledger, task.out):
             counter = SecureCounter(study, kept)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vertibayes import __version__
+from vertibayes.cli.notices import Notices
 from vertibayes.cli.phases import VALIDATION, WORK, WRITING
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import StudyFile
@@ -14,7 +15,7 @@ from vertibayes_protocols.deployment.kept_run import kept_run
 from vertibayes_protocols.deployment.log import start_log, teller, watch_connection
 from vertibayes_protocols.deployment.run_status import RunStatus, a_party
 from vertibayes_protocols.deployment.status import status_path
-from vertibayes_protocols.run_watch import RunWatch
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 
 
 @contextmanager
@@ -38,7 +39,7 @@ def watched_run(
     result : Path
         Where the results are when the block has ended.
     quiet : bool, default=False
-        Whether to log warnings only.
+        Whether to log warnings only, and not to write who is waited for.
     contract : Contract, optional
         What the sites have approved.
     validates : bool, default=False
@@ -60,7 +61,8 @@ def watched_run(
         parties={party: a_party(role) for party, role in roles.items()},
     )
     path, tell = status_path(file.source.path), teller(file.party)
-    with kept_run(path, status, str(result), tell) as (watch, kept):
+    notices = UNWATCHED if quiet else Notices()
+    with kept_run(path, status, str(result), tell, notices) as (watch, kept):
         watch_connection(kept)
         yield watch
 

@@ -31,7 +31,7 @@ from vertibayes_protocols.errors import (
     TransportError,
     printable,
 )
-from vertibayes_protocols.run_watch import RunWatch, SessionView
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch, SessionView
 from vertibayes_protocols.storage.whole_file import InUseError
 
 JOIN = "to join the session"
@@ -53,14 +53,21 @@ class KeptRun(RunWatch):
     file : StatusFile or None
         None keeps nothing on disk: another run has the file.
     status : RunStatus
+    notices : RunWatch, optional
+        Is notified too of late parties and of sessions that broke.
     clock : callable, optional
         Returns seconds.
     """
 
     def __init__(
-        self, file: StatusFile | None, status: RunStatus, clock: Callable[[], float] = monotonic
+        self,
+        file: StatusFile | None,
+        status: RunStatus,
+        notices: RunWatch = UNWATCHED,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.status, self._file, self._clock = status, file, clock
+        self._notices = notices
         self._work, self._began = "", clock()
         self._before = (0, 0)  # bytes and rounds of earlier sessions
         self._messages: dict[Party, int] = {}
@@ -91,6 +98,7 @@ class KeptRun(RunWatch):
         self._waits(parties, "to connect")
         self._note(f"{', '.join(parties)} not connected yet, waiting for {seconds:.0f} s at most")
         self._write()
+        self._notices.late(parties, seconds)
 
     def saw(self, view: SessionView) -> None:
         """Note who has joined, whose message came, and who is awaited."""
@@ -137,6 +145,7 @@ class KeptRun(RunWatch):
         self._note(f"there is no session ({reason_of(error)}): the next try is in {seconds:.0f} s")
         self._enter("connecting")
         self._write()
+        self._notices.broke(error, seconds)
 
     # ---- the learner -----------------------------------------------------------------------------
 
@@ -262,7 +271,7 @@ def _why(error: PartyGoneError) -> str:
 
 @contextmanager
 def kept_run(
-    path: Path, status: RunStatus, result: str, tell: Tell
+    path: Path, status: RunStatus, result: str, tell: Tell, notices: RunWatch = UNWATCHED
 ) -> Iterator[tuple[KeptRun, Tell]]:
     """Keep the status of a run while the block runs.
 
@@ -276,6 +285,8 @@ def kept_run(
         Where the results are when the block has ended.
     tell : callable
         Logs an event.
+    notices : RunWatch, optional
+        As of `KeptRun`.
 
     Yields
     ------
@@ -289,7 +300,7 @@ def kept_run(
             held.enter_context(locked(path))
         except InUseError:  # another run of the study, whose lock ends this one with its reason
             file = None
-        watch = KeptRun(file, status)
+        watch = KeptRun(file, status, notices)
 
         def tell_and_keep(event: str, **facts: Fact) -> None:
             tell(event, **facts)

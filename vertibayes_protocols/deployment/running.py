@@ -44,12 +44,7 @@ from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.whole_file import NOFOLLOW, lock_study
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
-from vertibayes_protocols.transports.network import (
-    NetworkTransport,
-    Waiting,
-    session_of_those_there,
-    unsaid,
-)
+from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
 from vertibayes_protocols.transports.nvflare import connect
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.serving import answer
@@ -202,24 +197,22 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def study_session(
-    file: StudyFile, waiting: Waiting = unsaid, watch: RunWatch = UNWATCHED, *, runs: bool = True
+    file: StudyFile, watch: RunWatch = UNWATCHED, *, runs: bool = True
 ) -> Iterator[Session]:
     """Connect as the analyst, and begin a session; the parameters are those of `study_sessions`."""
-    with study_sessions(file, waiting, watch, runs=runs) as begin, begin() as session:
+    with study_sessions(file, watch, runs=runs) as begin, begin() as session:
         yield session
 
 
 @contextmanager
 def study_sessions(
-    file: StudyFile, waiting: Waiting = unsaid, watch: RunWatch = UNWATCHED, *, runs: bool = True
+    file: StudyFile, watch: RunWatch = UNWATCHED, *, runs: bool = True
 ) -> Iterator[BeginSession]:
     """Connect as the analyst.
 
     Parameters
     ----------
     file : StudyFile
-    waiting : callable, optional
-        Is called with the late parties, in the first session.
     watch : RunWatch, optional
         Notes what the sessions do.
     runs : bool, default=True
@@ -240,7 +233,7 @@ def study_sessions(
         def begin() -> Session:
             role.joined = None
             parties = (*file.sites, file.dealer)
-            transport = NetworkTransport(mailbox, parties, waiting, watch=watch)
+            transport = NetworkTransport(mailbox, parties, watch)
             return Session(role, transport, CONVERSATIONS, watch)
 
         yield begin
@@ -248,7 +241,7 @@ def study_sessions(
 
 @contextmanager
 def star_session(
-    file: StudyFile, most_absent: int, waiting: Waiting = unsaid, watch: RunWatch = UNWATCHED
+    file: StudyFile, most_absent: int, watch: RunWatch = UNWATCHED
 ) -> Iterator[tuple[Session, frozenset[Party]]]:
     """Connect as the analyst, and begin a session with sites that need not know each other.
 
@@ -258,7 +251,7 @@ def star_session(
         The study; its dealer takes no part.
     most_absent : int
         How many of its sites may be missing.
-    waiting, watch
+    watch : RunWatch, optional
         As of `NetworkTransport`.
 
     Yields
@@ -269,16 +262,14 @@ def star_session(
         The sites that are missing.
     """
     with _analyst(file) as (mailbox, role):
-        transport = NetworkTransport(
-            mailbox, file.sites, waiting, star=True, most_absent=most_absent, watch=watch
-        )
+        transport = NetworkTransport(mailbox, file.sites, watch, star=True, most_absent=most_absent)
         with Session(role, transport, CONVERSATIONS, watch) as session:
             yield session, transport.absent
 
 
 @contextmanager
 def record_sessions(
-    file: StudyFile, waiting: Waiting = unsaid, watch: RunWatch = UNWATCHED
+    file: StudyFile, watch: RunWatch = UNWATCHED
 ) -> Iterator[Callable[[], AbstractContextManager[tuple[Session, frozenset[Party]]]]]:
     """Connect as the analyst to sites that speak with each other, without their dealer.
 
@@ -286,7 +277,7 @@ def record_sessions(
     ----------
     file : StudyFile
         The study; each of its sites pins the keys of the others.
-    waiting, watch
+    watch : RunWatch, optional
         As of `NetworkTransport`.
 
     Yields
@@ -301,9 +292,7 @@ def record_sessions(
         @contextmanager
         def open_session() -> Iterator[tuple[Session, frozenset[Party]]]:
             hello = patience.pop() if patience else None
-            transport, absent = session_of_those_there(
-                mailbox, file.sites, waiting, hello=hello, watch=watch
-            )
+            transport, absent = session_of_those_there(mailbox, file.sites, watch, hello=hello)
             with Session(role, transport, CONVERSATIONS, watch) as session:
                 yield session, absent
 

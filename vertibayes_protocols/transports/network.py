@@ -9,8 +9,8 @@ committed outlives the session in the memories of the sites: a column that has c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TypeAlias, TypeVar
+from collections.abc import Collection
+from typing import TypeVar
 
 from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
 from vertibayes_mpc.randomness import KEY_BYTES
@@ -28,11 +28,6 @@ R = TypeVar("R")
 
 SOON = 2.5  # seconds before late parties are reported
 SILENT = 1.5  # seconds before those who say no hello may be of a release up to 0.1.0
-Waiting: TypeAlias = Callable[[Collection[Party], float], None]  # late parties, seconds left
-
-
-def unsaid(parties: Collection[Party], seconds: float) -> None:
-    """Do not report late parties."""
 
 
 class NetworkTransport:
@@ -44,8 +39,8 @@ class NetworkTransport:
         The analyst's mailbox.
     parties : collection of Party
         All other parties of the session, such as sites and dealer.
-    waiting : callable, optional
-        Is called, at most once, with the parties that are not reached soon and the seconds left.
+    watch : RunWatch, optional
+        Notes the state of the session.
     star : bool, default=False
         Whether the parties speak with the analyst alone: each must have pinned the analyst's key
         and no other, and the session continues when a party drops out.
@@ -53,8 +48,6 @@ class NetworkTransport:
         In a star session, how many parties may be missing when it begins.
     patience : Patience, optional
         That of the mailbox if None.
-    watch : RunWatch, optional
-        Notes the state of the session.
 
     Attributes
     ----------
@@ -76,12 +69,11 @@ class NetworkTransport:
         self,
         mailbox: Mailbox,
         parties: Collection[Party],
-        waiting: Waiting = unsaid,
+        watch: RunWatch = UNWATCHED,
         *,
         star: bool = False,
         most_absent: int = 0,
         patience: Patience | None = None,
-        watch: RunWatch = UNWATCHED,
     ) -> None:
         most = max(0, len(parties) - 1) if star else 0
         if not 0 <= most_absent <= most:
@@ -93,18 +85,14 @@ class NetworkTransport:
         session = mailbox.randomness.bytes(SESSION_BYTES)
         patience = patience or mailbox.patience
         seal = Seal(mailbox.identity, session, mailbox.randomness)
-        everybody, self._watch = {mailbox.party, *parties}, watch
+        everybody = {mailbox.party, *parties}
+        self._watch = watch
         self._channel = Channel(
             mailbox, Connection(seal, everybody, mailbox.party, patience, star=star)
         )
-
-        def late(absent: Collection[Party], seconds: float) -> None:
-            watch.late(absent, seconds)
-            waiting(absent, seconds)
-
         watch.began(parties)
         try:
-            self._block(_greet(self._channel, patience.hello, late))
+            self._block(_greet(self._channel, patience.hello, watch))
             self._block(self._channel.introduce(min(SILENT, patience.hello)))
             self._block(self._channel.await_hellos(parties, most_absent))
         except BaseException as error:
@@ -135,10 +123,9 @@ class NetworkTransport:
 def session_of_those_there(
     mailbox: Mailbox,
     parties: Collection[Party],
-    waiting: Waiting = unsaid,
+    watch: RunWatch = UNWATCHED,
     *,
     hello: float | None = None,
-    watch: RunWatch = UNWATCHED,
 ) -> tuple[NetworkTransport, frozenset[Party]]:
     """Begin a session with the parties that are there, which speak with each other too.
 
@@ -148,12 +135,10 @@ def session_of_those_there(
         The analyst's mailbox.
     parties : collection of Party
         All parties that may take part: each pins the keys of the others.
-    waiting : callable, optional
+    watch : RunWatch, optional
         As of `NetworkTransport`.
     hello : float, optional
         How long to wait for hellos, in seconds; `Patience.gone` if None.
-    watch : RunWatch, optional
-        As of `NetworkTransport`.
 
     Returns
     -------
@@ -169,20 +154,18 @@ def session_of_those_there(
     """
     patience = mailbox.patience._replace(hello=mailbox.patience.gone if hello is None else hello)
     most = max(0, len(parties) - 1)
-    roll = NetworkTransport(
-        mailbox, parties, waiting, star=True, most_absent=most, patience=patience, watch=watch
-    )
+    roll = NetworkTransport(mailbox, parties, watch, star=True, most_absent=most, patience=patience)
     roll.close()
     there = [party for party in parties if party not in roll.absent]
-    return NetworkTransport(mailbox, there, watch=watch), roll.absent
+    return NetworkTransport(mailbox, there, watch), roll.absent
 
 
-def _greet(channel: Channel, patience: float, waiting: Waiting) -> Steps[None]:
+def _greet(channel: Channel, patience: float, watch: RunWatch) -> Steps[None]:
     """Greet all parties; report those that are late."""
     peers = channel.connection.peers
     late = yield from channel.greet(peers, min(SOON, patience))
     if late and patience > SOON:
-        waiting(sorted({error.party for error in late.values()}), patience)
+        watch.late(sorted({error.party for error in late.values()}), patience)
         late = yield from channel.greet(late, patience - SOON)
     for party, error in late.items():
         reason = f"{error.reason} ({patience:g} s; is it started?)"

@@ -52,7 +52,7 @@ def a_run(**fields):
 
 
 def watched(clock=lambda: 0.0):
-    return KeptRun(None, a_run(plan=["connecting", "structure", "writing"]), clock)
+    return KeptRun(None, a_run(plan=["connecting", "structure", "writing"]), clock=clock)
 
 
 def view(joined=(), gone=None, messages=None, awaited=(), sent=0, rounds=0):
