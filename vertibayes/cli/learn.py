@@ -226,16 +226,15 @@ def learn_with(
     """
     options = task.options
     cost = expected(counter, options)
-    said = [*warnings, *notices(counter, options), *task.validations.warnings()]
-    warn(said, task.watch)
+    said = warn([*warnings, *notices(counter, options), *task.validations.warnings()], task.watch)
     if not task.quiet:
         sys.stderr.write(f"expected: {cost}\n")
     task.watch.phase(STRUCTURE)
     with progress_shown(task.quiet, counter.watchers, watch=task.watch) as progress:
         learned = learn(counter, options, progress)
         if options.max_seconds is not None and learned.structure_seconds >= options.max_seconds:
-            said.append("the search ended when its time was up: the structure is the best so far")
-            warn(said[-1:], task.watch)
+            late = "the search ended when its time was up: the structure is the best so far"
+            said += warn([late], task.watch)
         outcome = Outcome(
             learned,
             counter,

@@ -10,11 +10,12 @@ from vertibayes_protocols.roles import Party
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 
 
-def warn(warnings: Iterable[str], watch: RunWatch = UNWATCHED) -> None:
-    """Write warnings to standard error; the watch is notified how many there are."""
-    for warning in warnings:
-        watch.warned(1)
-        sys.stderr.write(f"warning: {warning}\n")
+def warn(warnings: Iterable[str], watch: RunWatch = UNWATCHED) -> list[str]:
+    """Write warnings to standard error, notify the watch of their number, and return them."""
+    said = list(warnings)
+    watch.warned(len(said))
+    sys.stderr.writelines(f"warning: {warning}\n" for warning in said)
+    return said
 
 
 class Notices(RunWatch):

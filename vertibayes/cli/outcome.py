@@ -118,8 +118,7 @@ def conclude(
     summary = summarize(learned, counter, run, seconds, disclosed, validated)
     summary |= outcome.further()
     counts = "record" if isinstance(counter, SecureCounter) else "released record"
-    warnings = list(_warnings(learned, validated, disclosed, counts))
-    warn(warnings, task.watch)
+    warnings = warn(_warnings(learned, validated, disclosed, counts), task.watch)
     summary["options"] = task.options.as_json() | task.validations.as_json()
     summary["warnings"] = [*outcome.warnings, *warnings]
     task.watch.phase(WRITING)

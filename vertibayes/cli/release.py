@@ -49,18 +49,17 @@ def release_with(
     """
     assert task.rule is not None  # the caller learns from tables without one
     chooser = SecretChooser(study)
-    said = [*warnings, *notices(chooser, task.options), *task.validations.warnings()]
-    warn(said, task.watch)
+    said = warn(
+        [*warnings, *notices(chooser, task.options), *task.validations.warnings()], task.watch
+    )
     task.watch.phase(STRUCTURE)
     with progress_shown(task.quiet, study.watchers, watch=task.watch) as progress:
         released = learn_released(chooser, study.release, task.options, task.rule, progress)
         learned, counter = released.learned, released.counter
         if (most := task.options.most_bits) is not None:
             has = f"the winners have at most {released.bits:.0f} bits, of {most} (--most-bits)"
-            said.append(
-                f"{has}: if the next call would exceed them, the structure is the best so far"
-            )
-            warn(said[-1:], task.watch)
+            end = "if the next call would exceed them, the structure is the best so far"
+            said += warn([f"{has}: {end}"], task.watch)
 
         def further() -> dict[str, Any]:
             return summary_of(released, len(run.shown))
