@@ -1,57 +1,40 @@
-"""A ledger as one page of HTML that needs no other file, for a screen and for paper."""
+"""A ledger as one page of HTML that needs no other file, for a screen and for paper.
+
+Sites write it, whose environment does not have Jinja2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from html import escape
 
+from vertibayes.report.html import assets, page_style
 from vertibayes.report.ledger.budgets import Budget
 from vertibayes.report.ledger.statement import Line, Part, Statement, Total
 from vertibayes.report.ledger.text import HEADS, summary_of
 
 FEW_ITEMS = 12  # of one entry: they are shown at once
-STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 66rem; color: #222;
-       padding: 0 1rem; }
-h1 { font-size: 1.45rem; margin-bottom: .2rem; } h1 + p, .under { color: #666; }
-h2 { font-size: 1.05rem; margin: 2rem 0 0; padding-top: .6rem; border-top: 2px solid #444; }
-.under { margin: 0 0 .5rem; } .digest { font-family: ui-monospace, monospace; font-size: .92em; }
-.tiles { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.2rem 0; }
-.tiles div { flex: 1; border: 1px solid #ccc; border-radius: 6px; padding: .5rem .9rem; }
-.tiles strong { display: block; font-size: 1.6rem; line-height: 1.2; }
-.tiles .refused strong { color: #a33; }
-table { border-collapse: collapse; width: 100%; } td, th { padding: .35rem .6rem; text-align: left;
-        vertical-align: top; border-top: 1px solid #ddd; }
-th { font-weight: 600; border-top: 0; color: #666; font-size: .87em; }
-td.number, th.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-td.at, td.limit { white-space: nowrap; color: #666; width: 1%; } td.kind { width: 1%; }
-td.to { width: 14%; } .kind span { border-radius: 4px; padding: .05rem .45rem; color: #fff;
-        font-size: .85em; background: #888; }
-.released span { background: #1b5e8c; } .revealed span { background: #6b6b00; }
-.refused span { background: #a33; } tr.refused { background: #fbf1f1; }
-.bar { background: #e6e6e6; height: .55rem; width: 9rem; margin-top: .45rem; }
-.bar i { display: block; height: 100%; background: #1b5e8c; } .bar.full i { background: #a33; }
-details, ul { margin-top: .2rem; } summary { color: #666; cursor: pointer; }
-ul { margin: .2rem 0; padding-left: 1.2rem; }
-@media print { body { margin: 0; font-size: 11px; } tr { break-inside: avoid; } }
-"""
 
 
 def html_of(statement: Statement) -> str:
     """Return a ledger as a page of HTML: what others wrote is escaped, and nothing is loaded."""
     title = escape(statement.title)
+    style = "\n".join([page_style(), *assets(__package__, ".css")])
     return "".join(
         [
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
             '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
             "style-src 'unsafe-inline'\">",
-            f"<title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>\n",
-            *(f"<p>{escape(note)}</p>\n" for note in statement.notes),
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{title}</title><style>\n{style}</style></head>\n<body><header>",
+            f"<h1>{title}</h1>\n",
+            *(f'<p class="under">{escape(note)}</p>\n' for note in statement.notes),
+            "</header><main>\n",
             *_tiles(statement),
             *_summary(statement.parts),
             *_budgets(statement.budgets),
             *map(_part, statement.parts),
-            "</body></html>\n",
+            "</main></body></html>\n",
         ]
     )
 
@@ -94,7 +77,7 @@ def _cells(tag: str, texts: Iterable[str]) -> str:
 
 def _budgets(budgets: list[Budget]) -> Iterator[str]:
     if budgets:
-        yield '<h2>Used and left</h2>\n<table><tr><th></th><th class="number">used</th><th></th>'
+        yield '<h2>Used and left</h2>\n<table><tr><td></td><th class="number">used</th><td></td>'
         yield '<th class="number">left</th><th>limit in site.toml</th></tr>\n'
         yield from map(_budget, budgets)
         yield "</table>\n"
@@ -116,8 +99,8 @@ def _part(part: Part) -> str:
     head = f'<h2>{escape(part.title)}</h2><p class="under">{escape(part.subtitle)}</p>'
     if not rows:
         return f"{head}\n"
-    heads = "".join(f"<th>{name}</th>" for name in ("when", "", "to", "what"))
-    return f"{head}\n<table><tr>{heads}</tr>\n{rows}</table>\n"
+    heads = "<tr><th>when</th><td></td><th>to</th><th>what</th></tr>"
+    return f"{head}\n<table>{heads}\n{rows}</table>\n"
 
 
 def _row(line: Line) -> str:

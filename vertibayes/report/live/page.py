@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Template
 
+from vertibayes.report.html import assets, page_style, templates
 from vertibayes.report.live.view import View
 
+PACKAGE = "vertibayes.report.live"
 POLICY = (
     "default-src 'none'; connect-src 'self'; img-src data:; style-src 'nonce-{nonce}'; "
     "script-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -27,10 +28,9 @@ def page_of(view: View, nonce: str, proof: str) -> str:
     proof : str
         A random text, by which the script knows the answers of the page's own server.
     """
-    assets = files(__package__) / "assets"
-    style, script = ((assets / name).read_text(encoding="utf-8") for name in ("run.css", "run.js"))
-    template = _environment().get_template("run.html.j2")
-    return template.render(view=view, nonce=nonce, proof=proof, style=style, script=script)
+    style = "\n".join([page_style(), *assets(PACKAGE, ".css")])
+    (script,) = assets(PACKAGE, ".js")
+    return _template().render(view=view, nonce=nonce, proof=proof, style=style, script=script)
 
 
 def policy_of(nonce: str) -> str:
@@ -39,9 +39,5 @@ def policy_of(nonce: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    loader = PackageLoader(__package__ or "", "templates")
-    return Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
+def _template() -> Template:
+    return templates(PACKAGE).get_template("run.html.j2")

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vertibayes import __version__
+from vertibayes.report.html import assets, page_style, templates
 from vertibayes.report.page.content import Cut, Note, Number, Piece, Section, Text
 from vertibayes.report.page.embedded import embedded_of
 from vertibayes.report.page.results import Results
@@ -27,6 +27,7 @@ from vertibayes_protocols.storage.whole_file import create_own, replacing
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+PACKAGE = "vertibayes.report.page"
 PAGE = "report.html"
 MOST_BYTES = 4_000_000  # of a page; larger sections are then left out
 LONGEST = 5_000  # letters of a text of the data that are shown
@@ -74,16 +75,19 @@ def render(results: Results) -> str:
 
 def _page(results: Results, sections: Sequence[Section], model: Any = None) -> str:
     """Fill the templates; a page without a model has no scripts."""
-    scripts = [] if model is None else _assets(".js")
-    template = _environment().get_template("page.html.j2")
-    return template.render(
-        title=title_of(results),
-        sections=sections,
-        version=__version__,
-        model=None if model is None else as_script(model),
-        styles=_assets(".css"),
-        scripts=scripts,
-        digests=[_digest(script) for script in scripts],
+    scripts = [] if model is None else assets(PACKAGE, ".js")
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            title=title_of(results),
+            sections=sections,
+            version=__version__,
+            model=None if model is None else as_script(model),
+            styles=[page_style(), *assets(PACKAGE, ".css")],
+            scripts=scripts,
+            digests=[_digest(script) for script in scripts],
+        )
     )
 
 
@@ -154,28 +158,8 @@ def _size(page: str) -> int:
 
 
 @cache
-def _assets(suffix: str) -> list[str]:
-    """Return the texts of the package's style sheets or scripts, by name."""
-    folder = files("vertibayes.report.page") / "assets"
-    paths = sorted((path for path in folder.iterdir() if path.name.endswith(suffix)), key=_name)
-    return [path.read_text(encoding="utf-8") for path in paths]
-
-
-def _name(path: Any) -> str:
-    return str(path.name)
-
-
-@cache
 def _environment() -> Environment:
-    """Return the templates; Jinja2 is imported by the first page only."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("vertibayes.report.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """Return the templates, with what turns parts of the page into HTML."""
+    environment = templates(PACKAGE)
     environment.filters |= {"html": _as_html, "image": _as_image, "shortened": _shortened}
     return environment
