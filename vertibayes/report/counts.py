@@ -28,6 +28,20 @@ from vertibayes.network import Network
 from vertibayes_protocols.site.statistics import apart
 
 FORMAT = 1
+RELEASED = "Beside each probability is the released count."
+NOISE = "It has noise, and may be negative."
+IN_WORDS = {  # beside the probabilities of a page
+    "exact": "Beside each probability is the count of the records.",
+    "complete": "Beside each probability is the count of the records that have a value of each "
+    "variable of the table. The probabilities are from counts that EM estimates of all records, "
+    "and so differ from shares of these counts.",
+    "cut": RELEASED,
+    "laplace": f"{RELEASED} {NOISE}",
+    "gaussian": f"{RELEASED} {NOISE}",
+    "noise": f"Beside each probability is the sum of the parties' counts. {NOISE}",
+    "estimated": "Beside each probability is an estimate of the count, from what the parties or "
+    f"persons sent. {NOISE}",
+}
 
 
 def counts_json(learned: Learned, counter: Counter) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.network import Edge, Structure
+from vertibayes.report.counts import IN_WORDS
 from vertibayes.report.edge_styles import style_of
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.placement import PlacedNetwork, placed_network
@@ -38,21 +39,28 @@ def embedded_of(results: Results) -> dict[str, Any]:
         `number`, with its bounds, and mean and variance in each class. `edges`, each with its
         points, its strength and how it is drawn. `tree`, the cliques as numbers of nodes, or None
         if What if would need more than `most_cells` joint states, or a CPT that is too large for
-        the page. `counts`, what the counts are. `size` and `target`.
+        the page. `counts`, what the counts are, also in words. `size` and `target`.
     """
     placed = placed_network(results)
     nodes = [_node(results, placed, place) for place in range(len(placed.names))]
     _fill(nodes, results)
-    counts = results.files["counts.json"]
     return {
         "nodes": nodes,
         "edges": [_edge(placed, edge) for edge in placed.paths],
         "size": [round(placed.size.width, 1), round(placed.size.height, 1)],
-        "counts": {key: counts[key].value for key in ("kind", "fewest")} if counts.exists else None,
+        "counts": _about_counts(results.files["counts.json"]),
         "target": _target(results.summary),
         "tree": tree_of(nodes),
         "most_cells": MOST_CELLS,
     }
+
+
+def _about_counts(counts: Entry) -> dict[str, Any] | None:
+    """Return the kind of the counts, below which the rule cut them, and a sentence about them."""
+    if not counts.exists:
+        return None
+    kind = counts["kind"].text
+    return {"kind": kind, "fewest": counts["fewest"].value, "says": IN_WORDS.get(kind, "")}
 
 
 def _target(summary: Entry) -> str | None:

@@ -19,6 +19,7 @@ function tablesView(model, place, ask, leave) {
   function open(index, focused = true) {
     const node = model.nodes[index];
     const title = heading(`Probabilities of ${shown(node.name)}`);
+    title.dataset.node = index;
     place.replaceChildren(title, make("div", { class: "table-tools" },
       make("button", { type: "button", click: () => ask(index) }, "Set it in What if"),
       make("button", { type: "button", click: () => leave(index) }, "Back to the network")),
@@ -30,12 +31,7 @@ function tablesView(model, place, ask, leave) {
     const title = place.querySelector("h3[data-node]");
     if (event.key === "Escape" && title) leave(Number(title.dataset.node));
   });
-  return {
-    open: (index, focused) => {
-      open(index, focused);
-      place.querySelector("h3").dataset.node = index;
-    },
-  };
+  return { open };
 }
 
 function heading(text) {
@@ -51,19 +47,10 @@ function contentOf(model, node) {
   return [make("p", {}, sentenceOf(model, node)), ...notesOf(model, node), ...pagedTable(model, node)];
 }
 
-const COUNTED = {
-  exact: "Beside each probability is the number of records.",
-  complete: "Beside each probability is the number of records that have a value of each of these "
-    + "variables; the probabilities also use the other records.",
-  cut: "Beside each probability is the number of records, as the sites released it.",
-  laplace: "Beside each probability is the number of records with the noise that the sites added.",
-  gaussian: "Beside each probability is the number of records with the noise that the sites added.",
-};
-
 /** Return the sentence that says how the table is read. */
 function sentenceOf(model, node) {
   const name = shown(node.name);
-  const counts = node.counts ? ` ${COUNTED[model.counts.kind] ?? ""}` : "";
+  const counts = node.counts ? ` ${model.counts.says}` : "";
   return node.parents.length
     ? `Each row has the probabilities of ${name} for one combination of ${namesOf(model, node.parents)}.${counts}`
     : `${name} has no parents.${counts}`;

@@ -5,40 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from vertibayes.report.counts import IN_WORDS, RELEASED
 from vertibayes.report.page.content import (
     Block,
     Cut,
     Fold,
     Name,
     Paragraph,
-    Piece,
     Section,
     Table,
     Text,
 )
 from vertibayes.report.page.entries import Entry
-from vertibayes.report.page.numbers import count, decimals, noun
+from vertibayes.report.page.numbers import count, decimals, listed, noun
 from vertibayes.report.page.results import Results
 from vertibayes.report.page.rules import cut_below
 from vertibayes.report.page.sections.class_tables import class_tables
 
 MOST_CELLS = 500  # of one table of the page
 MOST_ON_PAGE = 4_000  # cells of all tables
-
-KINDS = {
-    "exact": "The numbers in brackets are the counts of the records.",
-    "complete": "The numbers in brackets are the counts of the records that have a value of each "
-    "variable of the table. The probabilities are from counts that EM estimates of all records, "
-    "and so differ from shares of these counts.",
-    "noise": "The numbers in brackets are the sums of the parties' counts. They have noise, and "
-    "may be negative.",
-    "estimated": "The numbers in brackets are estimates of the counts, from what the parties or "
-    "persons sent. They have noise, and may be negative.",
-    "laplace": "The numbers in brackets are the released counts. They have noise, and may be "
-    "negative.",
-    "gaussian": "The numbers in brackets are the released counts. They have noise, and may be "
-    "negative.",
-}
 
 
 def probabilities_section(results: Results) -> Section:
@@ -70,12 +55,12 @@ def _about(results: Results) -> Iterator[Block]:
         ))  # fmt: skip
     if below is not None:
         yield Paragraph((
-            "The numbers in brackets are the released counts. The rule cut those below ",
-            count(counts["fewest"]), ": such a count is grey, and has the mark ", _cut(below),
-            ". The probabilities use estimates of these counts.",
+            RELEASED, " The rule cut those below ", count(counts["fewest"]), ": such a count is "
+            "grey, and has the mark ", _cut(below), ". The probabilities use estimates of these "
+            "counts.",
         ))  # fmt: skip
     elif counts.exists:
-        yield Paragraph((KINDS.get(counts["kind"].text, "The counts are of an unknown kind."),))
+        yield Paragraph((IN_WORDS.get(counts["kind"].text, "The counts are of an unknown kind."),))
     else:
         yield Paragraph(("The folder has no counts.json, so that counts are not shown.",))
     unseen = list(summary["unseen_parent_configurations"].items())
@@ -94,25 +79,13 @@ def _tables(results: Results, model: Entry) -> Iterator[Block]:
         rows = node["probabilities"].value
         cells = sum(map(len, rows)) if isinstance(rows, list) else 0
         parents = node["parents"].texts()
-        given = f" given {', '.join(parents)}" if parents else ""
-        title: Text = (Name(node["name"].text), *((" given ", *_names(parents)) if given else ()))
+        given: Text = (" given ", *listed(parents)) if parents else ()
+        title: Text = (Name(node["name"].text), *given)
         if cells > min(left, MOST_CELLS):
-            yield Paragraph(
-                (
-                    *title,
-                    f": the table has {cells:,} cells, and is in model.json.",
-                )
-            )
+            yield Paragraph((*title, f": the table has {cells:,} cells, and is in model.json."))
             continue
         left -= cells
         yield Fold(title, [_table(results, node, states, parents)])
-
-
-def _names(names: list[str]) -> Text:
-    pieces: list[Piece] = []
-    for name in names:
-        pieces += [", ", Name(name)]
-    return tuple(pieces[1:])
 
 
 def _table(
