@@ -1,4 +1,4 @@
-"""What the estimators have in common: reading records, prediction, scikit-learn's attributes.
+"""What the naive Bayes estimators have in common: reading records, prediction, attributes.
 
 The parameters are fields of data classes, so that estimators inherit them: `__init__` then has each
 of them by name, as scikit-learn expects.
@@ -26,8 +26,8 @@ MOST = 1e6  # of epsilon: more protects nothing, and no such noise is drawn
 
 
 @dataclass(eq=False, repr=False)
-class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What all estimators here have in common: columns, prediction, scikit-learn's attributes."""
+class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A naive Bayes estimator: its columns, prediction and scikit-learn's attributes."""
 
     epsilon: float | None = 1.0
     _: KW_ONLY

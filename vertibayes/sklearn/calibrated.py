@@ -17,14 +17,14 @@ from sklearn.utils import check_scalar
 
 from vertibayes.calibration.models import scales_of, to_naive_bayes
 from vertibayes.calibration.rc import risk_based_calibration
-from vertibayes.sklearn.base import PrivateNaiveBayes
+from vertibayes.sklearn.base import NaiveBayesEstimator
 from vertibayes_protocols.calibration.classifier import naive_bayes
 
 SMOOTHING = 1e-9  # added to each variance, where that of all numbers is 1, as GaussianNB does
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedNB(PrivateNaiveBayes):
+class CalibratedNB(NaiveBayesEstimator):
     """Naive Bayes whose statistics risk-based calibration moves towards fewer errors ([1]_).
 
     Parameters

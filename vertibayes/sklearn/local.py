@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from vertibayes.naive_bayes.local import learn_reports
-from vertibayes.sklearn.base import PrivateNaiveBayes
+from vertibayes.sklearn.base import NaiveBayesEstimator
 from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan
 from vertibayes_protocols.site.statistics import LocalData
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LocalNB(PrivateNaiveBayes):
+class LocalNB(NaiveBayesEstimator):
     """Naive Bayes from reports that people perturb themselves, under local differential privacy.
 
     Parameters

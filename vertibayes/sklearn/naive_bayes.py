@@ -20,7 +20,7 @@ import pandas as pd
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import NaiveBayes as Model
 from vertibayes.naive_bayes.releases import learn_sums
-from vertibayes.sklearn.base import PrivateNaiveBayes
+from vertibayes.sklearn.base import NaiveBayesEstimator
 from vertibayes.sklearn.reading import are_sites, check_sites, class_column, side_by_side
 from vertibayes_protocols.federation import ANALYST, RecordFederation, federate
 from vertibayes_protocols.ledger import Ledger
@@ -32,7 +32,7 @@ from vertibayes_protocols.site.statistics import LocalData
 
 
 @dataclass(eq=False, repr=False)
-class NaiveBayes(PrivateNaiveBayes):
+class NaiveBayes(NaiveBayesEstimator):
     """Naive Bayes of exact counts and moments, pooled or over parties: the same model.
 
     `FederatedNB` is the same with noise; `FederatedNB(None)` has this model too.

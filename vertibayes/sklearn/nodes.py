@@ -25,14 +25,14 @@ from vertibayes.naive_bayes.federated import (
     promised,
 )
 from vertibayes.naive_bayes.gossip import gossip, models_of
-from vertibayes.sklearn.base import PrivateNaiveBayes
+from vertibayes.sklearn.base import NaiveBayesEstimator
 from vertibayes_protocols.accounting import Accounting, Privacy
 from vertibayes_protocols.promise import LOCAL, Promise
 from vertibayes_protocols.site.statistics import LocalData
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _OverNodes(PrivateNaiveBayes):
+class _OverNodes(NaiveBayesEstimator):
     """Local updates of nodes that hold different records."""
 
     nodes: int = 10
