@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from tests.documents import ROOT
 from tests.e2e.command import write
-from tests.pages import ROOT, blocks, run_here
+from tests.page_commands import blocks, run_here
 
 PAGE = (ROOT / "docs" / "howto.md").read_text()
 COLUMNS = ["id", "age", "smoker", "pressure", "ill"]

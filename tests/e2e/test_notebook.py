@@ -5,7 +5,7 @@ import runpy
 
 import pytest
 
-from tests.pages import ROOT
+from tests.documents import ROOT
 from vertibayes import read_model
 
 NOTEBOOK = ROOT / "examples" / "notebook.py"

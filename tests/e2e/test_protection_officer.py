@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from tests.documents import ROOT
 from tests.e2e.command import run
-from tests.pages import ROOT
 from tests.test_status import unknown
 from vertibayes_protocols.policy import Policy
 

@@ -152,7 +152,7 @@ def test_a_party_is_watched_until_it_stops(tmp_path, capsys, monkeypatch):
     file = tmp_path / "site.toml"
     lock = file.with_name("site.status.json.lock")
     # This process holds the lock and cannot end: without its file, the lock is nobody's.
-    monkeypatch.setattr("vertibayes.cli.status_watched.sleep", lambda _: lock.unlink())
+    monkeypatch.setattr("vertibayes.cli.status_followed.sleep", lambda _: lock.unlink())
     with kept_status(status_path(file), Status("clinic", "site", "0.2.0"), print) as tell:
         tell("connected")
         status_file = status_path(file)

@@ -10,8 +10,9 @@ from contextlib import suppress
 
 import pytest
 
+from tests.documents import ROOT
 from tests.e2e.processes import free_address
-from tests.pages import ROOT, assert_shown, blocks, commands_of, fails, run_here
+from tests.page_commands import assert_shown, blocks, commands_of, fails, run_here
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text()
 ONE_MACHINE, SEVERAL_PROCESSES = PAGE.split("\n## Part 2")

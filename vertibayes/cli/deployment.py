@@ -314,11 +314,11 @@ def _status(
     if port is not None and not page:
         raise ValueError(f"--port is for --page: got --port {port} without it")
     if page:
-        from vertibayes.cli.status_watched import run_page
+        from vertibayes.cli.status_followed import run_page
 
         code = run_page(file, port or 0)
     elif watch:
-        from vertibayes.cli.status_watched import run_watch
+        from vertibayes.cli.status_followed import run_watch
 
         code = run_watch(file, 1.0 if interval is None else interval)
     else:

@@ -20,7 +20,7 @@ from vertibayes.cli.phases import PREDICTING, WRITING
 from vertibayes.cli.predict import check_new, check_target, write_prediction
 from vertibayes.cli.prediction_declared import network_of, prediction_of
 from vertibayes.cli.study_settings import learner_of, placed
-from vertibayes.cli.watched import watched_run
+from vertibayes.cli.watched_run import watched_run
 from vertibayes.inference.prediction import Prediction
 from vertibayes.network import Network
 from vertibayes.prediction_over_sites import predict_over_sites

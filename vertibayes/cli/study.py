@@ -23,7 +23,7 @@ from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.release import release_with
 from vertibayes.cli.study_settings import learner_of, options_of, placed, validations_of
 from vertibayes.cli.validations import Validations
-from vertibayes.cli.watched import watched_run
+from vertibayes.cli.watched_run import watched_run
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.options import checks
 from vertibayes.released import check_validations

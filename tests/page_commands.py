@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from vertibayes.cli import main
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 class Block(NamedTuple):
     """Commands of a page, and the lines that the page shows after them."""
