@@ -92,17 +92,17 @@ wheel: $(RELEASING)/installed
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASING)/bin/python -m build --outdir build/dist .
 
 test-wheel: wheel
-	$(RELEASING)/bin/python releasing/wheel.py build/dist
+	$(RELEASING)/bin/python -m releasing.wheel build/dist
 
 sbom: $(RELEASING)/installed
-	$(RELEASING)/bin/python releasing/sbom.py requirements.lock build/sbom.json
-	$(RELEASING)/bin/python releasing/sbom.py requirements-site.lock build/sbom-site.json
+	$(RELEASING)/bin/python -m releasing.sbom requirements.lock build/sbom.json
+	$(RELEASING)/bin/python -m releasing.sbom requirements-site.lock build/sbom-site.json
 
 audit: $(RELEASING)/installed
-	$(RELEASING)/bin/python releasing/audit.py requirements.lock
+	$(RELEASING)/bin/python -m releasing.audit requirements.lock
 
 release-check:
-	$(PYTHON) releasing/check.py
+	$(PYTHON) -m releasing.check
 
 $(RELEASING)/installed: requirements-release.lock
 	$(PYTHON) -m venv $(@D)

@@ -1,6 +1,6 @@
 """Ask for known vulnerabilities of the locked packages, if the service answers.
 
-    python releasing/audit.py [LOCK]
+    python -m releasing.audit [LOCK]
 
 The exit status is 1 if a package has a known vulnerability. If the service cannot be reached, or
 knows none of the packages (a mirror may serve packages without their vulnerabilities), the command

@@ -1,6 +1,6 @@
 """Say what keeps a commit from being a release.
 
-    python releasing/check.py
+    python -m releasing.check
 
 The release is `vertibayes_protocols.RELEASE`, and the commit has the tag "v" with this release.
 """

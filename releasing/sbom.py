@@ -1,6 +1,6 @@
 """Write a software bill of materials (CycloneDX 1.6) of a lock, and validate it.
 
-    python releasing/sbom.py LOCK FILE
+    python -m releasing.sbom LOCK FILE
 
 The components are the lock's packages, with the hashes of all their files. The file is the same for
 the same lock and release.
@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from releasing.check import ROOT, release_of
 
 SCHEMA = "1.6"

@@ -1,6 +1,6 @@
 """Install the wheel in an empty environment on each Python here, and use it outside the repository.
 
-    python releasing/wheel.py FOLDER
+    python -m releasing.wheel FOLDER
 
 FOLDER has one wheel and one source distribution, as `make wheel` writes them. In each environment
 all modules are imported whose libraries are there, and `vertibayes demo` runs.
@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from releasing.check import ROOT, git
 
 PACKAGES = {"vertibayes", "vertibayes_mpc", "vertibayes_protocols"}
