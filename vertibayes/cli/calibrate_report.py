@@ -16,10 +16,7 @@ from vertibayes.cli.inputs import Source
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     MODELS,
-    described_columns,
-    head_of,
     models_of,
-    options_as_json,
     write_classifier,
     write_folder,
     write_json,
@@ -27,6 +24,7 @@ from vertibayes.cli.outputs import (
     write_text,
 )
 from vertibayes.cli.report import add_report
+from vertibayes.cli.summaries import described_columns, head_of, options_as_json
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network, Structure
 from vertibayes.report.calibration import Pooled, Traces, draw_calibration

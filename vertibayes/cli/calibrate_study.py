@@ -28,8 +28,9 @@ from vertibayes.cli.calibrate_study_report import StudyOutcome, report_study
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
-from vertibayes.cli.outputs import UnwrittenError, is_free, study_entry
+from vertibayes.cli.outputs import UnwrittenError, is_free
 from vertibayes.cli.phases import CALIBRATING, WRITING
+from vertibayes.cli.summaries import study_entry
 from vertibayes.cli.tested import read_tested
 from vertibayes.network import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST

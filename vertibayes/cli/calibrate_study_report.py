@@ -13,15 +13,9 @@ import numpy as np
 from vertibayes.calibration.between_machines import CalibratedSites
 from vertibayes.cli.calibrate_report import model_files, write_parts
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import (
-    described_columns,
-    head_of,
-    options_as_json,
-    write_folder,
-    write_json,
-    write_text,
-)
+from vertibayes.cli.outputs import write_folder, write_json, write_text
 from vertibayes.cli.report import add_report
+from vertibayes.cli.summaries import described_columns, head_of, options_as_json
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.report.calibration import Traces, draw_calibration

@@ -20,10 +20,7 @@ from vertibayes.cli.naive_bayes_request import OF_NOISE, Request
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     check_folder,
-    described_columns,
-    head_of,
     models_of,
-    options_as_json,
     write_classifier,
     write_counts,
     write_folder,
@@ -33,6 +30,7 @@ from vertibayes.cli.outputs import (
 )
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.report import add_report
+from vertibayes.cli.summaries import described_columns, head_of, options_as_json
 from vertibayes.cli.tested import about_lost, classes_of, divided_records
 from vertibayes.report.counts import counts_of_classifier
 from vertibayes.report.drawing import draw

@@ -24,10 +24,10 @@ from vertibayes.cli.naive_bayes_people import aligned, of_common_people
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import study_entry
 from vertibayes.cli.phases import LEARNING, WRITING
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.study_settings import COUNTS_TWICE
+from vertibayes.cli.summaries import study_entry
 from vertibayes.cli.tested import read_tested
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.vertical import (

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from vertibayes.bootstrap import strengths_of
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import Run, summarize, write_results
+from vertibayes.cli.outputs import Run, write_results
 from vertibayes.cli.phases import STRENGTHS, VALIDATION, WRITING
+from vertibayes.cli.summaries import summarize
 from vertibayes.cli.validations import Validations, warnings_of
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter

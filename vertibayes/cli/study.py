@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import typer
 
@@ -22,6 +21,7 @@ from vertibayes.cli.outcome import Task
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.release import release_with
 from vertibayes.cli.study_settings import learner_of, options_of, placed, validations_of
+from vertibayes.cli.summaries import study_entry
 from vertibayes.cli.validations import Validations
 from vertibayes.cli.watched_run import watched_run
 from vertibayes.counting.secure import SecureCounter
@@ -35,7 +35,6 @@ from vertibayes_protocols.approved_study import ApprovedStudy, open_approved
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
 from vertibayes_protocols.deployment.running import BeginSession, study_sessions
-from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.renewal import Renewing
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
@@ -128,7 +127,7 @@ def _learn_approved(
                 study.traffic,
                 shown(study.study),
                 file.party,
-                {**named(file, study.study), "contract": contract.digest.hex()},
+                study_entry(file, contract, study.study),
                 people=study.people,
             )
             learned, summary = release_with(study, run, fitting, perf_counter() - start)
@@ -147,19 +146,12 @@ def _learn(file: StudyFile, begin: BeginSession, kept: TableFile, task: Task) ->
         with ledger_kept(study.ledger, task.out):
             counter = SecureCounter(study, kept)
             validations = _fitting(file, counter, task)
-            identified = named(file, counter.study)
-            of_study = shown(counter.study), file.party, identified
+            of_study = shown(study.study), file.party, study_entry(file, None, study.study)
             run = Run(study.ledger, study.traffic, *of_study, people=study.people)
             fitting = replace(task, validations=validations)
             learned, summary = learn_with(counter, run, fitting, perf_counter() - start)
     if not task.quiet:
         sys.stdout.write(report_of(learned, summary) + f"Written: {task.out}\n")
-
-
-def named(file: StudyFile, study: Study) -> dict[str, Any]:
-    """Return what identifies a study: its file, its id, the parties and their keys."""
-    keys = {party: encode_public(key) for party, key in file.pinned.items()}
-    return {"file": str(file.source.path), "id": study.id.hex(), "keys": keys}
 
 
 def shown(study: Study) -> dict[str, list[str]]:
