@@ -63,8 +63,9 @@ def test_a_file_of_another_host_and_a_broken_link_end_the_check(
 def test_pages_keep_their_folders_and_links_to_sources_lead_to_pages(scripts, tmp_path):
     _, pages = scripts
     pages.main(tmp_path)
-    readme = (tmp_path / "README.md").read_text()
-    assert "](docs/data.md)" in readme and "](<examples/own_learner.py.md>)" in readme
+    assert "](docs/data.md)" in (tmp_path / "README.md").read_text()
+    page = (tmp_path / "docs" / "python.md").read_text()
+    assert "](sklearn.md)" in page and "](<../examples/own_learner.py.md>)" in page
     source = (ROOT / "examples" / "own_learner.py").read_text()
     assert source in (tmp_path / "examples" / "own_learner.py.md").read_text()
     assert (tmp_path / "docs" / "figures" / "messages" / "paillier.svg").is_file()
