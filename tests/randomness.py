@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from functools import lru_cache
 
 import numpy as np
 
@@ -54,11 +55,16 @@ class HashStream:
         self.seed = seed
 
     def elements(self, ring: Ring, name: bytes, shape, start=0):
-        count = int(np.prod(shape))
-        size = ring.dtype.itemsize
-        digest = hashlib.shake_256(label("stream", self.seed, name))
-        stream = digest.digest((start + count) * size)[start * size :]
-        return ring.reduce(np.frombuffer(stream, ring.dtype).reshape(shape))
+        return _hashed(self.seed, ring, name, tuple(shape), start).copy()
 
     def permutation(self, name: bytes, count):
         return np.argsort(self.elements(Ring(64), label("permutation", name), (count,)))
+
+
+@lru_cache(4096)
+def _hashed(seed, ring, name, shape, start):
+    """Return elements of a `HashStream`; enumerations ask for the same ones in each run."""
+    count, size = int(np.prod(shape)), ring.dtype.itemsize
+    digest = hashlib.shake_256(label("stream", seed, name))
+    stream = digest.digest((start + count) * size)[start * size :]
+    return ring.reduce(np.frombuffer(stream, ring.dtype).reshape(shape))

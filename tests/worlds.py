@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -52,22 +53,33 @@ class World:
     holders: dict
     dealer_keys: dict
     plans: int = 0
+    run: Callable = run_all
+    made: dict = field(default_factory=dict)  # plans of all records, which are the same each time
+
+    def again(self, run):
+        """Return a world in which nothing was sent yet; `run` runs programs as `run_all` does."""
+        fresh = {site: replace(holder, masked={}) for site, holder in self.holders.items()}
+        return replace(self, holders=fresh, plans=0, run=run)
 
     def commit(self):
         """Run the commitments; return the messages."""
-        return run_all({s: commit(self.holders[s]) for s in self.commitments.sites})[1]
+        return self.run({s: commit(self.holders[s]) for s in self.commitments.sites})[1]
 
     def plan(self, groups, missing=False, indices=None, name=b""):
-        selection = Selection(self.commitments, indices, name)
         self.plans += 1
-        return Plan(self.commitments, tuple(groups), selection, missing, self.plans)
+        groups, asked = tuple(groups), (tuple(groups), missing, name, self.plans)
+        if indices is None and asked in self.made:
+            return self.made[asked]
+        selection = Selection(self.commitments, indices, name)
+        self.made[asked] = Plan(self.commitments, groups, selection, missing, self.plans)
+        return self.made[asked]
 
     def count(self, plan):
         """Count the tables of a plan; return them and the messages."""
         programs = {s: count_tables(self.holders[s], plan, "analyst") for s in plan.parties}
         programs["dealer"] = deal_tables(self.dealer_keys, plan)
         programs["analyst"] = open_tables(plan)
-        outputs, transcript = run_all(programs)
+        outputs, transcript = self.run(programs)
         return outputs["analyst"], transcript
 
 

@@ -6,6 +6,7 @@ Beside it the unsafe variants, which the same test must reject.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -37,7 +38,9 @@ def indicators_alone(monkeypatch):
     def indicators(commitments):
         return tuple(found for found in forms(commitments) if found[0].name == "indicators")
 
-    monkeypatch.setattr(Commitments, "forms", property(indicators))
+    found = cached_property(indicators)
+    found.__set_name__(Commitments, "forms")
+    monkeypatch.setattr(Commitments, "forms", found)
 
 
 def asking(*queries, missing=False):
