@@ -19,6 +19,7 @@ settings.load_profile("shared")
 
 
 DATA = os.environ.get("VERTIBAYES_DATA")
+CHROMIUM = Path("/usr/bin/chromium")
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +60,17 @@ def gaps(alarm_data):
         codes[name] = column
         variables[name] = type(variable)(name, variable.states, place < 8)
     return SiteData(variables, codes)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's Chromium, without a sandbox, because tests may run as root."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is missing: install Debian's package chromium")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()

@@ -1,26 +1,13 @@
 """The page of a run in a real browser: it follows the run, and any reader can use it."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.vertibayes.test_run_view import AT, a_run
 from vertibayes.report.live.server import serving
 from vertibayes.report.live.view import unreadable, view_of
 
-CHROMIUM = Path("/usr/bin/chromium")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="Chromium is not installed")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 class Shown:

@@ -52,7 +52,7 @@ def test_iterations_equal_those_by_enumeration():
 @pytest.mark.parametrize("pseudo_count", [0, 0.5])
 @pytest.mark.parametrize("share", [0.1, 0.4])
 def test_the_trace_never_falls(alarm_network, share, pseudo_count):
-    data = with_gaps(sample(alarm_network, 1500, seed=2), share)
+    data = with_gaps(sample(alarm_network, 500, seed=2), share)
     fit = fit_em(data, alarm_network.structure, pseudo_count=pseudo_count, restarts=1)
     assert fit.converged and len(fit.traces) == 2
     for trace in fit.traces:
