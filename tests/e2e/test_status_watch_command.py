@@ -73,11 +73,24 @@ def study(tmp_path):
     return tmp_path / "study.toml"
 
 
+@pytest.fixture(autouse=True)
+def interruptible():
+    """What a shell runs in the background ignores SIGINT, and so would a process of a test."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def status(study, *options):
-    """Start the command as a process."""
+    """Start the command as a process; a test that fails does not wait for its end."""
     command = [sys.executable, "-m", "vertibayes", "status", str(study), *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
+    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_two_watchers_show_the_changes_of_a_run_and_end_with_it(study):
