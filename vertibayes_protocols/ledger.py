@@ -26,7 +26,8 @@ class RevealedTable(NamedTuple):
     rows : Rows
         The records that the table counts.
     rule : str, default=""
-        The rule by which an approved study released it; empty for an exact table of a free query.
+        The rule by which an approved study released it, or the noise that its counts have; empty
+        for exact counts without a rule.
     """
 
     variables: tuple[str, ...]

@@ -21,7 +21,7 @@ from vertibayes.report.page.render import write_report
 HERE = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
 COLOURS = 256  # of the picture: the page has few
-SIZE = {"width": 1240, "height": 860}
+SIZE = {"width": 1040, "height": 860}
 
 
 def main() -> None:
@@ -44,11 +44,13 @@ def take(browser: Browser, address: str, scheme: str, path: Path) -> None:
     page.get_by_role("button", name="Show the whole network").click()
     page.locator('.node[aria-label^="LVEDVOLUME,"]').click()
     page.get_by_label("Set CVP").select_option(label="HIGH")
+    page.get_by_role("button", name="Sort: set and changed first").click()
+    page.mouse.move(0, 0)  # nothing is underlined
     page.evaluate("document.querySelector('.network-tools').scrollIntoView()")
-    page.screenshot(path=path, clip={"x": 0, "y": 0, "width": SIZE["width"], "height": 710})
-    page.evaluate("document.querySelector('#what-if').scrollIntoView()")
+    page.screenshot(path=path, clip={"x": 0, "y": 0, "width": SIZE["width"], "height": 716})
+    page.evaluate("document.querySelector('.what-if-tools').scrollIntoView()")
     below = path.with_suffix(".below.png")
-    page.screenshot(path=below, clip={"x": 0, "y": 0, "width": SIZE["width"], "height": 540})
+    page.screenshot(path=below, clip={"x": 0, "y": 14, "width": SIZE["width"], "height": 400})
     join(path, below)
     page.close()
 

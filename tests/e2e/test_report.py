@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from decimal import Decimal
@@ -54,6 +55,8 @@ def is_rounded(shown, exact):
     """Whether a shown number is the exact one, rounded to the digits that it has."""
     if shown == "under 0.1%":
         return 0 < exact < Decimal("0.001")
+    if shown == "over 99.9%":
+        return Decimal("0.9995") < exact < 1
     match = SHOWN.fullmatch(shown)
     digits, unit = match[1].replace(",", ""), UNITS.get(match[2], Decimal(1))
     step = Decimal(1).scaleb(Decimal(digits).as_tuple().exponent)
@@ -75,6 +78,7 @@ def test_each_number_of_the_page_is_that_of_the_file_which_it_names(results_fold
 def test_the_comparison_of_shown_numbers_rejects_other_numbers():
     assert is_rounded("1,234.5", Decimal("1234.46")) and is_rounded("12.3%", Decimal("0.1234"))
     assert not is_rounded("1,234.5", Decimal("1234.56")) and not is_rounded("1", Decimal("1.6"))
+    assert is_rounded("over 99.9%", Decimal("0.9996")) and not is_rounded("over 99.9%", Decimal(1))
     assert not is_rounded("12.3%", Decimal("0.1236")) and is_rounded("1.5 kB", Decimal(1460))
 
 
@@ -116,11 +120,30 @@ def test_the_page_stands_alone_and_is_small(results_folder):
 def test_readers_of_screens_find_headings_captions_and_heads(results_folder):
     page = page_of(results_folder)
     kinds = [kind for kind, _ in page.headings]
-    assert kinds.count("h1") == 1 and kinds[0] == "h1" and kinds.count("h2") == 9
+    assert kinds.count("h1") == 1 and kinds[0] == "h1" and kinds.count("h2") == 10
     assert page.tables and all(table["caption"] and table["heads"] for table in page.tables)
     text = (results_folder / "report.html").read_text(encoding="utf-8")
     assert '<html lang="en">' in text and '<main id="content"' in text and 'class="skip"' in text
     assert len(re.findall(r"<img[^>]* alt=\"[^\"]{40,}\"", text)) == text.count("<img")
+
+
+@every_folder
+def test_words_that_the_page_links_are_explained_in_it_and_no_others(results_folder):
+    text = (results_folder / "report.html").read_text(encoding="utf-8")
+    linked = {*re.findall(r'href="#(word-\w+)"', text)}
+    explained = re.findall(
+        r'<div id="(word-\w+)"><dt><dfn>[^<]+</dfn></dt><dd>[^<]{20,}</dd>', text
+    )
+    assert linked == {*explained} and len(explained) == len(linked) > 0
+    assert set(re.findall(r'href="#([\w-]+)"', text)) <= {*page_of(results_folder).ids}
+
+
+@every_folder
+def test_key_figures_come_before_the_network_and_scores_do_not(results_folder):
+    text = (results_folder / "report.html").read_text(encoding="utf-8")
+    overview = text[text.index('<section id="overview"') : text.index('<section id="network"')]
+    assert 'data-key="summary.json#/records"' in overview and "<table" not in overview
+    assert "protection of persons" in overview and "/scores/" not in overview
 
 
 @pytest.mark.parametrize("results_folder", ["diabetes"], indirect=True)
@@ -166,7 +189,21 @@ def test_the_page_of_a_study_has_the_digest_that_the_owners_compared(results_fol
     page = page_of(results_folder)
     study = json.loads((results_folder / "summary.json").read_text())["study"]
     assert study["contract"][:4] in page.text and "All sites approved this study." in page.text
-    assert "review" in page.text and "pass" in page.text
+    for question in ("What left", "To whom", "Under which approval", "What is not protected"):
+        assert page.text.count(question) == 1
+
+
+@pytest.mark.parametrize("results_folder", ["diabetes"], indirect=True)
+def test_tables_that_need_a_decision_come_before_those_to_which_no_check_objects(results_folder):
+    with (results_folder / "release" / "tables.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    verdicts = {row["verdict"] for row in rows}
+    assert verdicts == {"review", "pass"}
+    text = page_of(results_folder).text
+    part = text[text.index("Tables that need a decision") : text.index("What the verdicts mean")]
+    decide, passed = part.split("Tables to which no check objects", 1)
+    assert decide.count("review") == sum(row["verdict"] == "review" for row in rows)
+    assert "pass" not in decide and "review" not in passed
 
 
 @pytest.mark.parametrize("results_folder", ["classifier"], indirect=True)
@@ -175,6 +212,7 @@ def test_the_page_of_a_classifier_has_its_promise_and_its_scores(results_folder)
     summary = json.loads((results_folder / "summary.json").read_text())
     assert summary["promise"]["sentence"] in page.text
     assert f"{summary['test']['accuracy']:.2%}" in page.text
+    assert "counts with noise" in page.text and "exact counts" not in page.text
 
 
 @pytest.mark.parametrize("results_folder", ["alarm"], indirect=True)

@@ -187,6 +187,35 @@ def test_keys_and_buttons_zoom_and_the_drawing_can_be_seen_whole(shown):
     page.wait_for_function(f"({width})() > {zoomed}")
 
 
+@pytest.mark.parametrize(("name", "width"), [("alarm", 1200), ("hundred", 1200), ("alarm", 390)])
+def test_the_whole_drawing_is_in_its_frame_at_first(shown, name, width):
+    page = shown(name, width=width)
+    frame, drawing = (page.locator(f".network-frame{end}").bounding_box() for end in ("", " svg"))
+    assert frame["x"] <= drawing["x"] and frame["y"] <= drawing["y"]
+    assert drawing["x"] + drawing["width"] <= frame["x"] + frame["width"]
+    assert drawing["y"] + drawing["height"] <= frame["y"] + frame["height"]
+
+
+def test_what_is_set_and_changed_comes_first_if_the_reader_asks(shown):
+    page = shown("asia")
+    names = page.locator("#what-if .look")
+    before = names.all_text_contents()
+    card(page, "smoke").get_by_role("combobox").select_option(label="yes")
+    assert names.all_text_contents() == before
+    changed = page.locator(".changes strong").all_text_contents()
+    assert changed and "smoke" not in changed and "asia" not in changed
+    page.get_by_role("button", name="Sort: set and changed first").click()
+    assert names.all_text_contents()[: 1 + len(changed)] == ["smoke", *changed]
+    card(page, "dysp").get_by_role("combobox").focus()
+    page.keyboard.press("ArrowDown")
+    assert names.all_text_contents()[:2] == ["smoke", "dysp"]
+    assert focused(page) == "Set dysp"
+    page.get_by_role("button", name="Unset smoke").click()
+    assert focused(page) == "Set smoke"
+    page.get_by_role("button", name="Reset").click()
+    assert names.all_text_contents() == before
+
+
 def test_what_if_shows_the_posteriors_of_predict_proba(shown, alarm):
     page = shown("alarm")
     card(page, "HREKG").get_by_role("combobox").select_option(label="HIGH")

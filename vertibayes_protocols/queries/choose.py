@@ -323,9 +323,10 @@ def _bits(query: Choose) -> float:
 def _note(ledger: Ledger, query: Choose, site: Party, sites: tuple[Party, ...], to: Party) -> None:
     """Note what is revealed of a site's columns."""
     over = "" if query.rows == Rows() else f", over {query.rows}"
+    sets = "1 set" if len(query.sets) == 1 else f"{len(query.sets)} sets"
     what = (
         f"which of {len(query.candidates)} candidates win, and whether narrowly, in "
-        f"{len(query.sets)} sets{over}: at most {_bits(query):.0f} bits"
+        f"{sets}{over}: at most {_bits(query):.0f} bits"
     )
     ledger.note(what, site, (to, *(party for party in sites if party != site)))
 

@@ -169,7 +169,8 @@ def note_statistics(
     noise = "without noise" if promise is None else promise.sentence
     ledger.note(shown.format(kind, query.number) + f": {noise}", about, (analyst,))
     sizes = {name: len(states) for name, states in query.variables}
+    rule = "" if promise is None else "counts with noise"
     ledger.open(
-        RevealedTable(family, prod(sizes[name] for name in family), analyst, Rows())
+        RevealedTable(family, prod(sizes[name] for name in family), analyst, Rows(), rule)
         for family in query.families
     )

@@ -349,7 +349,9 @@ def _note(ledger: Ledger, query: Publish, split: Split, site: Party, analyst: Pa
     ledger.note(f"counts of {', '.join(held)} by {query.target}, with {noise}", site, (analyst,))
     names = [(name, query.target) for name in held]
     states = {name: len(v.states) for name, v in split.schema.variables.items()}
-    ledger.open(RevealedTable(pair, states[pair[0]] * classes, analyst, Rows()) for pair in names)
+    ledger.open(
+        RevealedTable(pair, states[pair[0]] * classes, analyst, Rows(), noise) for pair in names
+    )
 
 
 # ---- the analyst ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,25 @@ class Cut:
     kind: ClassVar[str] = "cut"
 
 
-Piece: TypeAlias = str | Number | Name | Cut
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word that the section of words explains; `word` is its key in `glossary.WORDS`."""
+
+    word: str
+    text: str
+    kind: ClassVar[str] = "term"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to a section of the page."""
+
+    section: str
+    text: str
+    kind: ClassVar[str] = "link"
+
+
+Piece: TypeAlias = str | Number | Name | Cut | Term | Link
 Text: TypeAlias = tuple[Piece, ...]
 
 
@@ -60,6 +78,62 @@ class Note:
 
     text: Text
     kind: ClassVar[str] = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A paragraph that most readers may skip."""
+
+    text: Text
+    kind: ClassVar[str] = "small"
+
+
+class Tile(NamedTuple):
+    """A key figure: what it is, the figure, and what must be known to read it."""
+
+    label: Text
+    figure: Text
+    note: Text = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Key figures side by side."""
+
+    items: list[Tile]
+    kind: ClassVar[str] = "tiles"
+
+
+class Fact(NamedTuple):
+    """A question of a reader, and its answer."""
+
+    label: Text
+    blocks: list[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Questions with their answers, one below the other."""
+
+    items: list[Fact]
+    kind: ClassVar[str] = "facts"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Parts side by side where the page is wide enough; `narrow` parts need less room."""
+
+    parts: list[list[Block]]
+    narrow: bool = False
+    kind: ClassVar[str] = "columns"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words with their explanations, which the links of `Term` lead to: key, word, meaning."""
+
+    items: list[tuple[str, str, str]]
+    kind: ClassVar[str] = "words"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +204,22 @@ class Slot:
     kind: ClassVar[str] = "slot"
 
 
-Block: TypeAlias = Paragraph | Note | Bullets | Table | Fold | Heading | Drawing | Picture | Slot
+Block: TypeAlias = (
+    Paragraph
+    | Note
+    | Small
+    | Tiles
+    | Facts
+    | Columns
+    | Words
+    | Bullets
+    | Table
+    | Fold
+    | Heading
+    | Drawing
+    | Picture
+    | Slot
+)
 
 
 @dataclass(frozen=True, slots=True)

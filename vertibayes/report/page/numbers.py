@@ -16,6 +16,11 @@ def count(entry: Entry) -> Piece:
     return shown(entry, lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,.1f}")
 
 
+def brief(entry: Entry) -> Piece:
+    """Return a number with four digits: means and variances."""
+    return shown(entry, lambda value: f"{value:,}" if _is_short(value) else _four_digits(value))
+
+
 def plain(entry: Entry) -> Piece:
     """Return a number with six digits: settings and other values without a unit."""
     return shown(entry, lambda value: f"{value:,}" if _is_short(value) else f"{value:.6g}")
@@ -24,6 +29,11 @@ def plain(entry: Entry) -> Piece:
 def share(entry: Entry) -> Piece:
     """Return a share in percent."""
     return shown(entry, percent)
+
+
+def probability(entry: Entry) -> Piece:
+    """Return a probability in percent; one that is not certain is not shown as 0% or 100%."""
+    return shown(entry, lambda value: "over 99.9%" if 0.9995 < value < 1 else percent(value))
 
 
 def fine_share(entry: Entry) -> Piece:
@@ -100,3 +110,14 @@ def value(entry: Entry) -> Text:
 
 def _is_short(value: float) -> bool:
     return isinstance(value, int) and len(str(value)) <= EXACT_DIGITS
+
+
+def _four_digits(value: float) -> str:
+    """Return a number with four digits, or with all digits before its point.
+
+    Examples
+    --------
+    >>> _four_digits(36.78123), _four_digits(196.2604), _four_digits(123456.7), _four_digits(1e-7)
+    ('36.78', '196.3', '123,457', '1e-07')
+    """
+    return f"{value:.4g}" if abs(value) < 1_000 else f"{value:,.0f}"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from vertibayes import __version__
 from vertibayes.report.html import assets, page_style, templates
-from vertibayes.report.page.content import Cut, Note, Number, Piece, Section, Text
+from vertibayes.report.page.content import Cut, Link, Note, Number, Piece, Section, Term, Text
 from vertibayes.report.page.embedded import embedded_of
 from vertibayes.report.page.results import Results
 from vertibayes.report.page.sections.all import sections_of, title_of
@@ -31,6 +31,8 @@ PACKAGE = "vertibayes.report.page"
 PAGE = "report.html"
 MOST_BYTES = 4_000_000  # of a page; larger sections are then left out
 LONGEST = 5_000  # letters of a text of the data that are shown
+LONG = 60  # letters of a name that may be broken anywhere in a table
+MOST_BETWEEN = 4  # letters between the numbers of a cell, as in "1 to 2"
 EMPTY = "(empty)"  # how a name without letters is shown, as the scripts do
 
 
@@ -143,7 +145,18 @@ def _piece(piece: Piece) -> str:
         return f'<data value="{value}" data-key="{key}">{shown}</data>'
     if isinstance(piece, Cut):
         return f'<span class="cut">{shown}</span>'
-    return f'<bdi class="name">{shown if piece.text.strip() else EMPTY}</bdi>'
+    if isinstance(piece, Term):
+        return f'<a class="term" href="#word-{escape(piece.word)}">{shown}</a>'
+    if isinstance(piece, Link):
+        return f'<a href="#{escape(piece.section)}">{shown}</a>'
+    kind = "name long" if len(piece.text) > LONG else "name"
+    return f'<bdi class="{kind}">{shown if piece.text.strip() else EMPTY}</bdi>'
+
+
+def _is_figure(text: Text) -> bool:
+    """Whether a cell of a table has a number and no words: such cells stand to the right."""
+    is_short = all(len(piece) <= MOST_BETWEEN for piece in text if isinstance(piece, str))
+    return is_short and any(isinstance(piece, Number | Cut) for piece in text)
 
 
 def _shortened(text: str) -> str:
@@ -162,4 +175,5 @@ def _environment() -> Environment:
     """Return the templates, with what turns parts of the page into HTML."""
     environment = templates(PACKAGE)
     environment.filters |= {"html": _as_html, "image": _as_image, "shortened": _shortened}
+    environment.tests["figure"] = _is_figure
     return environment

@@ -10,7 +10,7 @@ function drawNetwork(model) {
   const [width, height] = model.size;
   const edges = model.edges.map((edge) => drawEdge(model, edge));
   const nodes = model.nodes.map((node) => drawNode(model, node));
-  const label = `Network of ${counted(model.nodes.length, "node")} and ${counted(edges.length, "edge")}`;
+  const label = `Network of ${counted(model.nodes.length, "variable")} and ${counted(edges.length, "arrow")}`;
   const svg = make("svg:svg", {
     viewBox: `-12 -12 ${width + 24} ${height + 24}`, role: "application", "aria-label": label,
     "aria-describedby": "network-help",
@@ -26,8 +26,8 @@ function drawNode(model, node) {
     make("svg:text", { x: x + width / 2, y: first + 14 * i, "text-anchor": "middle" }, line));
   const mark = markOf(model, node.site);
   const badge = mark && make("svg:g", { class: "mark" },
-    make("svg:circle", { cx: x + 3, cy: y + 3, r: 8 }),
-    make("svg:text", { x: x + 3, y: y + 6.4, "text-anchor": "middle" }, mark));
+    make("svg:circle", { cx: x, cy: y, r: 8 }),
+    make("svg:text", { x, y: y + 3.4, "text-anchor": "middle" }, mark));
   const tag = make("svg:text", { class: "tag", x: x + 2, y: y + height + 11 });
   return make("svg:g", {
     class: `node ${colourOf(model, node.site)}${node.index === model.target ? " is-target" : ""}`,
@@ -76,7 +76,7 @@ function drawLegend(model) {
   const items = model.sites.map((site) => legendItem(siteSample(model, site), site));
   const edges = model.edges;
   if (edges.some((edge) => edge.strength !== null)) {
-    items.push(legendItem(lineSample("", 2.6), "strength 100 %: all samples have the edge"));
+    items.push(legendItem(lineSample("", 2.6), "strength 100 %: all samples have the arrow"));
     items.push(legendItem(lineSample("", 1.1), "strength 50 %: half of the samples have it"));
   }
   if (edges.some((edge) => edge.doubtful)) {
@@ -85,8 +85,8 @@ function drawLegend(model) {
   if (edges.some((edge) => edge.reversible)) {
     items.push(legendItem(lineSample("", 1.6, true), "the data do not show the direction"));
   }
-  items.push(legendItem(lineSample("is-into", 1.6), "from a parent of the selected node"));
-  items.push(legendItem(lineSample("is-out", 1.6), "to a child of the selected node"));
+  items.push(legendItem(lineSample("is-into", 1.6), "from a parent of the selected variable"));
+  items.push(legendItem(lineSample("is-out", 1.6), "to a child of the selected variable"));
   return make("ul", { class: "network-legend", "aria-label": "Legend" }, ...items);
 }
 
@@ -95,11 +95,11 @@ function legendItem(sample, text) {
 }
 
 function siteSample(model, site) {
-  return make("svg:svg", { width: 34, height: 20, "aria-hidden": "true" },
+  return make("svg:svg", { width: 42, height: 20, "aria-hidden": "true" },
     make("svg:g", { class: `node ${colourOf(model, site)}` },
-      make("svg:rect", { x: 8, y: 5, width: 25, height: 14, rx: 4 }),
-      make("svg:g", { class: "mark" }, make("svg:circle", { cx: 9, cy: 9, r: 8 }),
-        make("svg:text", { x: 9, y: 12.4, "text-anchor": "middle" }, markOf(model, site)))));
+      make("svg:g", { class: "mark" }, make("svg:circle", { cx: 9, cy: 10, r: 8 }),
+        make("svg:text", { x: 9, y: 13.4, "text-anchor": "middle" }, markOf(model, site))),
+      make("svg:rect", { x: 20, y: 3.5, width: 20, height: 13, rx: 3 })));
 }
 
 function lineSample(kind, width, isReversible = false) {

@@ -3,6 +3,7 @@
 "use strict";
 
 const SCALES = [0.1, 3]; // smallest and largest
+const NOTHING = "Click a variable: its table opens below the drawing.";
 const READABLE = 0.75; // the scale from which the names are easy to read
 
 /**
@@ -14,7 +15,7 @@ const READABLE = 0.75; // the scale from which the names are easy to read
 function networkView(model, place, open) {
   const { svg, nodes, edges } = drawNetwork(model);
   const frame = make("div", { class: "network-frame" }, svg);
-  const status = make("p", { class: "network-status", role: "status" }, "No node is selected.");
+  const status = make("p", { class: "network-status", role: "status" }, NOTHING);
   const zoom = zoomOf(model, frame, svg);
   const state = { node: null, ring: model.nodes.map((node) => node.index) };
 
@@ -23,7 +24,7 @@ function networkView(model, place, open) {
     state.node = index;
     state.ring = ring ?? ringOf(model, index);
     highlight(model, index, nodes, edges);
-    status.textContent = index === null ? "No node is selected." : from + statusOf(model, index);
+    status.textContent = index === null ? NOTHING : from + statusOf(model, index);
     nodes.forEach((node, i) => node.setAttribute("tabindex", i === (index ?? firstOf(model)) ? 0 : -1));
   }
 
@@ -62,7 +63,7 @@ function networkView(model, place, open) {
     toolsOf(model, zoom, (index) => { zoom.readable(); go(index); }, () => select(null)),
     frame, status, drawLegend(model), helpOf());
   select(null);
-  zoom.start(model.nodes[firstOf(model)]);
+  zoom.fit();
   return { select, go };
 }
 
@@ -157,7 +158,8 @@ function toolsOf(model, zoom, found, clear) {
 
 function helpOf() {
   return make("p", { id: "network-help", class: "hint" },
-    "Click a node, or go to it with the Tab key. Arrow up leads to a parent and arrow down to a "
-    + "child; arrows left and right lead to the other parents, children or siblings. Enter opens "
-    + "the node's table, Escape ends the selection. The keys + and − zoom, 0 shows everything.");
+    "A parent is where an arrow starts, and a child where it ends. With the keyboard: Tab goes to a "
+    + "variable, arrow up to a parent, arrow down to a child, left and right to the other parents, "
+    + "children or siblings; Enter opens the table, Escape ends the selection, + and − zoom, and 0 "
+    + "shows everything.");
 }

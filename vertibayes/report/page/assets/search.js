@@ -6,10 +6,10 @@ const MOST_FOUND = 12; // suggestions at a time
 
 /** Return a search field; `found` is called with the number of the chosen node. */
 function searchOf(model, found) {
-  const list = make("ul", { id: "network-found", role: "listbox", "aria-label": "Nodes", hidden: true });
+  const list = make("ul", { id: "network-found", role: "listbox", "aria-label": "Variables", hidden: true });
   const input = make("input", {
     type: "text", id: "network-search", role: "combobox", "aria-expanded": "false", "aria-controls": list.id,
-    "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false", placeholder: "Name of a node",
+    "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false", placeholder: "Name of a variable",
   });
   const state = { matches: [], at: -1 };
 
@@ -50,7 +50,7 @@ function searchOf(model, found) {
     keys[event.key]();
   });
   return make("div", { class: "network-search" },
-    make("label", { for: input.id }, "Find a node"), input, list);
+    make("label", { for: input.id }, "Find a variable"), input, list);
 }
 
 /** Return the nodes whose name has a text: first an equal name, then names that begin with it. */

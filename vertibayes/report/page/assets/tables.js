@@ -12,9 +12,6 @@ const ROWS = 25; // of a table at a time
  * @param {function(number)} leave called with the node whose table the reader leaves
  */
 function tablesView(model, place, ask, leave) {
-  place.replaceChildren(heading("Table of a node"),
-    make("p", { class: "hint" }, "Select a node in the network to see its probabilities here."));
-
   /** Show the table of a node; `focused` says whether the keyboard goes there too. */
   function open(index, focused = true) {
     const node = model.nodes[index];

@@ -3,6 +3,8 @@
 "use strict";
 
 const STATES = 10; // of a card, before the reader asks for all
+const CHANGES = 6; // variables that the summary names
+const LEAST_CHANGE = 0.005; // of a probability that the summary names
 
 /**
  * Fill the place of What if.
@@ -22,7 +24,14 @@ function whatIfView(model, place, look) {
   const cards = model.nodes.map((node) =>
     cardOf(model, node, prior, look, (choice) => set(node, choice)));
   const summary = make("p", { class: "evidence", role: "status" });
+  const chips = make("ul", { class: "chips", "aria-label": "What is set", hidden: true });
+  const changes = make("div", {});
   const reset = make("button", { type: "button", click: () => clear() }, "Reset");
+  const order = make("button", { type: "button", "aria-pressed": "false", click: () => {
+    order.setAttribute("aria-pressed", String(order.getAttribute("aria-pressed") !== "true"));
+    update();
+  } }, "Sort: set and changed first");
+  const grid = make("div", { class: "cards" });
 
   function set(node, choice) {
     const kept = node.number ? values : states;
@@ -43,19 +52,76 @@ function whatIfView(model, place, look) {
     reset.disabled = !states.size && !values.size;
     place.classList.toggle("is-impossible", marginals === null);
     summary.replaceChildren(...evidenceOf(model, states, values, logarithm, marginals));
+    const known = [...states.keys(), ...values.keys()];
+    chips.replaceChildren(...chipsOf(model, known, (index) => {
+      set(model.nodes[index], null);
+      cards[index].focus();
+    }));
+    chips.hidden = !known.length;
+    const changed = changesOf(model, prior, marginals, states, values);
+    changes.replaceChildren(...namedChanges(model, changed));
+    const isOrdered = order.getAttribute("aria-pressed") === "true";
+    arrange(grid, inOrder(model, isOrdered ? known : [],
+      isOrdered ? changed.map((change) => change.index) : []).map((i) => cards[i].element));
   }
 
   const filter = filterOfCards(model, cards);
   place.replaceChildren(heading("What if"), introduction(model), make("div", { class: "what-if-tools" },
-    filter, reset), summary, make("div", { class: "cards" }, ...inOrder(model).map((i) => cards[i].element)));
+    filter, order, reset), make("div", { class: "what-if-sum" }, summary, chips, changes), grid);
   update();
   return { ask: (index) => { filter.show(); cards[index].focus(); } };
 }
 
-/** Return the nodes as the cards stand: the target first. */
-function inOrder(model) {
-  const all = model.nodes.map((node) => node.index);
-  return model.target === null ? all : [model.target, ...all.filter((i) => i !== model.target)];
+/** Return the nodes as the cards stand: what is set, the target, what changed, and the others. */
+function inOrder(model, set, changed) {
+  const target = model.target === null ? [] : [model.target];
+  return [...new Set([...set, ...target, ...changed, ...model.nodes.map((node) => node.index)])];
+}
+
+/** Put the cards in an order, if they do not have it; the focus stays where it is. */
+function arrange(grid, elements) {
+  if (elements.every((element, i) => grid.children[i] === element)) return;
+  const focused = document.activeElement;
+  grid.replaceChildren(...elements);
+  if (grid.contains(focused)) focused.focus();
+}
+
+/** Return a button for each variable that is set, which unsets it. */
+function chipsOf(model, set, unset) {
+  return set.map((index) => {
+    const name = shown(model.nodes[index].name);
+    return make("li", {}, make("button", {
+      type: "button", "aria-label": `Unset ${name}`, click: () => unset(index),
+    }, `${name} ×`));
+  });
+}
+
+/**
+ * Return how the probabilities changed, the largest change first: for each variable that is not
+ * set {index, state, before, after} of the state that changed most.
+ */
+function changesOf(model, prior, marginals, states, values) {
+  if (!marginals) return [];
+  const free = model.nodes.filter((node) => prior[node.index] && !states.has(node.index)
+    && !values.has(node.index) && node.states.length);
+  const changes = free.map(({ index }) => {
+    const by = marginals[index].map((share, i) => Math.abs(share - prior[index][i]));
+    const state = by.indexOf(Math.max(...by));
+    return { index, state, by: by[state], before: prior[index][state], after: marginals[index][state] };
+  });
+  return changes.filter((change) => change.by >= LEAST_CHANGE).sort((a, b) => b.by - a.by);
+}
+
+/** Return the list of the largest changes in words. */
+function namedChanges(model, changes) {
+  if (!changes.length) return [];
+  const items = changes.slice(0, CHANGES).map(({ index, state, before, after }) => {
+    const node = model.nodes[index];
+    return make("li", {}, make("strong", {}, shown(node.name)), ` ${shown(node.states[state])}: `
+      + `${percent(before)} → ${percent(after)}`);
+  });
+  const more = changes.length > CHANGES ? ` (${figure(changes.length - CHANGES)} more)` : "";
+  return [make("p", { class: "changed" }, `Changed most${more}:`), make("ul", { class: "changes" }, ...items)];
 }
 
 /** Return the sentence that says why the page does not compute posteriors. */

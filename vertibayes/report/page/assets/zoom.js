@@ -19,7 +19,7 @@ function zoomOf(model, frame, svg) {
 
   /** Return the scale at which everything is in sight. */
   function whole() {
-    const most = Math.max(0.6 * window.innerHeight, 320);
+    const most = Math.max(0.75 * window.innerHeight, 320) - 2; // the frame has a border
     return Math.min(frame.clientWidth / width, most / height, 1.25);
   }
 
@@ -44,10 +44,6 @@ function zoomOf(model, frame, svg) {
     fit: () => set(whole()),
     readable: () => scale < READABLE && set(1),
     reveal,
-    start: (node) => {
-      set(Math.max(whole(), Math.min(READABLE, frame.clientWidth / width * 4)));
-      reveal(node, "instant");
-    },
   };
 }
 

@@ -14,6 +14,7 @@ from vertibayes.report.page.sections.overview import overview_section
 from vertibayes.report.page.sections.probabilities import probabilities_section
 from vertibayes.report.page.sections.released import released_section
 from vertibayes.report.page.sections.validation import tested_section, validation_section
+from vertibayes.report.page.sections.words import words_section
 
 TITLES = {
     "learn": "Report of a Bayesian network",
@@ -40,4 +41,4 @@ def sections_of(results: Results) -> list[Section]:
         cost_section(results),
         methods_section(results),
     ]
-    return [*sections, files_section(results, sections)]
+    return [*sections, words_section(sections), files_section(results, sections)]

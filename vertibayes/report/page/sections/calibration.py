@@ -45,16 +45,17 @@ def _errors(summary: Entry) -> Iterator[Block]:
     scored = summary["scored_on"]
     if errors.exists:
         yield Paragraph((
-            "After the last round the models of the nodes classify a share of ",
-            fine_share(nodes["mean"]), " of ", count(scored["records"]), f" {scored['what'].text} "
-            "wrongly in the mean: the best node ", fine_share(nodes["least"]),
-            " and the worst node ", fine_share(nodes["largest"]), ".",
+            "After the last round the models of the nodes classify ", fine_share(nodes["mean"]),
+            " of ", count(scored["records"]), f" {scored['what'].text} wrongly in the mean; the "
+            "best node ", fine_share(nodes["least"]), ", and the worst node ",
+            fine_share(nodes["largest"]), ".",
         ))  # fmt: skip
         yield Paragraph((
-            "The same method on all records in one place (risk-based calibration, RC) has ",
-            fine_share(errors["risk_based_calibration"]), ", and maximum likelihood ",
-            fine_share(errors["maximum_likelihood"]), ". The gap between the nodes and RC is ",
-            fine_share(summary["gap"]), ".",
+            "The same method on all records in one place (RC in the picture) classifies ",
+            fine_share(errors["risk_based_calibration"]), " wrongly, and a model that is counted "
+            "once and not calibrated (maximum likelihood) ",
+            fine_share(errors["maximum_likelihood"]), ". The nodes are worse than RC by ",
+            fine_share(summary["gap"]), " of the records.",
         ))  # fmt: skip
     if summary["own_error"].is_number:
         yield Paragraph((
@@ -77,6 +78,11 @@ def _errors(summary: Entry) -> Iterator[Block]:
 def _picture(results: Results) -> Iterator[Block]:
     picture = results.pictures.get("calibration.svg")
     if picture is not None:
+        yield Paragraph((
+            "Left: the share of records that the nodes classify wrongly, round by round, beside "
+            "that of RC; the band is from the best node to the worst. Right: what the nodes "
+            "minimize on their own records, a smooth form of their errors.",
+        ))  # fmt: skip
         yield Picture(picture, "Two panels: the error of the nodes and the loss of training, round "
                       "by round. The table below has the numbers.")  # fmt: skip
 
@@ -135,6 +141,7 @@ def _links(results: Results) -> Iterator[Block]:
     yield Heading(("The network of the nodes",))
     picture = results.pictures.get("network.svg")
     if picture is not None:
+        yield Paragraph(("A line joins two nodes that send messages to each other.",))
         yield Picture(picture, "The nodes and the links between them. The table below has the "
                       "neighbours of each node.")  # fmt: skip
     rows: list[list[Text]] = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vertibayes.report.page.content import Block, Fold, Name, Paragraph, Table, Text
+from vertibayes.report.page.content import Block, Columns, Fold, Name, Paragraph, Table, Text
 from vertibayes.report.page.entries import Entry
-from vertibayes.report.page.numbers import decimals, plain
+from vertibayes.report.page.numbers import brief, probability
 
 
 def class_tables(model: Entry) -> Iterator[Block]:
@@ -19,12 +19,19 @@ def class_tables(model: Entry) -> Iterator[Block]:
         "normally distributed within each state.",
     ))  # fmt: skip
     rows: list[list[Text]] = [
-        [(Name(state),), (decimals(target["probabilities"][at]),), (plain(target["counts"][at]),)]
+        [
+            (Name(state),),
+            (probability(target["probabilities"][at]),),
+            (brief(target["counts"][at]),),
+        ]
         for at, state in enumerate(states)
     ]
     yield Table("Classes", ["state", "probability", "count"], rows)
-    for feature in model["features"].each():
-        yield Fold((Name(feature["name"].text),), [_table(feature, states)])
+    folds: list[list[Block]] = [
+        [Fold((Name(feature["name"].text),), [_table(feature, states)])]
+        for feature in model["features"].each()
+    ]
+    yield Columns(folds, narrow=True)
 
 
 def _table(feature: Entry, classes: list[str]) -> Table:
@@ -34,12 +41,12 @@ def _table(feature: Entry, classes: list[str]) -> Table:
         bounds = feature["bounds"].value
         between = f", between {bounds[0]:g} and {bounds[1]:g}" if _is_pair(bounds) else ""
         rows: list[list[Text]] = [
-            [(Name(state),), (plain(feature["mean"][at]),), (plain(feature["variance"][at]),)]
+            [(Name(state),), (brief(feature["mean"][at]),), (brief(feature["variance"][at]),)]
             for at, state in enumerate(classes)
         ]
         return Table(f"{name}{between}", ["class", "mean", "variance"], rows)
     rows = [
-        [(Name(state),), *((decimals(each),) for each in feature["probabilities"][at].each())]
+        [(Name(state),), *((probability(each),) for each in feature["probabilities"][at].each())]
         for at, state in enumerate(classes)
     ]
     return Table(f"Probabilities of {name}", ["class", *feature["states"].texts()], rows)

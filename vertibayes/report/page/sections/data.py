@@ -54,6 +54,11 @@ def _variables(results: Results) -> Iterator[Block]:
         ]
         for name, entry in variables[:MOST_ROWS]
     ]
+    if any(_kind(entry) == "number in bins" for _, entry in variables):
+        yield Paragraph((
+            "A number in bins has ranges as states: le_40 is up to 40, from_40_to_60 is above 40 "
+            "and up to 60, gt_60 is above 60, and eq_0 is 0 alone.",
+        ))  # fmt: skip
     yield Table("Variables", heads, rows)
     if len(variables) > MOST_ROWS:
         yield Paragraph((f"The table has the first {MOST_ROWS:,} variables.",))
@@ -80,7 +85,7 @@ def _missing(entry: Entry) -> str:
 
 
 def _left_out(left_out: Entry, protected: bool) -> Iterator[Block]:
-    yield Heading(("Columns that were left out",))
+    yield Heading(("Left out",))
     if not isinstance(left_out.value, dict):
         yield Paragraph(("The summary of this run does not list them: the warnings may, or an "
                          "earlier release wrote it.",))  # fmt: skip

@@ -17,6 +17,7 @@ from vertibayes.report.page.content import (
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.numbers import plain
 from vertibayes.report.page.results import Results
+from vertibayes.report.page.sections.words import PARTS
 
 KNOWN = {
     "model.json": "the network, for this project",
@@ -50,7 +51,7 @@ def files_section(results: Results, others: Iterable[Section]) -> Section:
         All other sections: entries of the summary that none of them has are listed here.
     """
     rows: list[list[Text]] = [[(Name(n),), (_what(n),)] for n in results.names]
-    shown = {number.key for section in others for number in numbers_of(section.blocks)}
+    shown = {number.key for section in others for number in numbers_of(section)}
     return Section(
         "files",
         "Files",
@@ -100,7 +101,7 @@ def numbers_of(content: object) -> Iterator[Number]:
         for part in content:
             yield from numbers_of(part)
     else:
-        for name in ("text", "items", "rows", "title", "blocks"):
+        for name in PARTS:
             inside = getattr(content, name, None)
             if isinstance(inside, list | tuple):
                 yield from numbers_of(inside)

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vertibayes.report.edge_styles import DOUBTFUL, FEW_NATS
+from vertibayes.report.edge_styles import DOUBTFUL, FEW_NATS, style_of
 from vertibayes.report.page.content import (
     Block,
     Drawing,
     Fold,
+    Heading,
     Name,
     Paragraph,
+    Piece,
     Section,
     Slot,
     Table,
     Text,
 )
 from vertibayes.report.page.entries import Entry
+from vertibayes.report.page.glossary import term
 from vertibayes.report.page.network_drawing import draw_network, marks_of
 from vertibayes.report.page.numbers import count, decimals, listed, plain, share
 from vertibayes.report.page.placement import PlacedNetwork, placed_network
 from vertibayes.report.page.results import Results
 
 MOST_ROWS = 1_000  # of a table of arrows
+FEW_ROWS = 12  # of a table that is not folded
+SCORES: list[tuple[str, Text]] = [
+    ("log_likelihood", (term("likelihood"), " of the records")),
+    ("bic", (term("bic"),)),
+    ("aic", (term("aic"),)),
+    ("k2", (term("k2"),)),
+]
 
 
 def network_section(results: Results) -> Section:
@@ -31,17 +41,19 @@ def network_section(results: Results) -> Section:
     return Section(
         "network",
         "The network",
-        ("Each box is a variable. An arrow says that the probabilities of the variable at its "
-         "point depend on the variable at its start. An arrow does not show that one causes the "
-         "other.",),
+        ("Each box is a variable. An ", term("arrow"), " says that the probabilities of the "
+         "variable at its point depend on the variable at its start. It does not show that one "
+         "causes the other.",),
         [
             Drawing("network-view", draw_network(placed, results.sites)),
             Slot("cpt-panel"),
             Slot("what-if"),
-            *_sites(results),
+            Heading(("The arrows, one by one",)),
             *_strengths(results.summary),
             *_arrows(results, placed),
             *_others(results.files["structure.json"]),
+            *_sites(results),
+            *_scores(results.summary),
         ],
     )  # fmt: skip
 
@@ -56,7 +68,23 @@ def _sites(results: Results) -> Iterator[Block]:
         for site, (letter, _) in marks.items()
     ]
     caption = "Sites: each box has the letter and the colour of the site that holds the variable"
-    yield Table(caption, ["letter", "site", "variables"], rows)
+    yield Fold(("Which site holds which variable",),
+               [Table(caption, ["letter", "site", "variables"], rows)])  # fmt: skip
+
+
+def _scores(summary: Entry) -> Iterator[Block]:
+    """Yield how well the network fits, in the numbers by which structures are compared."""
+    scores = summary["scores"]
+    if not scores.exists:
+        return
+    rows: list[list[Text]] = [[title, (decimals(scores[name], 1),)] for name, title in SCORES]
+    rows.append([(term("parameter", "free parameters"),), (count(scores["free_parameters"]),)])
+    caption = "Scores of the network in nats"
+    yield Fold(("Scores of the network",), [
+        Paragraph(("A score compares networks that were learned from the same records: the higher "
+                   "score is better. The unit is ", term("nats"), ".")),
+        Table(caption, ["score", "value"], rows),
+    ])  # fmt: skip
 
 
 def _strengths(summary: Entry) -> Iterator[Block]:
@@ -67,10 +95,10 @@ def _strengths(summary: Entry) -> Iterator[Block]:
     yield Paragraph((
         "The structure was learned again from ", count(strengths["samples"]), " samples (of ",
         count(strengths["planned"]), " planned), each of ", count(strengths["records"]),
-        " records drawn from the learned network. The strength of an arrow is the share of these "
-        "structures that join its two variables, and its direction is the share of these that "
-        "point the same way. The structure that averages the samples has ",
-        count(strengths["averaged_edges"]), " arrows.",
+        " records drawn from the learned network. The ", term("strength"), " of an arrow is the "
+        "share of these structures that join its two variables, and its ", term("direction"),
+        " is the share of these that point the same way. The structure that averages the samples "
+        "has ", count(strengths["averaged_edges"]), " arrows.",
     ))  # fmt: skip
 
 
@@ -83,22 +111,39 @@ def _arrows(results: Results, placed: PlacedNetwork) -> Iterator[Block]:
     heads = ["from", "to"]
     heads += ["direction shown by the data"] * (placed.compelled is not None)
     heads += ["strength", "direction"] * bool(placed.strengths)
-    heads += ["gain in nats of BIC"] * bool(placed.gains)
+    heads += ["gain (nats of BIC)"] * bool(placed.gains)
     rows = [_arrow(content, placed, at, edge) for at, edge in enumerate(edges[:MOST_ROWS])]
-    yield Table("Arrows of the network", heads, rows)
+    table = Table("Arrows of the network", heads, rows)
+    is_long = len(rows) > FEW_ROWS
+    yield from _doubtful(placed)
+    yield Fold((f"The {len(rows):,} arrows in a table",), [table]) if is_long else table
     if len(edges) > MOST_ROWS:
         yield Paragraph((f"The table has the first {MOST_ROWS:,} arrows; structure.json has all.",))
-    if placed.gains or placed.strengths:
-        yield Paragraph((
-            f"An arrow is doubtful, and dashed in the drawing, if its strength is below "
-            f"{DOUBTFUL:.0%} or its gain below {FEW_NATS:g} nats. The gain is by how much the BIC "
-            "of the network falls without the arrow.",
-        ))  # fmt: skip
     if placed.compelled is not None:
         yield Paragraph((
             "Where the data do not show the direction, a network with the arrow turned round fits "
             "as well; such arrows have no point in the drawing.",
         ))  # fmt: skip
+
+
+def _doubtful(placed: PlacedNetwork) -> Iterator[Block]:
+    """Name the arrows that few samples have, or that gain little."""
+    if not placed.gains and not placed.strengths:
+        return
+    edges = [
+        edge for edge in placed.paths if style_of(edge, placed.strengths.get(edge), []).is_doubtful
+    ]
+    names: list[Piece] = []
+    for parent, child in edges[:FEW_ROWS]:
+        names += [", ", Name(parent), " to ", Name(child)]
+    more = f", and {len(edges) - FEW_ROWS:,} more" if len(edges) > FEW_ROWS else ""
+    which: Text = (f" {len(edges):,} of them are: ", *names[1:], more, ".") if edges else (
+        " None of them is.",
+    )  # fmt: skip
+    yield Paragraph((
+        "An arrow is doubtful, and dashed in the drawing, if its strength is below "
+        f"{DOUBTFUL:.0%} or its ", term("gain"), f" below {FEW_NATS:g} ", term("nats"), ".", *which,
+    ))  # fmt: skip
 
 
 def _arrow(content: Entry, placed: PlacedNetwork, at: int, edge: Entry) -> list[Text]:
@@ -110,7 +155,7 @@ def _arrow(content: Entry, placed: PlacedNetwork, at: int, edge: Entry) -> list[
     if placed.strengths:
         row += [(share(content["strength"][at]),), (share(content["direction"][at]),)]
     if placed.gains:
-        row.append((decimals(content["gain"][at]),))
+        row.append((decimals(content["gain"][at], 1),))
     return row
 
 

@@ -1,4 +1,4 @@
-"""The overview: what was learned, from what, by which version, and who may read the page."""
+"""The overview: what was learned, its key figures, who may read the page, and the warnings."""
 
 from __future__ import annotations
 
@@ -7,42 +7,39 @@ from collections.abc import Iterator
 from vertibayes.report.page.content import (
     Block,
     Bullets,
+    Columns,
     Heading,
+    Link,
     Name,
     Note,
     Paragraph,
     Section,
-    Table,
+    Small,
     Text,
+    Tiles,
 )
 from vertibayes.report.page.entries import Entry
-from vertibayes.report.page.numbers import count, decimals, length, noun, plain, share
+from vertibayes.report.page.glossary import term
+from vertibayes.report.page.numbers import length, noun, plain, share
 from vertibayes.report.page.results import Results
 from vertibayes.report.page.rules import is_protected, short_rule, without_values
-
-SCORES = {
-    "log_likelihood": "log-likelihood of the records",
-    "bic": "BIC",
-    "aic": "AIC",
-    "k2": "K2 score",
-}
+from vertibayes.report.page.sections.tiles import parties_of, tiles_of
 
 
 def overview_section(results: Results) -> Section:
     """Return the section of the overview."""
+    readers: list[Block] = [Heading(("Who may read this page",)), *_readers(results)]
+    warnings: list[Block] = [Heading(("Warnings of the run",)), *_warnings(results)]
     return Section(
         "overview",
         "Overview",
-        ("This section says what was learned, from which data, and who may read this page. It does "
-         "not show how good the model is.",),
+        _learned(results),
         [
-            Paragraph(_learned(results)),
-            *_facts(results),
-            Heading(("Who may read this page",)),
-            *_readers(results),
-            *_warnings(results),
+            Tiles(list(tiles_of(results))),
+            Columns([readers, warnings]),
+            Small(_run(results)),
         ],
-    )  # fmt: skip
+    )
 
 
 def _learned(results: Results) -> Text:
@@ -52,15 +49,14 @@ def _learned(results: Results) -> Text:
                                                                  length)  # fmt: skip
     if results.command == "learn":
         return (
-            "A Bayesian network with ", *noun(summary["edges"], "arrow"), " between ", *variables,
-            " was learned from ", *people, _where(results.summary), *_of_sites(summary["sites"]),
-            ".",
+            "A Bayesian network of ", *variables, " was learned from ", *people,
+            _where(results.summary), *_of_sites(summary["sites"]), ".",
         )  # fmt: skip
     target = Name(summary["target"].text)
     if results.command == "nb":
         return (
             "A naive Bayes classifier, which predicts ", target, " from the other of ", *variables,
-            ", was learned from ", *people, " of ", *_parties(summary), ".",
+            ", was learned from ", *people, " of ", *parties_of(summary), ".",
         )  # fmt: skip
     return (
         "A classifier, which predicts ", target, " from the other of ", *variables,
@@ -71,39 +67,29 @@ def _learned(results: Results) -> Text:
 
 
 def _where(summary: Entry) -> str:
-    is_study = summary["study"].exists
-    return ", which lie at " if is_study else ", whose columns were divided between "
+    if summary["study"].exists:
+        return ", which lie at "
+    is_one = isinstance(summary["sites"].value, dict) and len(summary["sites"].value) == 1
+    return " of " if is_one else ", whose columns were divided between "
 
 
 def _of_sites(sites: Entry) -> Text:
     return noun(sites, "site", length)
 
 
-def _parties(summary: Entry) -> Text:
-    parties = summary["parties"]
-    return (count(parties), " party" if parties.value == 1 else " parties")
-
-
-def _facts(results: Results) -> Iterator[Block]:
-    """Yield when and how, and the scores."""
+def _run(results: Results) -> Text:
+    """Say when and how the folder was written."""
     summary = results.summary
-    version, written = summary["version"], summary["written"]
-    rows: list[list[Text]] = [
-        [("Written",), (_date(written),)],
-        [("Version",), (f"vertibayes {version.text}" if version.exists else _absent("version"),)],
-        [("Command",), (Name(f"vertibayes {results.command}"),)],
-    ]
+    version = summary["version"]
+    pieces: Text = (
+        "Written ", _date(summary["written"]), " by ", Name(f"vertibayes {results.command}"), ", ",
+        f"version {version.text}" if version.exists else _absent("version"),
+    )  # fmt: skip
     if summary["data"].exists:
-        rows.append([("Data",), (Name(summary["data"].text),)])
+        pieces += (", from ", Name(summary["data"].text))
     if summary["seed"].is_number:
-        rows.append([("Seed of random numbers",), (plain(summary["seed"]),)])
-    yield Table("The run", ["what", "value"], rows)
-    if summary["scores"].exists:
-        scores = summary["scores"]
-        rows = [[(title,), (decimals(scores[name]),)] for name, title in SCORES.items()]
-        rows.append([("free parameters",), (count(scores["free_parameters"]),)])
-        yield Table("Scores of the network in nats; a higher score is better, and scores are only "
-                    "comparable for the same data", ["score", "value"], rows)  # fmt: skip
+        pieces += (", with the random seed ", plain(summary["seed"]))
+    return (*pieces, ".")
 
 
 def _date(written: Entry) -> str:
@@ -113,7 +99,7 @@ def _date(written: Entry) -> str:
 
 
 def _absent(what: str) -> str:
-    return f"missing in summary.json: an earlier release wrote no {what}"
+    return f"({what} missing in summary.json: an earlier release wrote no {what})"
 
 
 def _readers(results: Results) -> Iterator[Block]:
@@ -124,27 +110,22 @@ def _readers(results: Results) -> Iterator[Block]:
         yield Note(_alone(summary))
         return
     if rule.exists:
-        yield Paragraph((
-            "The counts and probabilities on this page follow from tables that were released by a "
-            "rule: ", short_rule(rule), ". The section \u201cWhat was released, and to whom\u201d "
-            "says what the rule protects, and what it does not.",
-        ))  # fmt: skip
         yield Note((
-            "The rule does not cover the structure of the network, the number of records, the "
-            "names of variables, states and files, and which columns were left out. The person who "
-            "checks outputs decides who may read this page beside the analyst.",
-            *_approved(summary),
+            "The analyst may read this page. The person who checks outputs decides who else may: "
+            "the ", term("rule", "rule"), " of the release (", short_rule(rule), ") covers the "
+            "counts and probabilities on this page. It does not cover the arrows of the network, "
+            "the number of records, the names of variables, states and files, and which columns "
+            "were left out.", *_approved(summary), " ",
+            Link("released", "What was released, and to whom"), " says more.",
         ))  # fmt: skip
         return
-    yield Paragraph((
-        "The model is protected by noise. ", Name(promise["sentence"].text),
-    ))  # fmt: skip
     yield Note((
-        "Scores of test records, the number of records, and the names of variables, states and "
-        "files have no noise. Check them before others read this page. The promise holds against "
-        "those whom it names: a party that reads this page can subtract its own noise.",
-        *_approved(summary),
+        "The analyst may read this page. Before others do, check what the noise does not cover: "
+        "scores of test records, the number of records, and the names of variables, states and "
+        "files. The promise holds against those whom it names: a party that reads this page can "
+        "subtract its own noise.", *_approved(summary),
     ))  # fmt: skip
+    yield Paragraph((Name(promise["sentence"].text), " ", *_privacy()))
 
 
 def _approved(summary: Entry) -> Text:
@@ -157,6 +138,10 @@ def _approved(summary: Entry) -> Text:
     )
 
 
+def _privacy() -> Text:
+    return ("See ", term("differential_privacy", "differential privacy"), ".")
+
+
 def _alone(summary: Entry) -> Text:
     single = summary["opened"]["single_record"]
     only = (
@@ -167,14 +152,12 @@ def _alone(summary: Entry) -> Text:
     if not single["records"].is_number or not single["records"].value:
         return (only,)
     return (
-        only, " The revealed tables have ", *noun(single["cells"], "count"), " of 1, in ",
-        *noun(single["tables"], "table"), ". At least ", *noun(single["records"], "record"), " (",
-        share(single["share"]), ") can be singled out from them.",
+        only, " At least ", *noun(single["records"], "record"), " (", share(single["share"]),
+        ") can be singled out from the revealed tables.",
     )  # fmt: skip
 
 
 def _warnings(results: Results) -> Iterator[Block]:
-    yield Heading(("Warnings",))
     warnings, protected = results.summary["warnings"], is_protected(results.summary)
     if not isinstance(warnings.value, list):
         yield Paragraph(("The summary of this run has no list of warnings: an earlier release "

@@ -8,6 +8,7 @@ from itertools import product
 from vertibayes.report.counts import IN_WORDS, RELEASED
 from vertibayes.report.page.content import (
     Block,
+    Columns,
     Cut,
     Fold,
     Name,
@@ -17,7 +18,9 @@ from vertibayes.report.page.content import (
     Text,
 )
 from vertibayes.report.page.entries import Entry
+from vertibayes.report.page.glossary import term
 from vertibayes.report.page.numbers import count, decimals, listed, noun
+from vertibayes.report.page.numbers import probability as in_percent
 from vertibayes.report.page.results import Results
 from vertibayes.report.page.rules import cut_below
 from vertibayes.report.page.sections.class_tables import class_tables
@@ -32,15 +35,17 @@ def probabilities_section(results: Results) -> Section:
     numbers = results.files["naive_bayes.json"]
     lead: Text = (
         "Each table has the probabilities of one variable, for each combination of the values of "
-        "the variables from which an arrow points to it. The tables do not show how certain these "
-        "probabilities are; few records make them uncertain.",
+        "the variables from which an arrow points to it; a click on a variable in the network "
+        "shows the same table. The tables do not show how certain these probabilities are; few "
+        "records make them uncertain.",
     )
     if numbers.exists and not model.exists:
         return Section("probabilities", "Probabilities", lead, list(class_tables(numbers)))
     if not model.exists:
         missing = Paragraph(("The folder has no model.json.",))
         return Section("probabilities", "Probabilities", lead, [missing])
-    blocks = [*_about(results), *_tables(results, model)]
+    tables: list[list[Block]] = [[table] for table in _tables(results, model)]
+    blocks = [*_about(results), Columns(tables, narrow=True)]
     return Section("probabilities", "Probabilities", lead, blocks)
 
 
@@ -51,7 +56,7 @@ def _about(results: Results) -> Iterator[Block]:
     if pseudo.is_number:
         yield Paragraph((
             "To each count ", decimals(pseudo, 1), " was added before the counts of a row were "
-            "divided by their sum (the pseudo-count).",
+            "divided by their sum (the ", term("pseudo_count"), ").",
         ))  # fmt: skip
     if below is not None:
         yield Paragraph((
@@ -108,7 +113,7 @@ def _table(
 
 def _cell(probability: Entry, number: Entry, below: int | None) -> Text:
     """Return a probability, and the count beside it."""
-    shown = decimals(probability)
+    shown = in_percent(probability)
     if not number.is_number:
         return (shown,)
     if below is not None and number.value < below:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from vertibayes.report.page.content import (
     Block,
-    Bullets,
     Fold,
     Heading,
     Name,
@@ -18,17 +17,30 @@ from vertibayes.report.page.content import (
     Text,
 )
 from vertibayes.report.page.entries import Entry
+from vertibayes.report.page.glossary import term
 from vertibayes.report.page.numbers import area, count, decimals, fine_share, noun, plain
 from vertibayes.report.page.results import Results
 
-METHODS = {
-    "public": "on public records, which were not used to learn the network",
-    "scv": "by synthetic cross-validation: records were drawn from the network and divided into "
-    "folds. This is optimistic where a row of a table has few records",
-    "svdg": "by validation on generated data: in each fold a network was learned from the records "
-    "of the other folds, and tested on records that were drawn from the fold's own tables",
-}
+METHODS: dict[str, tuple[str, Text]] = {
+    "public": ("public records", ("The records were not used to learn the network.",)),
+    "scv": (
+        "synthetic records",
+        ("The records were drawn from the network and divided into ", term("fold", "folds"), " (",
+         term("scv"), "). This is optimistic where a row of a table has few records."),
+    ),
+    "svdg": (
+        "generated records",
+        ("In each ", term("fold"), " a network was learned from the records of the other folds, "
+         "and tested on records that were drawn from the fold's own tables (", term("svdg"), ")."),
+    ),
+}  # fmt: skip
 MOST_STATES = 20  # of a confusion table, and with curves in numbers
+IN_THE_PICTURE: Text = (
+    "Left, the ", term("roc"), ": the nearer to the upper left corner, the better; the dashed line "
+    "is guessing. Middle, the ", term("calibration"), ": points on the dashed line are "
+    "probabilities that come true, and small points are of few records. Right, the ",
+    term("confusion"), ": correct predictions are on the diagonal.",
+)  # fmt: skip
 STEPS = 10  # of the ROC curve in a table: every tenth of its points
 
 
@@ -50,16 +62,17 @@ def validation_section(results: Results) -> Section:
 def _method(results: Results, name: str, method: Entry) -> Iterator[Block]:
     """Yield what one validation says."""
     summary = results.summary
-    yield Heading((Name(method["target"].text), f", {name.upper()}"))
-    yield Paragraph((f"The prediction was tested {METHODS.get(name, 'by another method')}.",))
+    records, how = METHODS.get(name, ("records", ("The method is not one of this release.",)))
+    yield Heading(("Prediction of ", Name(method["target"].text), f" on {records}"))
     yield _area(summary["auc"][name], summary["auc_interval"][name])
-    yield _scored(method)
-    yield _by_class(method)
-    yield from _by_fold(method)
+    yield Paragraph((*how, *_scored(method)))
     picture = results.pictures.get(f"validation-{name}.svg")
     if picture is not None:
+        yield Paragraph(IN_THE_PICTURE)
         yield Picture(picture, _alternative(method))
     yield from _confusion(method["confusion"])
+    yield Fold(("AUC of each state against all others",), [_by_class(method)])
+    yield from _by_fold(method)
     yield from _calibration(method["calibration"])
     yield from _roc(method["roc_band"])
 
@@ -71,25 +84,27 @@ def _area(auc: Entry, interval: Entry) -> Paragraph:
     over: Text = ()
     if interval.exists:
         low, high = area(interval[0]), area(interval[1])
-        over = (" The 95 % interval over the folds is from ", low, " to ", high, ".")
+        over = (" (", term("interval"), " over the folds: ", low, " to ", high, ")")
     return Paragraph((
-        "The area under the ROC curve (AUC) is ", area(auc), ".", *over, " Take one record "
-        "that has a state and one that does not: the AUC is the probability that the network gives "
-        "the first a higher probability of that state. Guessing has 0.5, and perfect ranking 1. "
-        "The AUC is the mean over the states, weighted by their records.",
+        "The ", term("auc"), " is ", area(auc), *over, ": of two records, one with a state and one "
+        "without, this is how often the network gives the first a higher probability of the state. "
+        "Guessing has 0.5, and perfect ranking 1. It is the mean over the states, weighted by "
+        "their records.",
     ))  # fmt: skip
 
 
-def _scored(method: Entry) -> Paragraph:
-    records = f"{method['test_records'].text} records"
+def _scored(method: Entry) -> Text:
+    """Say how many records were scored, and how many were not or only in part."""
     left_out, impossible = method["left_out"], method["impossible"]
-    return Paragraph((
-        count(method["scored"]), f" {records} were scored. ", count(left_out),
-        " were left out, because their value of the variable is missing. ",
-        count(impossible), " had values that the network holds impossible together, and were "
-        "predicted by the other values. The AIC of the structure is ", decimals(method["aic"]),
-        " nats.",
-    ))  # fmt: skip
+    text: Text = (" ", count(method["scored"]), f" {method['test_records'].text} records were "
+                  "scored.")  # fmt: skip
+    if left_out.value:
+        text += (" ", count(left_out), " were left out, because their value of the variable is "
+                 "missing.")  # fmt: skip
+    if impossible.value:
+        text += (" ", count(impossible), " had values that the network holds impossible together, "
+                 "and were predicted by the other values.")  # fmt: skip
+    return text
 
 
 def _by_class(method: Entry) -> Table:
@@ -125,13 +140,14 @@ def _confusion(confusion: Entry) -> Iterator[Block]:
         [(Name(state),), *((count(each),) for each in counts[at].each())]
         for at, state in enumerate(states)
     ]
+    if not rows:
+        return
     yield Table("Confusion: each row has the records that truly have its state, by the state that "
                 "was predicted", ["true state", *states], rows)  # fmt: skip
-    yield Bullets([
-        ("Of the records that truly have ", Name(state), ", the network predicted ", Name(state),
-         " for ", count(counts[at][at]), ".")
-        for at, state in enumerate(states)
-    ])  # fmt: skip
+    yield Paragraph((
+        "The first row says: of the records that truly have ", Name(states[0]), ", the network "
+        "predicted ", Name(states[0]), " for ", count(counts[0][0]), ".",
+    ))  # fmt: skip
 
 
 def _calibration(calibration: Entry) -> Iterator[Block]:
@@ -194,7 +210,11 @@ def tested_section(results: Results) -> Section:
         ]
         blocks += [
             Paragraph((Name(promise["sentence"].text),)),
-            Paragraph(("A smaller epsilon (eps) protects more, and makes the model less exact.",)),
+            Paragraph((
+                "A model that is ", term("differential_privacy"), " would be about as likely "
+                "without any one person. The first number is ", term("epsilon"), ": smaller "
+                "protects more, and makes the model less exact. The second is ", term("delta"), ".",
+            )),
             Fold(("The figures of the promise",),
                  [Table("Figures of the promise", ["figure", "value"], entries)]),
         ]  # fmt: skip
@@ -207,18 +227,18 @@ def _accuracy(test: Entry, target: str) -> list[Block]:
     """Say how many test records were classified correctly, and how many by guessing."""
     most = test["accuracy_of_the_most_frequent_class"]
     text: Text = (
-        "The classifier predicted ", Name(target), " for ", *noun(test["records"], "test record"),
-        ". The share that it classified correctly is ", fine_share(test["accuracy"]),
-        ". To predict the most frequent state for each record has ", fine_share(most), ".",
+        "The classifier predicted ", Name(target), " correctly for ", fine_share(test["accuracy"]),
+        " of ", *noun(test["records"], "test record"), ". To predict the most frequent state for "
+        "each record would be correct for ", fine_share(most), ".",
     )  # fmt: skip
     if test["predicted_by"].exists:
         text += (" The predictions were made by ", Name(test["predicted_by"].text), ".")
     blocks: list[Block] = [Paragraph(text)]
     if test["auc"].exists:
         blocks.append(Paragraph((
-            "The AUC is ", area(test["auc"]), ". Take one record that has a state and one "
-            "that does not: the AUC is the probability that the classifier gives the first a "
-            "higher probability of that state. Guessing has 0.5, and perfect ranking 1.",
+            "The ", term("auc"), " is ", area(test["auc"]), ": of two records, one with a state "
+            "and one without, this is how often the classifier gives the first a higher "
+            "probability of the state. Guessing has 0.5, and perfect ranking 1.",
         )))  # fmt: skip
     quartiles = test["accuracy_of_all_parties"]
     if isinstance(quartiles.value, list) and len(quartiles.value) == 3:
@@ -228,6 +248,5 @@ def _accuracy(test: Entry, target: str) -> list[Block]:
             low, " to ", high, " correctly; the median is ", middle, ".",
         )))  # fmt: skip
     if test["error"].is_number:
-        blocks.append(Paragraph(("The share classified wrongly is ", fine_share(test["error"]),
-                                 ".")))  # fmt: skip
+        blocks.append(Paragraph(("It is wrong for ", fine_share(test["error"]), ".")))  # fmt: skip
     return blocks
