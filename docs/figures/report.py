@@ -50,7 +50,7 @@ def take(browser: Browser, address: str, scheme: str, path: Path) -> None:
     page.screenshot(path=path, clip={"x": 0, "y": 0, "width": SIZE["width"], "height": 716})
     page.evaluate("document.querySelector('.what-if-tools').scrollIntoView()")
     below = path.with_suffix(".below.png")
-    page.screenshot(path=below, clip={"x": 0, "y": 14, "width": SIZE["width"], "height": 400})
+    page.screenshot(path=below, clip={"x": 0, "y": 14, "width": SIZE["width"], "height": 365})
     join(path, below)
     page.close()
 

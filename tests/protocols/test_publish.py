@@ -116,10 +116,14 @@ def test_the_ledgers_have_what_was_published():
     with sites() as federation:
         federation.session.ask(Publish.of(SPLIT, RecordNoise(300.0)))
         ledgers = federation.session.role.ledger, federation.roles["site-1"].ledger
-    opened = [RevealedTable((f"x{i}", "y"), n, ANALYST, Rows()) for i, n in enumerate((9, 6, 12))]
+    rule = "discrete Laplace noise, eps = 100 a count"
+    opened = [
+        RevealedTable((f"x{i}", "y"), cells, ANALYST, Rows(), rule)
+        for i, cells in enumerate((9, 6, 12))
+    ]
     assert ledgers[0].tables == opened and ledgers[1].tables == opened[1:]
     (what, about, to), budget = ledgers[1].facts
-    assert what == "counts of x1, x2 by y, with discrete Laplace noise, eps = 100 a count"
+    assert what == f"counts of x1, x2 by y, with {rule}"
     assert (about, to) == ("site-1", (ANALYST,))
     spent = "all releases with noise so far cost epsilon 200 and delta 0"
     assert budget == (spent, "the records of site-1", ())

@@ -90,12 +90,12 @@ def _table(caption: str, rows: Sequence[Row]) -> Table:
         [
             _family(row),
             (Name(row.get("verdict", "")),),
-            *((Name(row.get(name) or "none"),) for name in SHOWN),
             (Name(_reasons(row)),),
+            *((Name(row.get(name) or "none"),) for name in SHOWN),
         ]
         for row in rows
     ]
-    return Table(caption, ["table", "verdict", *SHOWN, "reasons"], cells)
+    return Table(caption, ["table", "verdict", "reasons", *SHOWN], cells)
 
 
 def _family(row: Row) -> Text:
