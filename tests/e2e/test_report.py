@@ -124,6 +124,8 @@ def test_readers_of_screens_find_headings_captions_and_heads(results_folder):
     assert page.tables and all(table["caption"] and table["heads"] for table in page.tables)
     text = (results_folder / "report.html").read_text(encoding="utf-8")
     assert '<html lang="en">' in text and '<main id="content"' in text and 'class="skip"' in text
+    regions = re.findall(r'role="region" aria-label="([^"]*)"', text)
+    assert regions and len(set(regions)) == len(regions)
     assert len(re.findall(r"<img[^>]* alt=\"[^\"]{40,}\"", text)) == text.count("<img")
 
 

@@ -28,7 +28,7 @@ WORDS = {
     ),
     "bits": (
         "bits",
-        "A bound on what an answer can tell: n bits tell apart at most 2 to the power of n cases.",
+        "A bound on what an answer can tell: n bits distinguish at most 2 to the power of n cases.",
     ),
     "calibration": (
         "calibration",
@@ -132,7 +132,7 @@ WORDS = {
     "threshold": ("threshold", "The smallest count that may be released, apart from 0."),
     "tracing": (
         "tracing",
-        "An attack by somebody who knows a person's whole record and wants to find out whether "
+        "An attack by somebody who knows a person's whole record and tries to find out whether "
         "the person is in the data.",
     ),
 }

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from html import escape
@@ -78,19 +79,28 @@ def render(results: Results) -> str:
 def _page(results: Results, sections: Sequence[Section], model: Any = None) -> str:
     """Fill the templates; a page without a model has no scripts."""
     scripts = [] if model is None else assets(PACKAGE, ".js")
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            title=title_of(results),
-            sections=sections,
-            version=__version__,
-            model=None if model is None else as_script(model),
-            styles=[page_style(), *assets(PACKAGE, ".css")],
-            scripts=scripts,
-            digests=[_digest(script) for script in scripts],
-        )
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        title=title_of(results),
+        sections=sections,
+        version=__version__,
+        model=None if model is None else as_script(model),
+        styles=[page_style(), *assets(PACKAGE, ".css")],
+        scripts=scripts,
+        digests=[_digest(script) for script in scripts],
+        unique=_unique_labels(),
     )
+
+
+def _unique_labels() -> Callable[[str], str]:
+    """Return a function that numbers labels that it has seen: readers of screens list regions."""
+    seen: Counter[str] = Counter()
+
+    def unique(label: str) -> str:
+        seen[label] += 1
+        return label if seen[label] == 1 else f"{label} ({seen[label]})"
+
+    return unique
 
 
 def _short(results: Results, section: Section) -> Section:

@@ -85,8 +85,10 @@ function drawLegend(model) {
   if (edges.some((edge) => edge.reversible)) {
     items.push(legendItem(lineSample("", 1.6, true), "the data do not show the direction"));
   }
-  items.push(legendItem(lineSample("is-into", 1.6), "from a parent of the selected variable"));
-  items.push(legendItem(lineSample("is-out", 1.6), "to a child of the selected variable"));
+  if (edges.length) {
+    items.push(legendItem(lineSample("is-into", 1.6), "from a parent of the selected variable"));
+    items.push(legendItem(lineSample("is-out", 1.6), "to a child of the selected variable"));
+  }
   return make("ul", { class: "network-legend", "aria-label": "Legend" }, ...items);
 }
 

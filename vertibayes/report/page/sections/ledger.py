@@ -25,7 +25,7 @@ CHOICES = "Which of "  # the lines of choices between candidates begin with it
 
 
 def lines_of(content: Entry) -> list[Line] | None:
-    """Return the lines of a ledger; None if it is not valid, and nothing if there is none."""
+    """Return the lines of a ledger; None if it is not valid, and nothing without a ledger."""
     if not content.exists:
         return []
     try:
