@@ -101,7 +101,7 @@ def posteriors(page, name):
 
 
 def percents(shares):
-    return [f"{100 * share:.1f} %" for share in shares]
+    return [f"{100 * share:.1f}%" for share in shares]
 
 
 def test_a_click_shows_a_nodes_neighbourhood_and_its_table(shown, alarm):
@@ -239,7 +239,7 @@ def test_evidence_of_probability_zero_is_said_in_words(shown):
     assert "This evidence has probability zero" in page.locator(".evidence").text_content()
     assert set(posteriors(page, "xray")) == {"–"}
     card(page, "either").get_by_role("combobox").select_option(label="not set")
-    assert posteriors(page, "either") == ["100.0 %", "0.0 %"]
+    assert posteriors(page, "either") == ["100.0%", "0.0%"]
 
 
 def test_names_and_states_are_texts_whatever_they_say(shown):

@@ -76,8 +76,8 @@ function drawLegend(model) {
   const items = model.sites.map((site) => legendItem(siteSample(model, site), site));
   const edges = model.edges;
   if (edges.some((edge) => edge.strength !== null)) {
-    items.push(legendItem(lineSample("", 2.6), "strength 100 %: all samples have the arrow"));
-    items.push(legendItem(lineSample("", 1.1), "strength 50 %: half of the samples have it"));
+    items.push(legendItem(lineSample("", 2.6), "strength 100%: all samples have the arrow"));
+    items.push(legendItem(lineSample("", 1.1), "strength 50%: half of the samples have it"));
   }
   if (edges.some((edge) => edge.doubtful)) {
     items.push(legendItem(lineSample("is-doubtful", 1.8), "doubtful: small strength, or little gain"));

@@ -65,9 +65,9 @@ function namesOf(model, indices) {
 
 /** Return a share in percent; neither a small share nor a large one is rounded to certainty. */
 function percent(share) {
-  if (share > 0 && share < 0.0005) return "< 0.1 %";
-  if (share < 1 && share > 0.9995) return "> 99.9 %";
-  return `${(100 * share).toFixed(1)} %`;
+  if (share > 0 && share < 0.0005) return "< 0.1%";
+  if (share < 1 && share > 0.9995) return "> 99.9%";
+  return `${(100 * share).toFixed(1)}%`;
 }
 
 /** Return a number with four significant digits, or as an integer with its thousands apart. */
