@@ -98,6 +98,11 @@ def test_hostile_names_are_text_and_never_markup(tmp_path, capsys):
             "structure.json: the structure must not have a cycle",
         ),
         (
+            lambda path: write(path, summary={"variables": {}}, structure={
+                "nodes": ["a", "b"], "edges": [["a", "b"]] * 10_001}),
+            "structure.json: 10,001 arrows are too many to be drawn; at most 10,000",
+        ),
+        (
             lambda path: write(path, summary={"variables": {}}, structure={"nodes": ["a"]},
                                model={"nodes": [{"name": "a", "probabilities": [3]}]}),
             "its files are not those of a run (TypeError",

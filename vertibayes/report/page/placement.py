@@ -13,6 +13,8 @@ from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.results import Results
 from vertibayes.structure.strengths import ArcStrength
 
+MOST_ARROWS = 10_000  # of a drawing; the time of a layout grows with their square
+
 
 class PlacedNetwork(NamedTuple):
     """A structure with places.
@@ -79,9 +81,12 @@ def _structure(content: Entry) -> Structure:
     Raises
     ------
     ValueError
-        If the file is not a structure.
+        If the file is not a structure, or one that is too large to be drawn.
     """
     edges = [(entry[0].text, entry[1].text) for entry in content["edges"].each()]
+    if len(edges) > MOST_ARROWS:
+        most = f"{len(edges):,} arrows are too many to be drawn; at most {MOST_ARROWS:,}"
+        raise ValueError(f"{content.file}: {most}")
     try:
         return Structure.of(content["nodes"].texts(), edges)
     except ValueError as error:
