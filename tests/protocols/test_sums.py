@@ -241,9 +241,9 @@ def test_the_ledgers_have_what_was_released(via):
     ledgers = [federation.analyst.ledger, *(s.ledger for s in federation.roles.values())]
     for ledger in ledgers:
         assert ledger.tables == [
-            RevealedTable(("y",), 3, ANALYST, Rows()),
-            RevealedTable(("a", "y"), 12, ANALYST, Rows()),
-            RevealedTable(("b", "y"), 6, ANALYST, Rows()),
+            RevealedTable(("y",), 3, ANALYST, Rows(), "counts with noise"),
+            RevealedTable(("a", "y"), 12, ANALYST, Rows(), "counts with noise"),
+            RevealedTable(("b", "y"), 6, ANALYST, Rows(), "counts with noise"),
         ]
         what, about, to = ledger.facts[0]
         assert "sums of counts over 4 of 4 parties" in what and released.promise.sentence in what

@@ -188,12 +188,13 @@ def _report(
         typer.Option(help="HTML file to write or replace; RESULTS/report.html if not given."),
     ] = None,
 ) -> None:
-    """Write the page of a run: report.html, for a browser, without a network.
+    """Write the page of a run, for a browser.
 
     For example: vertibayes report results
 
-    `learn`, `nb` and `calibrate` write this page too. The command writes it again, or for results
-    of an earlier release, whose missing entries the page names.
+    `learn`, `nb` and `calibrate` write this page too, as report.html: it is one file, and needs no
+    network. The command writes it again, or for results of an earlier release, whose missing
+    entries the page names.
     """
     from vertibayes.cli.report import run_report
 
