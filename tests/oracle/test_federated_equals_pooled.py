@@ -140,13 +140,12 @@ def test_gains_over_the_same_records(data_folder, name, arcs):
 
 @pytest.mark.laws
 def test_em_equals_pyagrums(data_folder, tmp_path):
-    """Asia, 10 % of the cells missing: the CPTs of 3,000 records agree to 1e-6."""
+    """Asia, 10 % of the cells missing: the CPTs agree to 1e-6."""
     import pyagrum as gum
 
     columns = read_columns(data_folder / "asia/asia_missing10.csv.gz")
     columns.pop("record_id")
-    whole = SiteData.from_text("asia", columns)
-    data = SiteData(whole.variables, {name: codes[:3000] for name, codes in whole.codes.items()})
+    data = SiteData.from_text("asia", columns)
     edges = json.loads((data_folder / "asia/structure.json").read_text())["edges"]
     structure = Structure.of(list(data.variables), edges)
     ours = fit_em(data, structure, pseudo_count=0, tolerance=1e-12).network

@@ -352,7 +352,8 @@ def test_sites_choose_the_structure_of_pooled_records(algorithm, sites):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("algorithm", BY_CHOICES)
-@pytest.mark.parametrize(("name", "sites"), [("asia", 2), ("alarm", 3)])
+@pytest.mark.parametrize("sites", [2, 3])
+@pytest.mark.parametrize("name", ["asia", "alarm"])
 def test_sites_choose_the_structure_of_pooled_records_of_a_known_network(name, sites, algorithm):
     """ASIA, whose order search considers all pairs, and 12 variables of ALARM."""
     _, whole = example(name, 2_000)
