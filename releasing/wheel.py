@@ -76,7 +76,8 @@ def check_names(wheel: Path) -> None:
 def check_source(source: Path, wheel: Path, folder: Path) -> None:
     """Check that the source distribution, unpacked, makes the same wheel."""
     with tarfile.open(source) as opened:
-        opened.extractall(folder, filter="data")
+        opened.extraction_filter = getattr(tarfile, "data_filter", None)  # not in Python 3.11.2
+        opened.extractall(folder)
     (unpacked,) = folder.iterdir()
     again = folder / "again"
     command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(again), str(unpacked)]
