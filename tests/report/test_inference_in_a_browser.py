@@ -151,23 +151,6 @@ def test_a_network_that_is_too_large_has_no_tree():
     assert embedded(dense)["tree"] is None and embedded(network)["tree"] is not None
 
 
-def test_alarm_is_updated_in_a_tenth_of_a_second(browser, alarm_network):
-    page = browser.new_page()
-    for name in ("model.js", "inference.js"):
-        page.add_script_tag(content=(ASSETS / name).read_text(encoding="utf-8"))
-    milliseconds = page.evaluate(
-        """(model) => {
-            const posteriors = engineOf(readModel(JSON.stringify(model)));
-            const start = performance.now();
-            for (let i = 0; i < 10; i++) posteriors(new Map([[i, 0]]), new Map());
-            return (performance.now() - start) / 10;
-        }""",
-        embedded(alarm_network),
-    )
-    page.close()
-    assert milliseconds < 100
-
-
 def classifier_with_numbers():
     """Return naive Bayes of a category and two numbers, and records with missing values."""
     generator = np.random.default_rng(2)
