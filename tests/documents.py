@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -114,3 +119,15 @@ def commands(line: str, name: str) -> list[list[str]]:
         if places:
             calls.append(words[places[0] + 1 :])
     return calls
+
+
+@contextmanager
+def scripts(folder: Path, *names: str) -> Iterator[list[ModuleType]]:
+    """Import scripts that find each other in their folder, and forget them when the block ends."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield [import_module(name) for name in names]
+    finally:
+        sys.path.remove(str(folder))
+        for script in folder.glob("*.py"):
+            sys.modules.pop(script.stem, None)

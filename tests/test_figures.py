@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import sys
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.documents import ROOT, scripts
+
 FOLDER = ROOT / "docs" / "figures"
 SVG = "{http://www.w3.org/2000/svg}"
 # Pages without a message: an index, and noise that a party adds by itself.
@@ -18,15 +17,8 @@ WITHOUT = {"README", "noise"}
 
 @pytest.fixture(scope="module")
 def messages():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import messages
-
-        yield messages
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in ("messages", "figure_text", "sequence"):
-            sys.modules.pop(name, None)
+    with scripts(FOLDER, "messages") as [module]:
+        yield module
 
 
 def figures_of(text, picture):

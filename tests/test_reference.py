@@ -6,14 +6,13 @@ import ast
 import importlib
 import inspect
 import re
-import sys
 import textwrap
 import tomllib
 
 import pytest
 
 import vertibayes
-from tests.documents import ROOT, pages
+from tests.documents import ROOT, pages, scripts
 
 SITE = ROOT / "docs" / "site"
 CONFIGURATION = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
@@ -21,14 +20,8 @@ CONFIGURATION = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
 
 @pytest.fixture(scope="module")
 def reference():
-    sys.path.insert(0, str(SITE))
-    try:
-        import reference
-
-        yield reference
-    finally:
-        sys.path.remove(str(SITE))
-        sys.modules.pop("reference", None)
+    with scripts(SITE, "reference") as [module]:
+        yield module
 
 
 def public():

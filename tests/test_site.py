@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-from tests.documents import ROOT
+from tests.documents import ROOT, scripts
 
 SITE = ROOT / "docs" / "site"
 PAGE = """<link rel="stylesheet" href="a.css"><link rel="canonical" href="https://example.org/">
@@ -15,14 +13,10 @@ PAGE = """<link rel="stylesheet" href="a.css"><link rel="canonical" href="https:
 
 
 @pytest.fixture
-def scripts(monkeypatch):
-    monkeypatch.syspath_prepend(str(SITE))
-    import check
-    import pages
-
-    yield check, pages
-    for name in ("check", "pages", "reference"):
-        sys.modules.pop(name, None)
+def programs():
+    """The check of a site, and the program that writes its pages."""
+    with scripts(SITE, "check", "pages") as modules:
+        yield modules
 
 
 @pytest.fixture
@@ -33,8 +27,8 @@ def site(tmp_path):
     return tmp_path
 
 
-def test_a_site_of_its_own_files_passes(scripts, site, capsys):
-    check, _ = scripts
+def test_a_site_of_its_own_files_passes(programs, site, capsys):
+    check, _ = programs
     check.main(site)
     assert "2 pages" in capsys.readouterr().out
 
@@ -52,16 +46,16 @@ def test_a_site_of_its_own_files_passes(scripts, site, capsys):
     ],
 )
 def test_a_file_of_another_host_and_a_broken_link_end_the_check(
-    scripts, site, before, after, complaint
+    programs, site, before, after, complaint
 ):
-    check, _ = scripts
+    check, _ = programs
     (site / "a.html").write_text(PAGE.replace(before, after))
     with pytest.raises(SystemExit, match=complaint):
         check.main(site)
 
 
-def test_pages_keep_their_folders_and_links_to_sources_lead_to_pages(scripts, tmp_path):
-    _, pages = scripts
+def test_pages_keep_their_folders_and_links_to_sources_lead_to_pages(programs, tmp_path):
+    _, pages = programs
     pages.main(tmp_path)
     assert "](docs/data.md)" in (tmp_path / "README.md").read_text()
     page = (tmp_path / "docs" / "python.md").read_text()
