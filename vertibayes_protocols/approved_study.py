@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,24 +73,18 @@ class ApprovedStudy(OpenStudy):
         while released is None:
             if self._asked:  # a site may have lost the last step
                 self._answer(len(self._asked) - 1)
-            released = self._released(tables)
-        return released
-
-    def _released(self, tables: FamilyTables) -> list[NDArray[np.int64]] | None:
-        again = all(begun.state >= KEPT for begun in self.begun.values())
-        return self.ask(lambda joined: Release.of(joined, tables, again=again))
+            again = all(begun.state >= KEPT for begun in self.begun.values())
+            released = self._asked_once(partial(Release.of, tables=tables, again=again))
+        return released[0]
 
     def _answer(self, place: int) -> Shown:
         """Ask for the steps up to a place that not all sites have recorded."""
         while len(self._shown) <= place:
             at = len(self._shown)
-            won = self._chosen(self._asked[at])
+            won = self._asked_once(partial(Choose.of, choices=self._asked[at]))
             if won is not None:
-                self._note(at, Shown(won, self.joined.decided))
+                self._note(at, Shown(won[0], self.joined.decided))
         return self._shown[place]
-
-    def _chosen(self, portion: Choices) -> tuple[int, ...] | None:
-        return self.ask(lambda joined: Choose.of(joined, portion))
 
     def _note(self, at: int, shown: Shown) -> None:
         if at < len(self.seen) and shown != self.seen[at]:

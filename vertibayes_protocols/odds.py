@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import chain
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.randomness import label
+from vertibayes_protocols.wire import Most
 
 MOST_FRACTION_BITS = 40
+MOST_TABLES = 10_000
 
 
 class OddsTable(NamedTuple):
@@ -71,9 +74,49 @@ class Odds:
             raise ValueError("the sums of the tables' numbers must stay below 2**62")
 
     @property
-    def digest(self) -> bytes:
-        """A digest of all numbers: part of the query, so that all sites look up the same."""
-        return digest_of([table.flat for table in self.tables])
+    def shape(self) -> OddsShape:
+        """What all parties may know of them: everything but the numbers."""
+        tables = tuple(table.variables for table in self.tables)
+        digest = digest_of([table.flat for table in self.tables])
+        return OddsShape(self.target, self.states, tables, digest, self.fraction_bits)
+
+
+@dataclass(frozen=True, slots=True)
+class OddsShape:
+    """Log odds without the numbers of their tables.
+
+    Parameters
+    ----------
+    target, states, fraction_bits
+        As of `Odds`; the target need not be a variable of a study.
+    tables : tuple of tuple of str
+        The axes of each table.
+    digest : bytes
+        Of the numbers of all tables, so that all sites look up the same.
+
+    Raises
+    ------
+    ValueError
+        If the tables do not fit the target.
+    """
+
+    target: str
+    states: tuple[str, ...]
+    tables: Annotated[tuple[tuple[str, ...], ...], Most(MOST_TABLES)]
+    digest: bytes
+    fraction_bits: int
+
+    def __post_init__(self) -> None:
+        check_states(self.target, self.states, self.fraction_bits)
+        if not self.tables or not all(self.tables):
+            raise ValueError("a prediction must have tables, each with an axis")
+        if self.target in self.variables:
+            raise ValueError(f"the target {self.target!r} cannot be a variable of the tables")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the tables, each once."""
+        return tuple(dict.fromkeys(chain.from_iterable(self.tables)))
 
 
 def check_states(target: str, states: Sequence[str], fraction_bits: int) -> None:

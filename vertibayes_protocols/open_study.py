@@ -13,23 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Ledger, RevealedTable
-from vertibayes_protocols.odds import Odds
 from vertibayes_protocols.queries import Choose, Release
 from vertibayes_protocols.queries.align import AlignedPeople
 from vertibayes_protocols.queries.choice_lookups import choice_lookups
 from vertibayes_protocols.queries.choose import portions, score_error
-from vertibayes_protocols.queries.costs import Costs, Planned
-from vertibayes_protocols.queries.predict import Predict
+from vertibayes_protocols.queries.costs import Costs
 from vertibayes_protocols.queries.release_plan import check_rule
 from vertibayes_protocols.queries.release_query import release_plan
-from vertibayes_protocols.queries.score_table_query import ScoreTable, rule_fields
 from vertibayes_protocols.queries.shared_products import order_of_products
 from vertibayes_protocols.queries.tables import ask_tables, note_asked, parties_of
 from vertibayes_protocols.queries.ways import batches, choose_ways, grouped, load_of
-from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.session import Query, Session, Traffic
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows
@@ -105,8 +103,8 @@ class OpenStudy:
         """What has travelled in all sessions of the study, as far as it can be seen from here."""
         return self.session.transport.traffic
 
-    def ask(self, make: Callable[[Joined], Query[T]]) -> T | None:
-        """Ask a query; return None if the study was opened again instead, in another session.
+    def ask(self, make: Callable[[Joined], Query[T]]) -> T:
+        """Ask a query; ask it again where the study was opened again, in another session.
 
         Parameters
         ----------
@@ -115,11 +113,17 @@ class OpenStudy:
 
         Raises
         ------
+        ValueError
+            If the query does not fit the study, or a site remembers another study.
         QueryRefusedError, ProtocolError, TransportError
             As `Session.ask`; the last only if the study cannot be opened again.
-        ValueError
-            If a site remembers another study.
         """
+        while (answer := self._asked_once(make)) is None:
+            pass
+        return answer[0]
+
+    def _asked_once(self, make: Callable[[Joined], Query[T]]) -> tuple[T] | None:
+        """Return the answer to a query; None if the study was opened again instead."""
         try:
             result = self.session.ask(make(self.joined))
         except TransportError as error:
@@ -129,7 +133,7 @@ class OpenStudy:
             return None
         if self.renewal is not None:
             self.renewal.answered()
-        return result
+        return (result,)
 
     def _take(self, other: OpenStudy) -> None:
         """Continue in the session of the same study, opened again."""
@@ -198,9 +202,7 @@ class OpenStudy:
             asked, places = ask_tables(joined, families, missing, rows)
             return asked
 
-        while (tables := self.ask(query)) is None:
-            pass
-        return tables, places
+        return self.ask(query), places
 
     def choose(self, choices: Choices) -> tuple[int, ...]:
         """Return the winner of each set, in as many queries as the memory of the study needs.
@@ -267,60 +269,6 @@ class OpenStudy:
         query = Release.of(self.joined, tables)
         self._check_time(release_plan(self.joined, query).planned)
         return self.session.ask(query)
-
-    def predict(self, odds: Odds, rows: Rows = Rows()) -> NDArray[np.float64]:
-        """Return the log odds of records, of whose values no site sees another's.
-
-        Parameters
-        ----------
-        odds : Odds
-            The tables whose rows are added up.
-        rows : Rows, default=all records
-            The records, in the order of the study; the analyst does not learn which they are.
-
-        Returns
-        -------
-        log_odds : ndarray of shape (records, states - 1)
-            ``ln P(state) - ln P(first state)`` of each other state of the target, in nats.
-
-        Raises
-        ------
-        ValueError
-            If the study does not have a variable, or a table has too many rows.
-        QueryRefusedError, ProtocolError
-            As `Session.ask`.
-        """
-        self.session.role.odds = [table.flat for table in odds.tables]
-        return self.session.ask(Predict.of(self.joined, odds, rows))
-
-    def score_table(
-        self, odds: Odds, thresholds: NDArray[np.int64], rule: Rule, rows: Rows = Rows()
-    ) -> NDArray[np.int64]:
-        """Return how many records of each class have log odds between thresholds, by a rule.
-
-        Parameters
-        ----------
-        odds : Odds
-            Of a target of two states, which a site of the study holds.
-        thresholds : ndarray of shape (bins - 1,), dtype int64
-            Ascending, as multiples of ``2**-fraction_bits``; a bin begins at its threshold.
-        rule : Rule
-            By which the table is released.
-        rows : Rows, default=all records
-            The records that are counted.
-
-        Returns
-        -------
-        table : ndarray of shape (bins, codes of the target), dtype int64
-
-        Raises
-        ------
-        ValueError, QueryRefusedError, ProtocolError
-            As `predict`.
-        """
-        self.session.role.odds = [table.flat for table in odds.tables]
-        fields = {"thresholds": thresholds, **rule_fields(rule)}
-        return self.session.ask(ScoreTable.of(self.joined, odds, rows, **fields))
 
     def _portions(self, choices: Choices) -> Iterator[Choices]:
         """Go through the queries of choices; notify the watchers."""

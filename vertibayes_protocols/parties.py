@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
@@ -82,15 +82,15 @@ def serve(
             expect = {analyst: Expect(Query, QUERY_CELLS)}
             query = (yield from exchange({}, expect, idle=True))[analyst]
             side = conversations.side_of(role, query)
-            (answer, detail), begun = _consider(role, query, side), role.shared.queries
+            (answer, detail, considered), begun = _consider(role, query, side), role.shared.queries
             watch.considered(query, answer, detail)
             verdict = (yield from exchange({analyst: answer}, {analyst: Expect(Go)}))[analyst]
             if side is not None and answer.agreed and verdict.run:
                 if role.shared.queries != begun:
-                    _consider_again(role, query, side)
+                    considered = _consider_again(role, query, side)
                 role.shared.queries += 1
                 began, sent = perf_counter(), traffic.bytes
-                yield from _answered(role, query, side)
+                yield from _answered(role, query, side, considered)
                 watch.finished(query, perf_counter() - began, traffic.bytes - sent)
 
 
@@ -134,29 +134,30 @@ def study_asked(query: AnyQuery) -> bytes:
     return query.study if isinstance(query, Align | Commit) else b""
 
 
-def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> tuple[Answer, str]:
-    """Return the answer to a query and, if the party refuses it, the detail for its owner."""
+def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> tuple[Answer, str, Any]:
+    """Return the answer to a query, the detail of a refusal for the owner, and what was planned."""
     try:
         if side is None:
             reason = f"queries of the kind {query.kind!r} are not answered"
             raise QueryRefusedError(role.party, reason)
         _admit(role, query)
-        side.consider(role, query)
+        considered = side.consider(role, query)
         _claim(role, query)
     except QueryRefusedError as refusal:
         if isinstance(role, SiteRole):
             role.ledger.refuse(query.kind, refusal.reason, refusal.detail)
         reason = refusal.reason.encode()[:REASON_BYTES].decode(errors="ignore")
-        return Answer(False, reason), refusal.detail
-    return Answer(True, ""), ""
+        return Answer(False, reason), refusal.detail, None
+    return Answer(True, ""), "", considered
 
 
-def _consider_again(role: P, query: AnyQuery, side: Side[P, AnyQuery]) -> None:
+def _consider_again(role: P, query: AnyQuery, side: Side[P, AnyQuery]) -> Any:
     """Consider a query that the party has agreed to; the session fails if it must now refuse."""
-    answer, _ = _consider(role, query, side)
+    answer, _, considered = _consider(role, query, side)
     if not answer.agreed:
         reason = f"agreed to a query, and now refuses it: {answer.reason}"
         raise ProtocolError(role.party, reason)
+    return considered
 
 
 def _claim(role: P, query: AnyQuery) -> None:
@@ -187,11 +188,11 @@ def _admit(role: P, query: AnyQuery) -> None:
         raise QueryRefusedError(role.party, reason)
 
 
-def _answered(role: P, query: AnyQuery, side: Side[P, AnyQuery]) -> Program[None]:
+def _answered(role: P, query: AnyQuery, side: Side[P, AnyQuery], considered: Any) -> Program[None]:
     """Run a query; the run of an approved study notes before what it uses up, and advances."""
     run = role.run if isinstance(role, SiteRole) else None
     if run is not None:
         run.begin(query)
-    yield from side.program(role, query)
+    yield from side.program(role, query, considered)
     if run is not None:
         run.end(query)

@@ -241,6 +241,15 @@ class Policy:
             )
             raise QueryRefusedError(site, reason)
 
+    def check_scores(self, site: str, scored: int, records: int, what: str) -> None:
+        """Refuse scores of too many records; `scored` records were scored so far."""
+        if records > (left := self.most_scores - scored):
+            reason = (
+                f"{what} of {records} records: {max(left, 0)} are left of most_scores = "
+                f"{self.most_scores}"
+            )
+            raise QueryRefusedError(site, reason)
+
     def check_exact(self, site: str) -> None:
         """Refuse a sum without noise, unless exact sums are allowed."""
         if not self.exact_sums:

@@ -347,8 +347,6 @@ class AnalystRole:
         The number of its last sum; the next has the time, in microseconds, or one more.
     tables : mapping of str to ndarray of shape (states, classes), dtype int64
         Of a naive Bayes model, by feature: what it has the sites predict with.
-    odds : sequence of ndarray of shape (rows, states - 1), dtype int64
-        The numbers of the tables of its next query `Predict`.
     """
 
     party: Party = "analyst"
@@ -362,7 +360,6 @@ class AnalystRole:
     policy: Policy = field(default_factory=Policy)
     last_sum: int = -1
     tables: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
-    odds: Sequence[NDArray[np.int64]] = field(default=(), repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
 
     def next_number(self) -> int:

@@ -16,6 +16,7 @@ from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, sen
 from vertibayes_protocols.errors import QueryRefusedError, TransportError, printable
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
+from vertibayes_protocols.wire import FREE
 
 QUERY_CELLS = 6_000_000
 REASON_BYTES = 2_000
@@ -34,7 +35,7 @@ class Query(Message, Generic[R_co]):
         Sites, and the dealer if the query concerns it.
     """
 
-    parties: tuple[str, ...]
+    parties: tuple[str, ...] = field(metadata=FREE)
 
 
 AnyQuery: TypeAlias = Query[object]
@@ -84,8 +85,8 @@ class Side(Generic[P, Q]):
         (role, query) -> program.
     """
 
-    consider: Callable[[P, Q], None]
-    program: Callable[[P, Q], Program[None]]
+    consider: Callable[[P, Q], Any]
+    program: Callable[[P, Q, Any], Program[None]]
 
 
 class Conversation(Generic[Q, R]):
@@ -97,14 +98,14 @@ class Conversation(Generic[Q, R]):
     analyst : callable
         (analyst's role, query) -> program; its return value is the query's result.
     need : callable, optional
-        (query) -> how many of its parties must answer, where the result does not need all of them.
+        (query) -> how many of its parties must answer; None for all of them.
     """
 
     def __init__(
         self,
         query: type[Q],
         analyst: Callable[[AnalystRole, Q], Program[R]],
-        need: Callable[[Q], int] | None = None,
+        need: Callable[[Q], int | None] | None = None,
     ) -> None:
         self.query, self.analyst, self.need = query, analyst, need
         self._sides: dict[type[Role], Side[Any, Q]] = {}  # of a class, a side for that class
@@ -116,7 +117,7 @@ class Conversation(Generic[Q, R]):
         program: Callable[[P, Q], Program[None]],
     ) -> Self:
         """Add what a role does; see `Side`."""
-        self._sides[role] = Side(consider, program)
+        self._sides[role] = Side(consider, lambda party, query, _: program(party, query))
         return self
 
     def side_of(self, role: type[P]) -> Side[P, Q] | None:

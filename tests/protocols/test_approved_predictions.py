@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.protocols.small import refusal, seeded, study_of
-from tests.protocols.test_predict import DATA, odds, values
+from tests.protocols.test_predict import DATA, odds, predict, values
 from tests.protocols.test_predict import opened as opened_freely
 from vertibayes_mpc.commitments import MOST_INDICATORS
 from vertibayes_protocols.alignment import Alignment
@@ -60,7 +60,7 @@ def approved():
 def test_an_approved_prediction_runs_once(approved):
     federation, study, contract = approved
     expected = values(*"xz") + values("w")
-    assert study.predict(APPROVED)[:, 0].tolist() == expected.tolist()
+    assert predict(study, APPROVED)[:, 0].tolist() == expected.tolist()
     query = Predict.of(study.joined, APPROVED, Rows())
     assert "no further query of the kind 'predict'" in refusal(federation, query)
     assert federation.roles["a"].memory.runs(contract.digest) == (1, 1)
@@ -70,11 +70,11 @@ def test_an_approved_prediction_runs_once(approved):
 @pytest.mark.parametrize(
     ("changed", "rows", "field"),
     [
-        (odds("xz", "y"), Rows(), "variables"),
+        (odds("xz", "y"), Rows(), "tables"),
         (odds("xz", "w", target="s"), Rows(), "target"),
         (odds("xz", "w", bits=1), Rows(), "fraction_bits"),
         (APPROVED, Rows(0, 0, 20), "last"),
-        (replace(odds("xz", "w"), tables=odds("xz", "w").tables[::-1]), Rows(), "variables"),
+        (replace(odds("xz", "w"), tables=odds("xz", "w").tables[::-1]), Rows(), "tables"),
     ],
 )
 def test_another_prediction_is_refused(approved, changed, rows, field):
@@ -113,5 +113,6 @@ def test_a_contract_that_does_not_declare_its_alignment_as_a_query_needs_it():
 
 def test_other_numbers_are_refused(approved):
     federation, study, _ = approved
-    query = replace(Predict.of(study.joined, APPROVED, Rows()), digest=bytes(32))
+    query = Predict.of(study.joined, APPROVED, Rows())
+    query = replace(query, odds=replace(query.odds, digest=bytes(32)))
     assert "digest of 'predict' is not that of the contract" in refusal(federation, query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
@@ -221,20 +222,24 @@ def _declared(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
         yield f"  the neighbours of this site see {seen} in each round"
 
 
+def predicted_from(odds: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the variables from which a declared query predicts, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(odds["tables"])))
+
+
 def _odds(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the analyst learns of the log odds of records."""
-    last, target = fields["last"], fields["target"]
-    some = f"of {counted(last, 'record')}, drawn at random,"
-    states, named = ", ".join(fields["states"]), ", ".join(fields["variables"])
+    last, odds = fields["rows"]["last"], fields["odds"]
+    target, states = odds["target"], ", ".join(odds["states"])
+    named = ", ".join(predicted_from(odds))
+    some = "" if last is None else f"of {counted(last, 'record')}, drawn at random,"
     if kind == "predict":
-        each = "each record" if last < 0 else f"each {some}"
+        each = "each record" if last is None else f"each {some}"
         yield f"- for {each} the probabilities of {target} ({states}), without noise"
         yield f"  they are computed from the record's values of {named}"
         return
-    epsilon, delta, dishonest = fields["noise"][1]
-    rule = Rule(fields["rule"], fields["fewest"], epsilon, delta, dishonest)
-    bins = len(fields["thresholds"][1]) + 1
-    how_many = "how many records" if last < 0 else f"how many {some}"
+    rule, bins = Rule(**fields["rule"]), len(fields["thresholds"][1]) + 1
+    how_many = "how many records" if last is None else f"how many {some}"
     yield f"- {how_many} have each state of {target} ({states}) in each of {bins} bins"
     yield f"  of a score, from the values of {named}"
     yield f"  by the rule {rule.kind}: {rule.words}"

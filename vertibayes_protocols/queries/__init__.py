@@ -1,5 +1,6 @@
 """The kinds of queries: names, policy and ledger over the generators of `vertibayes_mpc`."""
 
+from vertibayes_protocols.engine import conversation
 from vertibayes_protocols.queries.align import ALIGN, Align
 from vertibayes_protocols.queries.begin import BEGIN, Begin
 from vertibayes_protocols.queries.choose import CHOOSE, Choose
@@ -9,12 +10,11 @@ from vertibayes_protocols.queries.consensus import CONSENSUS
 from vertibayes_protocols.queries.consensus_query import Consensus, ReleasedConsensus
 from vertibayes_protocols.queries.describe import DESCRIBE, Describe, Description
 from vertibayes_protocols.queries.meet import MEET, Meet
-from vertibayes_protocols.queries.predict import PREDICT, Predict
+from vertibayes_protocols.queries.predictions.predict import Predict
+from vertibayes_protocols.queries.predictions.score_table import ScoreTable
 from vertibayes_protocols.queries.publish import PUBLISH, Publish
 from vertibayes_protocols.queries.release_query import RELEASE, Release
 from vertibayes_protocols.queries.report import REPORT, Report
-from vertibayes_protocols.queries.score_table import SCORE_TABLE
-from vertibayes_protocols.queries.score_table_query import ScoreTable
 from vertibayes_protocols.queries.scores import SCORES, Scores
 from vertibayes_protocols.queries.sum_query import ReleasedSums, Sums
 from vertibayes_protocols.queries.sums import SUMS
@@ -23,8 +23,9 @@ from vertibayes_protocols.queries.updates import UPDATES, ReleasedUpdates, Updat
 from vertibayes_protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE, PREDICT, SCORE_TABLE,
+    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE,
     SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS,
+    conversation(Predict), conversation(ScoreTable),
 )  # fmt: skip
 
 __all__ = [

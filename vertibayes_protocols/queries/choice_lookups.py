@@ -22,6 +22,7 @@ from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, log_gamma,
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.queries.choice_precision import LOOKUP_ERROR_BITS, Precision, in_units
 from vertibayes_protocols.queries.choice_tables import OF_LIKELIHOOD, ChoiceTables, Lookup, Names
 from vertibayes_protocols.queries.costs import (
@@ -33,7 +34,6 @@ from vertibayes_protocols.queries.costs import (
     MOST_TERMS,
     SCORE_BYTES,
     Costs,
-    Planned,
 )
 from vertibayes_protocols.queries.held_counts import Holders
 from vertibayes_protocols.queries.study_checks import check_most

@@ -120,26 +120,6 @@ class Columns(NamedTuple):
         return Columns(extended, rows, terms, max(self.widest, other.widest))
 
 
-class Planned(NamedTuple):
-    """What a query takes: an upper bound of memory, and an estimate of time on an idle machine.
-
-    Attributes
-    ----------
-    memory : int
-        The bytes at one party.
-    picoseconds : int
-        The work of all parties, and the time on a link of 4 Gbit/s.
-    """
-
-    memory: int = 0
-    picoseconds: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """The time, in seconds."""
-        return self.picoseconds / 1e12
-
-
 class _Axis(NamedTuple):
     """What a variable adds to a `TableSize`."""
 

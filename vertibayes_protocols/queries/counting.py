@@ -15,7 +15,8 @@ from vertibayes_mpc.masked_tables import Plan, count_tables, deal_tables, open_t
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
-from vertibayes_protocols.queries.costs import Costs, Planned
+from vertibayes_protocols.effects import Planned
+from vertibayes_protocols.queries.costs import Costs
 from vertibayes_protocols.queries.ways import Group, Load, choose_ways
 from vertibayes_protocols.study import Study
 

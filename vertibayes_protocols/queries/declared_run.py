@@ -28,30 +28,23 @@ from vertibayes_protocols.queries.commit_query import Commit
 from vertibayes_protocols.queries.consensus_query import Consensus
 from vertibayes_protocols.queries.describe import Describe
 from vertibayes_protocols.queries.meet import Meet
-from vertibayes_protocols.queries.predict import Predict
 from vertibayes_protocols.queries.publish import Publish
 from vertibayes_protocols.queries.report import Report
-from vertibayes_protocols.queries.score_table_query import ScoreTable
 from vertibayes_protocols.queries.scores import Scores
 from vertibayes_protocols.queries.study_run import StudyRun
 from vertibayes_protocols.queries.sum_query import Sums
 from vertibayes_protocols.queries.updates import Updates
 from vertibayes_protocols.roles import Party, SiteRole
 from vertibayes_protocols.session import AnyQuery
+from vertibayes_protocols.wire import declared_of, difference
 
 LAST_ROUND = "last round"  # in the declaration of a calibration
 
-_ODDS = (
-    "target", "states", "variables", "members", "lengths", "digest", "fraction_bits", "seed",
-    "first", "last",
-)  # fmt: skip
 DECLARED: dict[type[AnyQuery], tuple[str, ...]] = {  # which fields a contract declares
     Align: (),
     Meet: (),
     Describe: (),
     Commit: ("dealer", "most_indicators"),
-    Predict: _ODDS,
-    ScoreTable: (*_ODDS, "thresholds", "rule", "fewest", "noise"),
     Sums: (
         "variables", "numerics", "bounds", "families", "moments", "most_parties", "most_records",
         "noise", "shares", "via", "estimates",
@@ -83,7 +76,8 @@ def declare(query: AnyQuery, last_round: int | None = None) -> dict[str, Any]:
     last_round : int, optional
         Of a calibration: the number of its last round.
     """
-    fields = {name: _plain(getattr(query, name)) for name in DECLARED[type(query)]}
+    names = DECLARED.get(type(query))
+    fields = declared_of(query) if names is None else {n: _plain(getattr(query, n)) for n in names}
     if last_round is not None:
         fields[LAST_ROUND] = last_round
     return {"kind": query.kind, "fields": fields}
@@ -138,10 +132,9 @@ class DeclaredRun(StudyRun):
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
         self._check_approval()
         fields = self.contract.queries[self._place_of(query)]["fields"]
-        declared = declare(query, fields.get(LAST_ROUND))["fields"]
-        for name, value in declared.items():  # a field that the contract does not have is not free
-            if name not in fields or fields[name] != value:
-                raise self._refused(f"{name} of {query.kind!r} is not that of the contract")
+        asked = declare(query, fields.get(LAST_ROUND))["fields"]
+        if (name := difference(fields, asked)) is not None:
+            raise self._refused(f"{name} of {query.kind!r} is not that of the contract")
         self._check_parties(query)
         if isinstance(query, Consensus):
             self._check_rounds(query, fields)

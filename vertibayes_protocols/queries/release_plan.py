@@ -33,6 +33,7 @@ from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.shuffled_tables import ShufflePlan
 from vertibayes_protocols.accounting import SAMPLER, share_of
 from vertibayes_protocols.budget import Cost, rho_of
+from vertibayes_protocols.effects import Noise, Planned
 from vertibayes_protocols.queries.costs import (
     LOOKUP_PS_PER_BYTE,
     TABLE_BYTES,
@@ -40,7 +41,6 @@ from vertibayes_protocols.queries.costs import (
     TERM_BYTES,
     Columns,
     Costs,
-    Planned,
 )
 from vertibayes_protocols.queries.counting import TablePlan, plan_products, plan_tables
 from vertibayes_protocols.queries.held_counts import Holders
@@ -108,6 +108,12 @@ class ReleaseNoise:
             return Cost(rule.epsilon, rule.delta, self.rho, 0.0)
         both_ways = 1 + math.exp(min(rule.epsilon, 600.0))
         return Cost.of(rule.epsilon, min(self.sites * both_ways * SAMPLER, 1.0))
+
+    @property
+    def effect(self) -> Noise:
+        """What it costs, and who draws it: the project draws Polya shares itself."""
+        kind = self.tables.rule.kind
+        return Noise(self.cost, kind if kind == "gaussian" else "")
 
     def reach(self, cells: int) -> int:
         """Return what the noise of all sites stays within, in all cells."""

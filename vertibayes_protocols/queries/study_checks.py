@@ -9,14 +9,14 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.commitments import Selection
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.errors import QueryRefusedError, refusing
+from vertibayes_protocols import record_checks
+from vertibayes_protocols.effects import Number, Planned
+from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries.costs import Planned
+from vertibayes_protocols.record_checks import remember_records as remember_records
 from vertibayes_protocols.roles import SiteRole
-from vertibayes_protocols.storage.memory import Digests
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Rows
 
@@ -107,89 +107,13 @@ def check_parties(party: Party, query: StudyQuery, parties: tuple[Party, ...]) -
 
 def check_number(site: SiteRole, query: StudyQuery) -> None:
     """Refuse a query whose number is not new; the site has joined the study."""
-    assert site.holder is not None  # checked
-    if query.number <= site.holder.last:
-        reason = (
-            f"the number of the query must be above {site.holder.last}, got {query.number}: masks "
-            "are used once"
-        )
-        raise QueryRefusedError(site.party, reason)
+    record_checks.check_number(site, Number(query.number))
 
 
 def check_at_site(site: SiteRole, query: StudyQuery) -> None:
-    """Refuse a number that is not new, and records or changed values that would be singled out.
-
-    The site has joined the study.
-    """
-    assert site.joined is not None  # checked
+    """Refuse a number that is not new, and records or changed values that would be singled out."""
     check_number(site, query)
-    if query.rows not in site.joined.answered:
-        _check_values(site, site.joined)
-        records = _records(site, site.joined.selection(query.rows))
-        _check_size(site, query.study, len(records))
-        _check_records(site, records)
-
-
-def _check_values(site: SiteRole, joined: Joined) -> None:
-    """Refuse values of which a few have changed since an earlier study."""
-    if not joined.answered:  # otherwise they were checked: a study's values do not change
-        with refusing(site.party):
-            values = site.values_of(joined.study)
-            site.memory.changes.check(values, site.policy.fewest_records)
-            if site.hidden is not None:
-                site.memory.changes.check_people(values.people, site.policy.fewest_records)
-
-
-def _check_size(site: SiteRole, study: bytes, records: int) -> None:
-    """Refuse a record set that has nearly as many people as another, if one's are unknown."""
-    fewest = site.policy.fewest_records
-    few = f"fewer than {fewest} records more or less than those of an earlier"
-    differ = "tables of both could differ by them"
-    if site.memory.is_near_hidden(study, records, fewest):
-        reason = f"{few} study whose people no site knows: {differ}"
-        raise QueryRefusedError(site.party, reason)
-    if site.hidden is not None and site.memory.is_near_known(site.hidden.records, fewest):
-        reason = f"{few} record set, in a study whose people no site knows: {differ}"
-        raise QueryRefusedError(site.party, reason)
-
-
-def _check_records(site: SiteRole, records: Digests) -> None:
-    """Refuse one record set too many, or one that singles out records with the earlier sets.
-
-    Only the site's own records count. A site that holds none of the chosen records answers: the
-    query counts none of its people.
-    """
-    if site.memory.knows(records) or (site.placement is not None and not len(records)):
-        return
-    if site.memory.count_sets() >= site.policy.most_row_sets:
-        reason = f"it has answered for {site.policy.most_row_sets} record sets, no more are allowed"
-        raise QueryRefusedError(site.party, reason)
-    if site.memory.smallest_atom(records) < site.policy.fewest_records:
-        reason = (
-            "together with the earlier record sets, these records would single out fewer than "
-            f"{site.policy.fewest_records}"
-        )
-        raise QueryRefusedError(site.party, reason)
-
-
-def remember_records(site: SiteRole, rows: Rows) -> None:
-    """Remember a record set, and the study's values, before the site answers for them."""
-    assert site.joined is not None  # considered
-    if rows not in site.joined.answered:
-        records = _records(site, site.joined.selection(rows))
-        site.memory.keep_values(site.values_of(site.joined.study))
-        if site.hidden is None:
-            site.memory.note_size(len(records))
-        else:
-            site.memory.hide(site.joined.study.id, site.hidden.records)
-        site.memory.answer(site.data, records)
-        site.joined.answered.add(rows)
-
-
-def _records(site: SiteRole, selection: Selection) -> Digests:
-    """Return the digests of the chosen records that the site holds."""
-    with refusing(site.party):
-        return site.digests_of(selection.indices)
+    record_checks.check_records(site, query.rows)
 
 
 def planned(joined: Joined, query: StudyQuery, kind: type[P], make: Callable[[], P]) -> P:

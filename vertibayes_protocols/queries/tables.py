@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.rounds import Party, Program
+from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.errors import QueryRefusedError, refusing
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries.costs import Planned
 from vertibayes_protocols.queries.counting import TablePlan, agree, count, deal, open_, plan_tables
 from vertibayes_protocols.queries.impossible import uniform_errors
 from vertibayes_protocols.queries.study_checks import (

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.queries.costs import (
     MOST_CELLS,
     TABLE_BYTES,
     TABLE_BYTES_PER_CELL,
     Columns,
     Costs,
-    Planned,
     TableSize,
 )
 from vertibayes_protocols.study import Study

@@ -25,6 +25,7 @@ from vertibayes_mpc.prefixed import prefixed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.budget import Cost, Released
+from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.errors import ChangedDataError, DataError
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
@@ -309,6 +310,40 @@ class SiteMemory:
             if contract.hex() in self._steps:
                 self._steps[contract.hex()].state = GIVEN
         self._keep(True)
+
+    # ---- what queries use up ---------------------------------------------------------------------
+
+    def apply(self, effects: Effects, contract: bytes = b"") -> None:
+        """Remember what a query uses up before its first byte is sent, all at once.
+
+        Parameters
+        ----------
+        effects : Effects
+            Of the query.
+        contract : bytes, default=b""
+            The digest of the contract whose run it ends, if it ends one.
+
+        Raises
+        ------
+        ValueError
+            If the site has taken part in a sum of this number or above with the analyst.
+        """
+        number = effects.number
+        if number is not None and number.analyst:
+            if number.value <= (last := self.last_sum(number.analyst)):
+                raise ValueError(f"the number of a sum must be above {last}, got {number.value}")
+            self._sums[number.analyst.hex()] = number.value
+        self.released = self.released.plus(*effects.released)
+        self.released_freely = self.released_freely.plus(*effects.freely)
+        self.scored += 0 if effects.scores is None else effects.scores.records
+        self.chosen += effects.bits
+        self.spent = self.spent if effects.noise is None else self.spent.plus(effects.noise.cost)
+        if contract:
+            begun, used = self.runs(contract)
+            self._runs[contract.hex()] = begun, used + 1
+            if contract.hex() in self._steps:
+                self._steps[contract.hex()].state = GIVEN
+        self._keep(effects.uses_up)
 
     # ---- sums and scores ---------------------------------------------------------------------
 

@@ -1,11 +1,9 @@
-"""The query `ScoreTable`, and what all parties derive from it: bins, lookups and their cost."""
+"""The plan of a score table: what all parties derive from the query, and what it takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,85 +17,15 @@ from vertibayes_mpc.table_lookups import (
     CountPlan,
     TableLookupPlan,
 )
-from vertibayes_protocols.queries.costs import LOOKUP_PS_PER_BYTE, Planned
-from vertibayes_protocols.queries.odds_query import (
-    OddsQuery,
-)
+from vertibayes_protocols.effects import Planned
+from vertibayes_protocols.queries.costs import LOOKUP_PS_PER_BYTE
 from vertibayes_protocols.queries.release_plan import ReleaseNoise
-from vertibayes_protocols.release import FamilyTables, Rule, RuleKind
+from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family
 
-MOST_THRESHOLDS = 255
 RANKED_TOGETHER = 1 << 11  # records whose log odds are compared with all thresholds at a time
 NOISY = Ring(32)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreTable(OddsQuery[NDArray[np.int64]]):
-    """Ask for a table of records by bin of their log odds, and class: shape (bins, codes).
-
-    Further fields are those of `OddsQuery`; the target has two states, and the study has it.
-
-    Parameters
-    ----------
-    thresholds : ndarray of shape (bins - 1,), dtype int64
-        Ascending, in the units of the tables' numbers. A bin begins at its threshold.
-    rule : str
-        The kind of the rule.
-    fewest : int
-        As of `Rule`.
-    noise : ndarray of shape (3,), dtype float64
-        epsilon, delta and dishonest of the rule.
-    """
-
-    kind: ClassVar[str] = "score table"
-    thresholds: NDArray[np.int64]
-    rule: str
-    fewest: int
-    noise: NDArray[np.float64]
-
-    @classmethod
-    def parties_of(
-        cls, study: Study, tables: Sequence[Sequence[str]], target: str
-    ) -> tuple[Party, ...]:
-        """Return whom the query asks: all holders, and the dealer if they are several.
-
-        Parameters
-        ----------
-        study, tables, target
-            As of `OddsQuery.parties_of`.
-        """
-        sites = study.holders_of({target, *(name for names in tables for name in names)})
-        return (*sites, study.dealer) if len(sites) > 1 else sites
-
-    @property
-    def released(self) -> FamilyTables:
-        """The rule, as that of one table.
-
-        Raises
-        ------
-        ValueError
-            If the rule or the thresholds are not valid.
-        """
-        thresholds = self.thresholds
-        if thresholds.ndim != 1 or thresholds.dtype != np.int64:
-            raise ValueError("thresholds must be whole numbers")
-        if not 1 <= len(thresholds) <= MOST_THRESHOLDS or (np.diff(thresholds) <= 0).any():
-            raise ValueError(f"thresholds must be from 1 to {MOST_THRESHOLDS}, ascending")
-        if max(abs(int(thresholds[0])), abs(int(thresholds[-1]))) >= 1 << 62:
-            raise ValueError("thresholds must stay below 2**62")
-        if self.noise.shape != (3,) or self.noise.dtype != np.float64:
-            raise ValueError("a rule must have three numbers: epsilon, delta and dishonest")
-        epsilon, delta, dishonest = self.noise.tolist()
-        rule = Rule(cast("RuleKind", self.rule), self.fewest, epsilon, delta, dishonest)
-        return FamilyTables((Family(self.target),), True, rule)
-
-
-def rule_fields(rule: Rule) -> dict[str, object]:
-    """Return the fields of a rule in a query."""
-    noise = np.array([rule.epsilon, rule.delta, rule.dishonest])
-    return {"rule": rule.kind, "fewest": rule.fewest, "noise": noise}
 
 
 @dataclass(frozen=True)
@@ -111,15 +39,14 @@ class ScorePlan:
         The log odds.
     thresholds : ndarray of shape (bins - 1,), dtype int64
     target : str
-    released : FamilyTables
-        The rule.
+    rule : Rule
     """
 
     study: Study
     lookups: TableLookupPlan
     thresholds: NDArray[np.int64]
     target: str
-    released: FamilyTables
+    rule: Rule
 
     @property
     def sites(self) -> tuple[Party, ...]:
@@ -168,19 +95,19 @@ class ScorePlan:
     @cached_property
     def noise(self) -> ReleaseNoise | None:
         """The noise; None if the rule adds none."""
-        is_noisy = self.released.rule.is_noisy
-        return ReleaseNoise(self.released, len(self.sites)) if is_noisy else None
+        one = FamilyTables((Family(self.target),), True, self.rule)
+        return ReleaseNoise(one, len(self.sites)) if self.rule.is_noisy else None
 
     @property
     def ring(self) -> Ring:
         """The ring of the counts."""
-        return NOISY if self.released.rule.is_noisy else self.lookups.commitments.ring
+        return NOISY if self.rule.is_noisy else self.lookups.commitments.ring
 
     @cached_property
     def function(self) -> PublicFunction | None:
         """What is looked up of each count; None for nothing."""
-        rule = self.released.rule
-        return cut(rule.fewest, self.study.records) if rule.kind == "cut" else None
+        is_cut = self.rule.kind == "cut"
+        return cut(self.rule.fewest, self.study.records) if is_cut else None
 
     @cached_property
     def cuts(self) -> LookupPlan:
@@ -204,7 +131,7 @@ class ScorePlan:
         return Planned(memory, LOOKUP_PS_PER_BYTE * sent)
 
     def check(self) -> None:
-        """Refuse a target that has no such table, or noise beyond the ring, with a ValueError."""
+        """Refuse noise beyond the ring, with a ValueError."""
         if self.noise is not None:
             reach = self.records + 2 * self.noise.reach(self.cells)
             if reach >= 1 << self.ring.bits:
@@ -217,16 +144,3 @@ class ScorePlan:
             values = np.where(values >= 1 << 31, values - (1 << 32), values)
         table = values.reshape(-1, 1 << self.class_bits)
         return np.asarray(table[: len(self.thresholds) + 1, : self.codes])
-
-
-def check_target(study: Study, target: str) -> None:
-    """Refuse a target that no site holds, or of other than two states, with a ValueError."""
-    if target not in study.variables:
-        raise ValueError(
-            f"no site of the study holds the target {target!r}: nobody has its classes"
-        )
-    states = study.variables[target].states
-    if len(states) != 2:
-        raise ValueError(
-            f"the target {target!r} has {len(states)} states; a score table needs two states"
-        )
