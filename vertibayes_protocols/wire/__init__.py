@@ -4,7 +4,7 @@ A reader compares each size with what remains of the packet, and with what its r
 before it allocates anything. It builds no object that the object's own constructor refuses.
 """
 
-from vertibayes_protocols.wire.declared import FREE, declared_of, difference
+from vertibayes_protocols.wire.declared import declared_of, difference
 from vertibayes_protocols.wire.decoding import decode, kinds
 from vertibayes_protocols.wire.encoding import ALIGN, DTYPES, encode
 from vertibayes_protocols.wire.envelope import (
@@ -15,7 +15,7 @@ from vertibayes_protocols.wire.envelope import (
     header,
     name_digest,
 )
-from vertibayes_protocols.wire.types import LOCAL, Most
+from vertibayes_protocols.wire.types import FREE, LOCAL, Most
 
 VERSION = 7  # raised whenever a message changes; every packet has it (`vertibayes_protocols.seal`)
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from vertibayes_protocols.wire.types import is_named_tuple, parts_of, whole_floats
-
-FREE: Final = {"contract": "free"}  # metadata of a field that a contract does not fix
+from vertibayes_protocols.wire.types import free_of, is_record, values_of
 
 
 def declared_of(value: Any) -> Any:
@@ -41,7 +38,7 @@ def declared_of(value: Any) -> Any:
         return repr(value)
     if isinstance(value, Mapping):
         return [[declared_of(key), declared_of(item)] for key, item in value.items()]
-    if is_dataclass(value) or is_named_tuple(type(value)):
+    if is_record(type(value)):
         return _fields(value)
     if isinstance(value, list | tuple):
         return [declared_of(item) for item in value]
@@ -50,13 +47,8 @@ def declared_of(value: Any) -> Any:
 
 def _fields(record: Any) -> dict[str, Any]:
     cls: Any = type(record)
-    free = {f.name for f in fields(cls) if f.metadata == FREE} if is_dataclass(cls) else ()
-    floats = whole_floats(cls)
-    values = {name: getattr(record, name) for name in parts_of(cls) if name not in free}
-    return {
-        name: declared_of(float(value) if name in floats and type(value) is int else value)
-        for name, value in values.items()
-    }
+    free = free_of(cls)
+    return {name: declared_of(value) for name, value in values_of(record) if name not in free}
 
 
 def difference(declared: Any, asked: Any) -> str | None:

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import math
 import struct
-import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import numpy as np
 
 from vertibayes_mpc.errors import MalformedMessageError, UnexpectedMessageError
 from vertibayes_mpc.rounds import Expect, M, Party
+from vertibayes_protocols.errors import printable
 from vertibayes_protocols.wire.encoding import ALIGN, DIM, DTYPES, FLOAT, INT, SIZE
-from vertibayes_protocols.wire.types import Most, hints_of, is_record, parts_of
+from vertibayes_protocols.wire.types import UNIONS, Most, free_of, is_record, parts_of, written_out
 
 MOST_VALUES, ARRAY_VALUES = 200_000, 4  # in one message; an array takes as long as four others
+MOST_WORDS = 500  # characters of a reason: a constructor's may quote what the peer sent
 
 
 def decode(body: bytes | memoryview, sender: Party, expect: Expect[M]) -> M:
@@ -40,8 +41,9 @@ def decode(body: bytes | memoryview, sender: Party, expect: Expect[M]) -> M:
     """
     try:
         return _decode(memoryview(body), sender, expect)
-    except (struct.error, IndexError, UnicodeDecodeError, ValueError) as error:
-        raise MalformedMessageError(sender, f"a message that cannot be read: {error}") from None
+    except (struct.error, IndexError, ValueError) as error:
+        reason = printable(str(error)[:MOST_WORDS])
+        raise MalformedMessageError(sender, f"a message that cannot be read: {reason}") from None
 
 
 def _decode(body: memoryview, sender: Party, expect: Expect[M]) -> M:
@@ -101,9 +103,12 @@ class Reader:
             raise ValueError("its head is cut short")
         return size
 
-    def array(self) -> np.ndarray[Any, Any]:
-        """Return an array: a view of the packet."""
+    def array(self, codes: Sequence[int]) -> np.ndarray[Any, Any]:
+        """Return an array of one of these types: a view of the packet."""
         code, ndim = self.take(2)
+        if code not in codes:
+            given, *expected = (str(DTYPES[at]) for at in (code, *codes))
+            raise ValueError(f"an array of {given}, expected {' or '.join(expected)}")
         if ndim > 32:
             raise ValueError(f"an array of {ndim} axes")
         shape = tuple(int(DIM.unpack(self.take(DIM.size))[0]) for _ in range(ndim))
@@ -123,7 +128,9 @@ class Reader:
 # ---- readers of declared types -------------------------------------------------------------------
 
 Read: TypeAlias = Callable[[Reader], Any]  # of what follows a tag
-Tagged: TypeAlias = Mapping[bytes, Read]  # by tag; of several records of one tag, see `_records`
+Tagged: TypeAlias = Mapping[bytes, Read]  # by tag
+KEYS = {b"s", b"y"}  # tags of keys: of texts and bytes a peer cannot choose the hashes
+SIZED = {b"s", b"y", b"t", b"m", b"a"}  # tags of what has a size
 
 PLAIN: dict[Any, tuple[bytes, Read]] = {
     bool: (b"b", lambda reader: (False, True)[reader.take(1)[0]]),
@@ -144,23 +151,21 @@ def _tagged(hint: Any) -> Tagged:
     TypeError
         If the type cannot be read.
     """
+    hint = written_out(hint)
     origin, args = get_origin(hint), get_args(hint)
     if hint in PLAIN:
-        tag, read = PLAIN[hint]
-        return {tag: read}
-    if (alias := getattr(origin or hint, "__value__", None)) is not None:
-        return _array(args) if get_origin(alias) is np.ndarray else _tagged(alias)
+        return dict([PLAIN[hint]])
     if origin is np.ndarray:
-        return _array(get_args(args[1]))
+        return _array(*get_args(args[1]))
     if origin is Annotated:
-        return _bounded(_tagged(args[0]), [bound for bound in args[1:] if isinstance(bound, Most)])
+        return _bounded(*args)
     if origin is Literal:
         return _one_of(args)
-    if origin in (Union, types.UnionType):
+    if origin in UNIONS:
         return _union(args)
     if origin is tuple:
         return {b"t": _tuple(args)}
-    if origin is not None and issubclass(origin, Mapping):
+    if isinstance(origin, type) and issubclass(origin, Mapping):
         return {b"m": _mapping(*args)}
     if is_record(hint):
         return {b"d": _record(hint)}
@@ -180,21 +185,20 @@ def _value(hint: Any) -> Read:
     return value
 
 
-def _array(args: tuple[Any, ...]) -> Tagged:
+def _array(scalar: Any) -> Tagged:
     """Return what reads arrays of the declared type of elements, or of any one below it."""
-    scalar = args[0] if args else Any
-    known = [code for code in DTYPES if scalar is Any or issubclass(code.type, scalar)]
-
-    def array(reader: Reader) -> np.ndarray[Any, Any]:
-        made = reader.array()
-        if made.dtype not in known:
-            raise ValueError(f"an array of {made.dtype}, expected {', '.join(map(str, known))}")
-        return made
-
-    return {b"a": array}
+    wanted = np.generic if scalar is Any else scalar
+    codes = [code for code, dtype in enumerate(DTYPES) if issubclass(dtype.type, wanted)]
+    if not codes:
+        raise TypeError(f"arrays of {scalar} cannot be decoded")
+    return {b"a": lambda reader: reader.array(codes)}
 
 
-def _bounded(readers: Tagged, bounds: list[Most]) -> Tagged:
+def _bounded(hint: Any, *bounds: Any) -> Tagged:
+    readers = _tagged(hint)
+    if not all(isinstance(bound, Most) for bound in bounds) or not readers.keys() <= SIZED:
+        raise TypeError(f"{hint} cannot be bounded by {bounds}")
+
     def bounded(read: Read) -> Read:
         def checked(reader: Reader) -> Any:
             value = read(reader)
@@ -204,11 +208,14 @@ def _bounded(readers: Tagged, bounds: list[Most]) -> Tagged:
 
         return checked
 
-    return {tag: bounded(read) if tag != b"n" else read for tag, read in readers.items()}
+    return {tag: bounded(read) for tag, read in readers.items()}
 
 
 def _one_of(allowed: tuple[Any, ...]) -> Tagged:
-    tag, read = PLAIN[type(allowed[0])]
+    (kind, *more) = {type(value) for value in allowed}
+    if more or kind not in PLAIN:
+        raise TypeError(f"literals must be of one plain type, got {allowed}")
+    tag, read = PLAIN[kind]
 
     def one_of(reader: Reader) -> Any:
         if (value := read(reader)) not in allowed:
@@ -247,6 +254,8 @@ def _tuple(args: tuple[Any, ...]) -> Read:
 
 
 def _mapping(key: Any, value: Any) -> Read:
+    if not _tagged(key).keys() <= KEYS:
+        raise TypeError(f"{key} cannot be the keys of a mapping")
     read_key, read_value = _value(key), _value(value)
 
     def mapping(reader: Reader) -> dict[Any, Any]:
@@ -262,8 +271,9 @@ def _mapping(key: Any, value: Any) -> Read:
 def _record(*classes: type) -> Read:
     """Return what reads an object of one of these classes: its name, then its fields."""
     readers = {cls.__name__: _parts(cls) for cls in classes}
-    if len(readers) < len(classes):
-        raise TypeError(f"two of {classes} have one name")
+    fixed = {frozenset(parts_of(cls)) - free_of(cls) for cls in classes}
+    if min(len(readers), len(fixed)) < len(classes):
+        raise TypeError(f"two of {classes} have the same name, or the same fields in a contract")
 
     def record(reader: Reader) -> Any:
         name = bytes(reader.take(reader.size())).decode()
@@ -277,23 +287,23 @@ def _record(*classes: type) -> Read:
 @cache
 def _parts(cls: Any) -> Read:
     """Return what reads the fields of a class, and makes an object of them."""
-    hints = hints_of(cls)
     try:
-        parts = {name: _value(hints[name]) for name in parts_of(cls)}
+        parts = {name: _value(hint) for name, hint in parts_of(cls).items()}
     except RecursionError:
         raise TypeError(f"{cls.__name__} contains itself: nothing bounds its depth") from None
-    by_keyword = is_dataclass(cls) and any(item.kw_only for item in fields(cls))
+    items = fields(cls) if is_dataclass(cls) else ()
+    by_name = any(item.kw_only or item.name not in parts for item in items)
 
     def made(reader: Reader) -> Any:
         values: dict[str, Any] = {}
         for name, read in parts.items():
             try:
                 values[name] = read(reader)
-            except ValueError as error:
+            except (ValueError, IndexError) as error:
                 raise ValueError(f"{name} is no valid value: {error}") from None
         try:
-            return cls(**values) if by_keyword else cls(*values.values())
-        except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+            return cls(**values) if by_name else cls(*values.values())
+        except Exception as error:  # whatever it is, the values are the sender's
             raise ValueError(f"{cls.__name__}: {error}") from error
 
     return made

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from vertibayes_mpc.rounds import Message
-from vertibayes_protocols.wire.types import is_record, parts_of, whole_floats
+from vertibayes_protocols.wire.types import is_record, values_of
 
 ALIGN = 64
 DTYPES = tuple(np.dtype(name) for name in ("u1", "<u2", "<u4", "<u8", "<i8", "<f8"))
@@ -45,12 +45,8 @@ def encode(message: Message) -> bytes:
 
 
 def _put_parts(head: bytearray, arrays: list[Any], record: object) -> None:
-    """Write the fields of an object; a whole number is a float where a float is declared."""
-    cls: Any = type(record)
-    floats = whole_floats(cls)
-    for name in parts_of(cls):
-        value = getattr(record, name)
-        _put(head, arrays, float(value) if name in floats and type(value) is int else value)
+    for _, value in values_of(record):
+        _put(head, arrays, value)
 
 
 def _put(head: bytearray, arrays: list[Any], value: Any) -> None:

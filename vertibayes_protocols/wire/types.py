@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+import types
+from collections.abc import Iterator, Mapping, Sized
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple, get_type_hints
+from itertools import repeat
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+FREE: Final = {"contract": "free"}  # metadata of a field that a contract does not fix
 LOCAL: Final = {"wire": "local"}  # metadata of a field that does not travel
+UNIONS: Final = Union, types.UnionType
 
 
 class Most(NamedTuple):
@@ -41,21 +45,86 @@ def is_record(cls: Any) -> bool:
 
 
 @cache
-def hints_of(cls: Any) -> dict[str, Any]:
-    """Return the declared types of a class's fields, their bounds included."""
-    return get_type_hints(cls, include_extras=True)
+def parts_of(cls: Any) -> Mapping[str, Any]:
+    """Return the fields of a record that travel, in order, with their declared types.
+
+    Raises
+    ------
+    TypeError
+        If a type is not declared, or names what its module has not.
+    """
+    try:
+        hints = get_type_hints(cls, include_extras=True)
+        return {name: hints[name] for name in _names(cls)}
+    except (NameError, KeyError) as error:
+        raise TypeError(f"a field of {cls.__name__} has no readable type: {error}") from None
 
 
-@cache
-def parts_of(cls: Any) -> tuple[str, ...]:
-    """Return the fields of a record that travel, in order."""
+def _names(cls: Any) -> Iterator[str]:
     if is_named_tuple(cls):
-        return tuple(cls._fields)
-    return tuple(item.name for item in fields(cls) if item.metadata != LOCAL)
+        return iter(cls._fields)
+    return (item.name for item in fields(cls) if item.init and item.metadata != LOCAL)
 
 
 @cache
-def whole_floats(cls: Any) -> frozenset[str]:
-    """Return the fields that are declared as a float, also as one that may be None."""
-    hints = hints_of(cls)
-    return frozenset(name for name in parts_of(cls) if hints[name] in (float, float | None))
+def free_of(cls: Any) -> frozenset[str]:
+    """Return the fields of a record that a contract does not fix."""
+    marked = fields(cls) if is_dataclass(cls) else ()
+    return frozenset(item.name for item in marked if item.metadata == FREE)
+
+
+def written_out(hint: Any) -> Any:
+    """Return a type for which an alias stands, as numpy's NDArray is one from 2.5 on."""
+    alias = getattr(get_origin(hint) or hint, "__value__", None)
+    if alias is None:
+        return hint
+    return written_out(alias[get_args(hint)] if get_args(hint) else alias)
+
+
+# ---- whole numbers where floats are declared -----------------------------------------------------
+
+
+def values_of(record: Any) -> Iterator[tuple[str, Any]]:
+    """Return the fields that travel; a whole number is a float where a float is declared.
+
+    Objects that are equal therefore have equal bytes: ``1 == 1.0``.
+    """
+    cls: Any = type(record)
+    for name, floats in _floats_of(cls):
+        value = getattr(record, name)
+        yield name, value if floats is None else _with_floats(value, floats)
+
+
+@cache
+def _floats_of(cls: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a record, with the types of those that have floats."""
+    parts = parts_of(cls).items()
+    return tuple((name, hint if _has_floats(hint) else None) for name, hint in parts)
+
+
+@cache
+def _has_floats(hint: Any) -> bool:
+    hint = written_out(hint)
+    return hint is float or any(map(_has_floats, get_args(hint)))
+
+
+def _with_floats(value: Any, hint: Any) -> Any:
+    """Return a value of a type with floats; a value of another type as it is."""
+    hint = written_out(hint)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _with_floats(value, args[0])
+    if type(value) is int:
+        is_float = hint is float or (origin in UNIONS and float in args and int not in args)
+        return float(value) if is_float else value
+    if origin in UNIONS:
+        for option in args:
+            value = _with_floats(value, option)
+    elif origin is tuple and type(value) is tuple:
+        hints = repeat(args[0], len(value)) if args[-1:] == (Ellipsis,) else args
+        if len(value) == len(args) or hints is not args:
+            return tuple(map(_with_floats, value, hints))
+    elif isinstance(value, Mapping):
+        key, item = args
+        return {_with_floats(k, key): _with_floats(v, item) for k, v in value.items()}
+    return value
