@@ -12,7 +12,7 @@ from tests.randomness import SeededRandomness
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import Study

@@ -17,9 +17,9 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Align, Begin, Commit, Describe, Meet
-from vertibayes_protocols.queries.choose import Choose, portions
-from vertibayes_protocols.queries.release_query import Release
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.choices.choose import Choose, portions
+from vertibayes_protocols.queries.releases.release import Release
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import CHOICE_INDICATORS

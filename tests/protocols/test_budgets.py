@@ -27,8 +27,8 @@ from vertibayes_protocols.federation import federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import CONVERSATIONS, Choose, Commit, Release, Tables
-from vertibayes_protocols.queries.costs import Costs
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.session import QUERY_CELLS, Query

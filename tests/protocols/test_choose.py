@@ -38,8 +38,8 @@ from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Describe
-from vertibayes_protocols.queries.choice_lookups import choice_lookups
-from vertibayes_protocols.queries.choose import Choose, portions, score_error
+from vertibayes_protocols.queries.choices.lookups import choice_lookups
+from vertibayes_protocols.queries.choices.choose import Choose, portions, score_error
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Rows, Variable
 

@@ -13,7 +13,7 @@ from vertibayes_protocols.ledger import Purpose, RevealedTable
 from vertibayes_protocols.parties import Watch, serve, study_now
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import CONVERSATIONS, Commit
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.session import Answer
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_entries import Refusal, SessionNote, read_ledger
