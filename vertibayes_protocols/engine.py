@@ -112,7 +112,7 @@ def answer(role: SiteRole | DealerRole, considered: Considered[R, P]) -> Program
         return
     if considered.effects.counts is not None:
         remember_records(role, considered.effects.counts)
-    given = _Given(role, considered)
+    given = _Given(role, considered, is_done=query.is_paid(role))
     if not query.gives_late:
         given.give()
     yield from given.guard(query.run_site(role, plan, given.give))

@@ -79,6 +79,15 @@ def refusal(federation, query):
     return caught.value.reason
 
 
+def refusal_of(federation, make):
+    """Return why there is no such query, as its constructor says, or why a site refuses it."""
+    try:
+        query = make()
+    except ValueError as error:
+        return str(error)
+    return refusal(federation, query)
+
+
 def plain(data, *names, places=slice(None)):
     """Count a table from all sites' codes."""
     codes = {name: c for site in data.values() for name, c in site.codes.items()}

@@ -368,8 +368,8 @@ def test_a_run_is_on_disk_before_its_release_is_answered(world, monkeypatch):
     while isinstance(step := learner.send(won), Choices):
         won = ask_choices(world, joined, step)
     assert role.memory.runs(contract_of(world).digest) == (1, 0)
-    give = role.memory.give
-    monkeypatch.setattr(role.memory, "give", lambda *given: (seen.append(1), give(*given)))
+    apply = role.memory.apply
+    monkeypatch.setattr(role.memory, "apply", lambda *given: (seen.append(1), apply(*given)))
     world.session.ask(Release.of(joined, step))
     assert seen == [1] and role.memory.runs(contract_of(world).digest) == (1, 1)
 

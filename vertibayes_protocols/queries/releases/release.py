@@ -104,8 +104,10 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
         """Return the plan; a ValueError if the families do not fit the study."""
         joined, families = at.study(self.study), self.tables.families
         check_most("tables", len(families), MOST_GROUPS)
-        if not families or len(set(families)) < len(families):
-            raise ValueError("a release must have families, each once")
+        if not families:
+            raise ValueError("a release must have families, each with a child")
+        if len(set(families)) < len(families):
+            raise ValueError("two families of the release are equal; ask for each family once")
         for family in families:
             check_variables(joined.study, family.members)
             if len(set(family.members)) < len(family.members):

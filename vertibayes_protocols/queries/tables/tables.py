@@ -25,7 +25,7 @@ from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols import wire
 from vertibayes_protocols.budget import Released
-from vertibayes_protocols.effects import NONE, Effects, Later, Number
+from vertibayes_protocols.effects import NONE, Effects, Later, Number, Planned
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact, RevealedTable
 from vertibayes_protocols.queries.names import (
@@ -91,8 +91,13 @@ class Tables(Query[list[NDArray[np.int64]], TablePlan]):
             check_places(places, self.variables)
             if len(set(places.tolist())) < len(places):  # a product has each factor once
                 raise ValueError("a variable appears twice in a group")
-        if not all(prefix.size for prefix in self.prefixes):
-            raise ValueError("a group must have a child")
+        for prefix, lasts in zip(self.prefixes, self.lasts, strict=True):
+            if not prefix.size:
+                raise ValueError("a group must have a child")
+            if len(prefix) > 1 and not lasts.size:
+                raise ValueError("a group of several variables must have a last one")
+            if not set(prefix.tolist()).isdisjoint(lasts.tolist()):
+                raise ValueError("a variable appears twice in a group")
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -123,7 +128,7 @@ class Tables(Query[list[NDArray[np.int64]], TablePlan]):
             columns=(),
             tables=tuple(_sizes(study, plan.groups)),
             counts=self.rows,
-            takes=lambda: (plan.planned,),
+            takes=lambda: _takes(plan),
             stored=0,
             number=Number(self.number),
             released=NONE,
@@ -194,6 +199,12 @@ def ask_tables(
     asked = [family for group in groups for family in group.families]
     where = {family: place for place, family in enumerate(asked)}
     return query, [where[family] for family in families]
+
+
+def _takes(plan: TablePlan) -> Iterator[Planned]:
+    """Go through what tables take; list their products once that is allowed."""
+    yield plan.planned
+    _ = plan.products, plan.shuffles
 
 
 def _sizes(study: Study, groups: Iterable[Group]) -> Iterator[tuple[int, int]]:
