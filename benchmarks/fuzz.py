@@ -38,7 +38,7 @@ from vertibayes_protocols import parties, wire
 from vertibayes_protocols.errors import DataError, QueryRefusedError, TransportError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.queries import CONVERSATIONS, Commit, Describe, Meet
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.session import QUERY_CELLS, Query
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.text import TextColumn

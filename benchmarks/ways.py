@@ -26,8 +26,8 @@ import numpy as np
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.queries import counting
-from vertibayes_protocols.queries.costs import Cost, Costs
-from vertibayes_protocols.queries.ways import Group, Load, Ways
+from vertibayes_protocols.queries.tables.costs import Cost, Costs
+from vertibayes_protocols.queries.tables.ways import Group, Load, Ways
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Variable
 

@@ -27,7 +27,7 @@ from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.queries import Begin, Choose, Release
 from vertibayes_protocols.queries.begin import Begun
-from vertibayes_protocols.queries.release_plan import check_rule
+from vertibayes_protocols.queries.releases.plan import check_rule
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.storage.run_record import KEPT, Shown

@@ -8,7 +8,7 @@ a node as well as moves that change several nodes, and can subtract a penalty.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 from vertibayes_protocols.variables import Family, Rows
 
@@ -73,14 +73,6 @@ class Choices:
     missing: bool = False
     rows: Rows = Rows()
     score: ScoreKind = "k2"
-
-
-def score_kind(name: str) -> ScoreKind:
-    """Return a kind of score by its name, or refuse the name with a ValueError."""
-    for kind in get_args(ScoreKind):
-        if name == kind:
-            return kind  # type: ignore[no-any-return]
-    raise ValueError(f"the score must be one of {', '.join(get_args(ScoreKind))}, got {name!r}")
 
 
 def constants_last(choices: Choices) -> Choices:

@@ -6,9 +6,9 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.budget import Cost, Released
@@ -75,6 +75,19 @@ def takes_little() -> Iterable[Planned]:
     return ()
 
 
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Later(Iterable[T_co]):
+    """Items that are computed when they are used, after the sizes of a query were allowed."""
+
+    def __init__(self, make: Callable[[], Iterable[T_co]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[T_co]:
+        return iter(self._make())
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effects:
     """What a query does, as one party sees it. A field for each rule of a policy, without defaults.
@@ -106,7 +119,7 @@ class Effects:
         The share of the members that may work with the analyst, where the query depends on it.
     exact : bool
         Whether it adds up sites with other records without noise.
-    says : tuple of Fact
+    says : iterable of Fact
     opens : tuple of RevealedTable
         What the party's ledger notes.
     """
@@ -125,7 +138,7 @@ class Effects:
     noise: Noise | None
     dishonest: float | None
     exact: bool
-    says: tuple[Fact, ...]
+    says: Iterable[Fact]
     opens: tuple[RevealedTable, ...]
 
     @property

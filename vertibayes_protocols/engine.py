@@ -110,7 +110,9 @@ def answer(role: SiteRole | DealerRole, considered: Considered[R, P]) -> Program
     if isinstance(role, DealerRole):
         yield from query.run_dealer(role, plan)
         return
-    given = _Given(role, considered)
+    if considered.effects.counts is not None:
+        remember_records(role, considered.effects.counts)
+    given = _Given(role, considered, is_done=query.is_paid(role))
     if not query.gives_late:
         given.give()
     yield from given.guard(query.run_site(role, plan, given.give))
@@ -138,8 +140,6 @@ class _Given:
         except QueryRefusedError as refusal:
             raise ProtocolError(site.party, refusal.reason) from None
         self.is_done = True
-        if effects.counts is not None:
-            remember_records(site, effects.counts)
         run = site.run if self.considered.query.ends_run else None
         contract = b"" if run is None else run.approved.contract.digest
         site.memory.apply(effects, contract)

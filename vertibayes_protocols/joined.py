@@ -29,8 +29,6 @@ class Joined:
         At the analyst: what the sites agree that they have joined.
     asked : int
         At the analyst: the number of the last query for tables.
-    planned : tuple, optional
-        The last query and its plan.
     answered : set of Rows
         What was checked against the memory, and remembered: under one seed, equal rows are equal
         records.
@@ -47,7 +45,6 @@ class Joined:
     seed: StreamKey | None = field(repr=False)
     mark: bytes = b""
     asked: int = 0
-    planned: tuple[object, object] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
     won: tuple[int, ...] = ()
     decided: tuple[bool, ...] = ()

@@ -19,14 +19,13 @@ from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Ledger, RevealedTable
 from vertibayes_protocols.queries import Choose, Release
 from vertibayes_protocols.queries.align import AlignedPeople
-from vertibayes_protocols.queries.choice_lookups import choice_lookups
-from vertibayes_protocols.queries.choose import portions, score_error
-from vertibayes_protocols.queries.costs import Costs
-from vertibayes_protocols.queries.release_plan import check_rule
-from vertibayes_protocols.queries.release_query import release_plan
-from vertibayes_protocols.queries.shared_products import order_of_products
-from vertibayes_protocols.queries.tables import ask_tables, note_asked, parties_of
-from vertibayes_protocols.queries.ways import batches, choose_ways, grouped, load_of
+from vertibayes_protocols.queries.choices.choose import portions, score_error
+from vertibayes_protocols.queries.choices.lookups import choice_lookups
+from vertibayes_protocols.queries.releases.plan import check_rule
+from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.shared_products import order_of_products
+from vertibayes_protocols.queries.tables.tables import ASKED, ask_tables, parties_of
+from vertibayes_protocols.queries.tables.ways import batches, choose_ways, grouped, load_of
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.session import Query, Session, Traffic
 from vertibayes_protocols.study import Study
@@ -266,9 +265,7 @@ class OpenStudy:
             As `Session.ask`.
         """
         check_rule(self.study, tables)
-        query = Release.of(self.joined, tables)
-        self._check_time(release_plan(self.joined, query).planned)
-        return self.session.ask(query)
+        return self.ask(lambda joined: Release.of(joined, tables))
 
     def _portions(self, choices: Choices) -> Iterator[Choices]:
         """Go through the queries of choices; notify the watchers."""
@@ -307,5 +304,5 @@ class OpenStudy:
             for family, _, rows, table in tables
         )
         members = {name for family, *_ in tables for name in family.members}
-        if members:
-            note_asked(role, parties_of(self.study, members))
+        for party in parties_of(self.study, members) if members else ():
+            role.ledger.note(ASKED, role.party, (party,))

@@ -23,7 +23,7 @@ from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.masked_tables.dealer import MaskBlock
 from vertibayes_mpc.ring import Ring
-from vertibayes_protocols.queries.tables import Tables
+from vertibayes_protocols.queries.tables.tables import Tables
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable
 

@@ -12,7 +12,7 @@ from tests.randomness import SeededRandomness
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import Study
@@ -77,6 +77,15 @@ def refusal(federation, query):
         federation.session.ask(query)
     assert caught.value.site in federation.sites
     return caught.value.reason
+
+
+def refusal_of(federation, make):
+    """Return why there is no such query, as its constructor says, or why a site refuses it."""
+    try:
+        query = make()
+    except ValueError as error:
+        return str(error)
+    return refusal(federation, query)
 
 
 def plain(data, *names, places=slice(None)):

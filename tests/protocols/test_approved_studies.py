@@ -17,9 +17,9 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Align, Begin, Commit, Describe, Meet
-from vertibayes_protocols.queries.choose import Choose, portions
-from vertibayes_protocols.queries.release_query import Release
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.choices.choose import Choose, portions
+from vertibayes_protocols.queries.releases.release import Release
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import CHOICE_INDICATORS
@@ -368,8 +368,8 @@ def test_a_run_is_on_disk_before_its_release_is_answered(world, monkeypatch):
     while isinstance(step := learner.send(won), Choices):
         won = ask_choices(world, joined, step)
     assert role.memory.runs(contract_of(world).digest) == (1, 0)
-    give = role.memory.give
-    monkeypatch.setattr(role.memory, "give", lambda *given: (seen.append(1), give(*given)))
+    apply = role.memory.apply
+    monkeypatch.setattr(role.memory, "apply", lambda *given: (seen.append(1), apply(*given)))
     world.session.ask(Release.of(joined, step))
     assert seen == [1] and role.memory.runs(contract_of(world).digest) == (1, 1)
 

@@ -13,10 +13,10 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit, Describe, Meet, Publish
-from vertibayes_protocols.queries.costs import Costs
 from vertibayes_protocols.queries.publish import RecordNoise
 from vertibayes_protocols.queries.scoring import Split
-from vertibayes_protocols.queries.ways import choose_ways, grouped
+from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.ways import choose_ways, grouped
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.placement import Placement

@@ -8,12 +8,13 @@ import pytest
 
 from tests.protocols.small import committed, data_of, memories, study_of
 from tests.protocols.test_contract import CONTRACT
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.ledger import Purpose, RevealedTable
 from vertibayes_protocols.parties import Watch, serve, study_now
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import CONVERSATIONS, Commit
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.session import Answer
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_entries import Refusal, SessionNote, read_ledger
@@ -51,9 +52,8 @@ def refused_tables(data, kept, name, rows=Rows()):
     federation, _ = committed(data, shown_study(data, name), memories=kept, policy=POLICY)
     query, _ = ask_tables(federation.session.role.joined, [Family("x", ("z",))], False, rows)
     role = federation.roles["a"]
-    side = CONVERSATIONS.side_of(role, query)
     try:
-        side.consider(role, query)
+        consider(role, query)
     except QueryRefusedError as error:
         return error
     federation.session.ask(query)

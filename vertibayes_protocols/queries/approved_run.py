@@ -33,12 +33,13 @@ from vertibayes_protocols.approval import Approved, Step, Winners
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.errors import refusing
 from vertibayes_protocols.queries.align import Align
-from vertibayes_protocols.queries.choose import Choose, portions
+from vertibayes_protocols.queries.choices.choose import Choose, portions
 from vertibayes_protocols.queries.commit_query import Commit
 from vertibayes_protocols.queries.describe import Describe
 from vertibayes_protocols.queries.meet import Meet
-from vertibayes_protocols.queries.release_query import Release
+from vertibayes_protocols.queries.releases.release import Release
 from vertibayes_protocols.queries.study_run import StudyRun
+from vertibayes_protocols.query import Query
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.session import AnyQuery
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
@@ -85,8 +86,7 @@ class ApprovedRun(StudyRun):
                 raise self._refused(f"the next query is {kind.kind!r}, got {query.kind!r}")
             self._check_opening(query)
             return
-        with refusing(self.site.party):  # arrays that describe no choices
-            asked = _step_of(query)
+        asked = query.step if isinstance(query, Query) else None
         step = self._awaited(asked)
         if step is None:
             raise self._refused("the study has ended: begin another session for another run")
@@ -241,10 +241,3 @@ class ApprovedRun(StudyRun):
     def _portions(self, step: Step) -> list[Step]:
         assert self.site.joined is not None  # since Commit
         return [*portions(self.site.joined.study, step)] if isinstance(step, Choices) else [step]
-
-
-def _step_of(query: AnyQuery) -> Step | None:
-    """Return the step that a query asks for; None if it is another kind of query."""
-    if isinstance(query, Choose):
-        return query.choices
-    return query.tables if isinstance(query, Release) else None

@@ -10,7 +10,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.errors import DataError, QueryRefusedError, refusing
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries.costs import Costs
+from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.session import Query
 from vertibayes_protocols.study import Study

@@ -19,7 +19,7 @@ from vertibayes_mpc.table_lookups import TableLookupPlan
 from vertibayes_protocols import wire
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.odds import Odds, OddsShape, digest_of
-from vertibayes_protocols.queries.study_checks import check_most, check_variables
+from vertibayes_protocols.queries.names import check_most, check_variables
 from vertibayes_protocols.query import At, Query
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.study import Study

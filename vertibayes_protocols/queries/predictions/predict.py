@@ -39,8 +39,8 @@ from vertibayes_mpc.table_lookups import (
 )
 from vertibayes_protocols.effects import NONE, Effects, Number, Planned, Scored
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.costs import LOOKUP_PS_PER_BYTE
 from vertibayes_protocols.queries.predictions.odds_query import OddsQuery
+from vertibayes_protocols.queries.tables.costs import LOOKUP_PS_PER_BYTE
 from vertibayes_protocols.query import At, Give
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.variables import Rows

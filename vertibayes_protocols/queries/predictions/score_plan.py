@@ -18,8 +18,8 @@ from vertibayes_mpc.table_lookups import (
     TableLookupPlan,
 )
 from vertibayes_protocols.effects import Planned
-from vertibayes_protocols.queries.costs import LOOKUP_PS_PER_BYTE
-from vertibayes_protocols.queries.release_plan import ReleaseNoise
+from vertibayes_protocols.queries.releases.plan import ReleaseNoise
+from vertibayes_protocols.queries.tables.costs import LOOKUP_PS_PER_BYTE
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family

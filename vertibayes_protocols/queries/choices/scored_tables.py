@@ -30,14 +30,14 @@ from typing import NamedTuple, TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.choices import Candidate, Choices, constant_of, scores_of
-from vertibayes_protocols.queries.choice_precision import (
+from vertibayes_protocols.queries.choices.precision import (
     LOOKUP_ERROR_BITS,
     MOST_MILLIONTHS,
     likelihood_bound,
     score_bound,
 )
-from vertibayes_protocols.queries.shared_products import order_of_products
-from vertibayes_protocols.queries.ways import Group, check_multiplied, grouped
+from vertibayes_protocols.queries.tables.shared_products import order_of_products
+from vertibayes_protocols.queries.tables.ways import Group, check_multiplied, grouped
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, axis_lengths
 

@@ -20,15 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
-from vertibayes_mpc.commitments import Commitments, Holder, Selection
+from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.lookups import LookupPlan, deal_lookups
 from vertibayes_mpc.masked_tables import Plan, deal_tables, share_tables
 from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program
-from vertibayes_protocols.queries.choice_lookups import ChoiceLookups
-from vertibayes_protocols.queries.counting import plan_products
-from vertibayes_protocols.queries.held_counts import look_up_held
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.queries.choices.lookups import ChoiceLookups
+from vertibayes_protocols.queries.tables.counting import plan_products
+from vertibayes_protocols.queries.tables.held_counts import look_up_held
+from vertibayes_protocols.variables import Rows
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ class ChoicePlan:
     ----------
     needed : ChoiceLookups
         What is looked up.
-    commitments : Commitments
-    selection : Selection
+    joined : Joined
+        The study, and its commitments.
+    rows : Rows
         The records that are counted.
     missing : bool
         Whether a missing value is a state.
@@ -51,8 +54,8 @@ class ChoicePlan:
     """
 
     needed: ChoiceLookups
-    commitments: Commitments
-    selection: Selection
+    joined: Joined
+    rows: Rows
     missing: bool
     number: int
     query: bytes
@@ -60,14 +63,15 @@ class ChoicePlan:
     @cached_property
     def label(self) -> bytes:
         """Names the query and the commitments, whose ids are new in each session."""
-        return label("choose", self.commitments.label, self.query)
+        return label("choose", self.joined.commitments.label, self.query)
 
     @cached_property
     def products(self) -> Plan:
         """The plan of the tables."""
-        study, groups = self.needed.tables.study, self.needed.tables.groups
+        joined, groups = self.joined, self.needed.tables.groups
+        selection = joined.selection(self.rows)
         return plan_products(
-            study, self.commitments, groups, self.selection, self.missing, self.number
+            joined.study, joined.commitments, groups, selection, self.missing, self.number
         )
 
     @cached_property

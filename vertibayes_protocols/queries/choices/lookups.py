@@ -23,9 +23,15 @@ from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.effects import Planned
-from vertibayes_protocols.queries.choice_precision import LOOKUP_ERROR_BITS, Precision, in_units
-from vertibayes_protocols.queries.choice_tables import OF_LIKELIHOOD, ChoiceTables, Lookup, Names
-from vertibayes_protocols.queries.costs import (
+from vertibayes_protocols.queries.choices.precision import LOOKUP_ERROR_BITS, Precision, in_units
+from vertibayes_protocols.queries.choices.scored_tables import (
+    OF_LIKELIHOOD,
+    ChoiceTables,
+    Lookup,
+    Names,
+)
+from vertibayes_protocols.queries.names import check_most
+from vertibayes_protocols.queries.tables.costs import (
     CHOICE_BYTES_PER_CELL,
     FUNCTION_BYTES_PER_RECORD,
     FUNCTION_PS_PER_RECORD,
@@ -35,9 +41,8 @@ from vertibayes_protocols.queries.costs import (
     SCORE_BYTES,
     Costs,
 )
-from vertibayes_protocols.queries.held_counts import Holders
-from vertibayes_protocols.queries.study_checks import check_most
-from vertibayes_protocols.queries.ways import cells_of
+from vertibayes_protocols.queries.tables.held_counts import Holders
+from vertibayes_protocols.queries.tables.ways import cells_of
 from vertibayes_protocols.study import Study
 
 MOST_SCORES = 100_000  # in one query

@@ -1,6 +1,6 @@
 """Choose: which candidate of each set has the highest score, without revealing any table.
 
-The figure is that of `vertibayes_protocols.queries.choice_plan`. A site first checks the query
+The figure is that of `vertibayes_protocols.queries.choices.plan`. A site first checks the query
 against its policy and its memory of record sets, and notes it in its ledger.
 
 Security: honest-but-curious, that of `vertibayes_mpc.masked_tables`, `vertibayes_mpc.lookups` and
@@ -16,49 +16,46 @@ each pair of candidates of a set (`vertibayes_mpc.argmax`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import ceil, log2
-from operator import index
 from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.randomness import label
-from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.rounds import Program
 from vertibayes_protocols import wire
 from vertibayes_protocols.choices import (
     Candidate,
     Choices,
     Constant,
     Score,
+    ScoreKind,
     constant_of,
     constants_last,
-    score_kind,
     scores_of,
 )
-from vertibayes_protocols.errors import refusing
+from vertibayes_protocols.effects import NONE, Effects, Number, Planned
 from vertibayes_protocols.joined import Joined
-from vertibayes_protocols.ledger import Ledger
-from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries.choice_lookups import MOST_SCORES, choice_lookups
-from vertibayes_protocols.queries.choice_plan import ChoicePlan, choose, deal_choices, open_choices
-from vertibayes_protocols.queries.study_checks import (
-    check_at_site,
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, choice_lookups
+from vertibayes_protocols.queries.choices.plan import (
+    ChoicePlan,
+    choose,
+    deal_choices,
+    open_choices,
+)
+from vertibayes_protocols.queries.names import (
     check_most,
-    check_parties,
     check_places,
-    check_planned,
     check_variables,
-    joined_study,
     numbered,
     numbers,
-    planned,
-    remember_records,
 )
+from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.session import Conversation, Query
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows
 
@@ -71,13 +68,15 @@ COMPARED = "which scores are compared, over which records"
 
 
 @dataclass(frozen=True, slots=True)
-class Choose(Query[tuple[int, ...]]):
+class Choose(Query[tuple[int, ...], ChoicePlan]):
     """Ask which candidates win.
 
     Parameters
     ----------
     study : bytes
         The id of the study.
+    number : int
+        The number of the query, above all earlier ones in the study: masks are used once.
     variables : tuple of str
         The variables of the scores.
     members : ndarray of dtype uint32
@@ -92,18 +91,22 @@ class Choose(Query[tuple[int, ...]]):
         How many candidates each set has.
     constants : ndarray of shape (candidates,), dtype int64
         What is added to each candidate, in millionths of a nat.
-    score : str
-        "k2" or "likelihood".
+    score : "k2" or "likelihood"
     missing : bool
         Whether a missing value is a state.
-    seed, first, last : int
-        The records (`Rows`); last = -1 for all records from the first on.
-    number : int
-        The number of the query, above all earlier ones in the study: masks are used once.
+    rows : Rows
+        The records.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not describe choices.
     """
 
     kind: ClassVar[str] = "choose"
-    study: bytes
+    is_dealt: ClassVar[bool] = True
+    study: bytes = field(metadata=wire.FREE)
+    number: int = field(metadata=wire.FREE)
     variables: tuple[str, ...]
     members: NDArray[np.uint32]
     families: NDArray[np.uint32]
@@ -112,12 +115,9 @@ class Choose(Query[tuple[int, ...]]):
     candidates: NDArray[np.uint32]
     sets: NDArray[np.uint32]
     constants: NDArray[np.int64]
-    score: str
+    score: ScoreKind
     missing: bool
-    seed: int
-    first: int
-    last: int
-    number: int
+    rows: Rows
 
     @classmethod
     def of(cls, joined: Joined, choices: Choices) -> Choose:
@@ -138,6 +138,7 @@ class Choose(Query[tuple[int, ...]]):
         return cls(
             parties=joined.study.parties,
             study=joined.study.id,
+            number=joined.asked,
             variables=tuple(places),
             members=numbers(places[name] for name in chain.from_iterable(members)),
             families=numbers(len(score.family.members) for score in scores),
@@ -148,32 +149,37 @@ class Choose(Query[tuple[int, ...]]):
             constants=np.array([constant_of(candidate) for candidate in candidates], np.int64),
             score=choices.score,
             missing=choices.missing,
-            seed=index(choices.rows.seed),
-            first=index(choices.rows.first),
-            last=-1 if choices.rows.last is None else index(choices.rows.last),
-            number=joined.asked,
+            rows=choices.rows,
         )
 
-    @property
-    def rows(self) -> Rows:
-        """The records."""
-        return Rows(self.seed, self.first, None if self.last < 0 else self.last)
+    def __post_init__(self) -> None:
+        check_places(self.members, self.variables)
+        lengths = self.families, self.withins, self.candidates, self.sets
+        if any(array.ndim != 1 for array in (*lengths, self.signs, self.constants)):
+            raise ValueError("scores, candidates and sets must be lists")
+        if (np.abs(self.signs) != 1).any():
+            raise ValueError("the sign of a score must be 1 or -1")
+        if not len(self.signs) == len(self.families) == len(self.withins):
+            raise ValueError("each score must have a sign and two lengths")
+        members, within, scores, candidates = (int(a.sum(dtype=np.uint64)) for a in lengths)
+        counted = members + within, scores, candidates
+        if counted != (len(self.members), len(self.signs), len(self.candidates)):
+            raise ValueError("the lengths of scores, candidates and sets must fit the arrays")
+        if len(self.constants) != len(self.candidates):
+            raise ValueError("each candidate must have a constant")
+        if not self.families.all():
+            raise ValueError("a family must have a child")
+        for what, array in (("scores", self.signs), ("sets", self.sets)):
+            check_most(what, len(array), MOST_SCORES)
+        check_most("candidates", len(self.candidates), MOST_SCORES)
 
     @property
-    def choices(self) -> Choices:
-        """What is asked, in the form of `constants_last`.
-
-        Raises
-        ------
-        ValueError
-            If the arrays do not describe choices.
-        """
-        self._check()
+    def step(self) -> Choices:
+        """What is asked, in the form of `constants_last`."""
         names = [self.variables[place] for place in self.members.tolist()]
         scores = _cut(self._scores(names), self.candidates)
         candidates = map(_with_constant, scores, self.constants.tolist())
-        sets = tuple(_cut(candidates, self.sets))
-        return Choices(sets, self.missing, self.rows, score_kind(self.score))
+        return Choices(tuple(_cut(candidates, self.sets)), self.missing, self.rows, self.score)
 
     def _scores(self, names: list[str]) -> Iterator[Score]:
         at = 0
@@ -183,24 +189,72 @@ class Choose(Query[tuple[int, ...]]):
             at += members + within
             yield Score(Family(child, tuple(parents)), tuple(names[at - within : at]), sign)
 
-    def _check(self) -> None:
-        """Refuse arrays of wrong types or lengths, before anything is made of them."""
-        check_places(self.members, self.variables)
-        lengths = self.families, self.withins, self.candidates, self.sets
-        if any(a.ndim != 1 or a.dtype != np.uint32 for a in lengths):
-            raise ValueError("the lengths of scores, candidates and sets must be whole numbers")
-        if self.signs.dtype != np.int64 or (np.abs(self.signs) != 1).any():
-            raise ValueError("the sign of a score must be 1 or -1")
-        if not self.signs.shape == self.families.shape == self.withins.shape:
-            raise ValueError("each score must have a sign and two lengths")
-        members, within, scores, candidates = (int(a.sum(dtype=np.uint64)) for a in lengths)
-        counted = members + within, scores, candidates
-        if counted != (len(self.members), len(self.signs), len(self.candidates)):
-            raise ValueError("the lengths of scores, candidates and sets must fit the arrays")
-        if self.constants.shape != self.candidates.shape or self.constants.dtype != np.int64:
-            raise ValueError("each candidate must have a constant, a whole number")
-        if not self.families.all():
-            raise ValueError("a family must have a child")
+    @property
+    def bits(self) -> float:
+        """How many bits the winners have at most, with one that says whether each is narrow."""
+        return sum(1 + log2(size) for size in self.sets.tolist())
+
+    def plan(self, at: At) -> ChoicePlan:
+        """Return the plan; a ValueError if the choices do not fit the study."""
+        joined = at.study(self.study)
+        check_variables(joined.study, self.variables)
+        needed, digest = choice_lookups(joined.study, self.step), label("choose", wire.encode(self))
+        return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest)
+
+    def effects(self, plan: ChoicePlan, at: At) -> Effects:
+        """Return the effects: winners, to the analyst and to all sites."""
+        study = plan.joined.study
+        over = "" if self.rows == Rows() else f", over {self.rows}"
+        sets = "1 set" if len(self.sets) == 1 else f"{len(self.sets)} sets"
+        what = (
+            f"which of {len(self.candidates)} candidates win, and whether narrowly, in "
+            f"{sets}{over}: at most {self.bits:.0f} bits"
+        )
+        is_analyst = at.party == at.analyst
+        known = {s: (at.analyst, *(p for p in study.sites if p != s)) for s in study.sites}
+        winners = [Fact(what, s, to) for s, to in known.items() if is_analyst or s == at.party]
+        compared = [Fact(COMPARED, at.analyst, (p,)) for p in self.parties if is_analyst]
+        return Effects(
+            asks=study.parties,
+            columns=(),
+            tables=tuple(plan.needed.tables.table_sizes),
+            counts=self.rows,
+            takes=lambda: _takes(plan),
+            stored=0,
+            number=Number(self.number),
+            released=NONE,
+            freely=NONE,
+            scores=None,
+            bits=ceil(self.bits) if at.approved else 0,
+            noise=None,
+            dishonest=None,
+            exact=False,
+            says=(*winners, *compared),
+            opens=(),
+        )
+
+    def run_site(self, site: SiteRole, plan: ChoicePlan, give: Give) -> Program[None]:
+        """Compare scores, and keep the winners."""
+        del give
+        assert site.joined is not None and site.holder is not None  # it has joined the study
+        site.joined.won, site.joined.decided = yield from choose(site.holder, plan, site.analyst)
+
+    def run_dealer(self, dealer: DealerRole, plan: ChoicePlan) -> Program[None]:
+        """Deal what tables, lookups and comparisons need."""
+        yield from deal_choices(dealer.mask_keys, plan)
+
+    def run_analyst(self, analyst: AnalystRole, plan: ChoicePlan) -> Program[tuple[int, ...]]:
+        """Receive the winners."""
+        assert analyst.joined is not None  # it has joined the study
+        analyst.joined.won, analyst.joined.decided = yield from open_choices(plan)
+        return analyst.joined.won
+
+
+def _takes(plan: ChoicePlan) -> Iterator[Planned]:
+    """Go through what choices take: tables first, before functions are made."""
+    plan.needed.check_sizes()
+    yield plan.needed.counted
+    yield plan.needed.planned
 
 
 def _cut(items: Iterator[T], lengths: NDArray[np.uint32]) -> Iterator[tuple[T, ...]]:
@@ -263,105 +317,3 @@ def score_error(study: Study, choices: Choices) -> float:
     """
     asked = portions(study, choices)
     return max((choice_lookups(study, portion).error for portion in asked), default=0.0)
-
-
-# ---- checks --------------------------------------------------------------------------------------
-
-
-def _plan(joined: Joined, query: Choose) -> ChoicePlan:
-    return planned(joined, query, ChoicePlan, lambda: _make_plan(joined, query, query.choices))
-
-
-def _make_plan(joined: Joined, query: Choose, choices: Choices) -> ChoicePlan:
-    return ChoicePlan(
-        choice_lookups(joined.study, choices),
-        joined.commitments,
-        joined.selection(query.rows),
-        query.missing,
-        query.number,
-        label("choose", wire.encode(query)),
-    )
-
-
-def _check(party: Party, policy: Policy, joined: Joined | None, query: Choose) -> ChoicePlan:
-    """Return the plan of a query, or refuse the query: sizes are checked before it is planned."""
-    joined = joined_study(party, joined, query)
-    policy.check_records(party, query.rows, joined.study.records)
-    check_parties(party, query, joined.study.parties)
-    with refusing(party):
-        check_variables(joined.study, query.variables)
-        check_most("scores", len(query.families), MOST_SCORES)
-        check_most("sets", len(query.sets), MOST_SCORES)
-        check_most("candidates", len(query.candidates), MOST_SCORES)
-        plan = _plan(joined, query)
-        policy.check_tables(party, plan.needed.tables.table_sizes)
-        plan.needed.check_sizes()
-        check_planned(party, policy, plan.needed.counted)  # before functions are made
-        check_planned(party, policy, plan.needed.planned)
-    return plan
-
-
-def _consider_at_site(site: SiteRole, query: Choose) -> None:
-    _check(site.party, site.policy, site.joined, query)
-    check_at_site(site, query)
-    if site.run is not None:
-        site.policy.check_chosen(site.party, site.memory.chosen, ceil(_bits(query)))
-
-
-def _consider_at_dealer(dealer: DealerRole, query: Choose) -> None:
-    _check(dealer.party, dealer.policy, dealer.joined, query)
-
-
-# ---- programs ------------------------------------------------------------------------------------
-
-
-def _bits(query: Choose) -> float:
-    """Return how many bits the winners have at most, with one that says whether each is narrow."""
-    return sum(1 + log2(size) for size in query.sets.tolist())
-
-
-def _note(ledger: Ledger, query: Choose, site: Party, sites: tuple[Party, ...], to: Party) -> None:
-    """Note what is revealed of a site's columns."""
-    over = "" if query.rows == Rows() else f", over {query.rows}"
-    sets = "1 set" if len(query.sets) == 1 else f"{len(query.sets)} sets"
-    what = (
-        f"which of {len(query.candidates)} candidates win, and whether narrowly, in "
-        f"{sets}{over}: at most {_bits(query):.0f} bits"
-    )
-    ledger.note(what, site, (to, *(party for party in sites if party != site)))
-
-
-def _site(site: SiteRole, query: Choose) -> Program[None]:
-    assert site.joined is not None and site.holder is not None  # considered
-    plan, sites = _plan(site.joined, query), site.joined.study.sites
-    remember_records(site, query.rows)
-    if site.run is not None:
-        site.memory.choose(ceil(_bits(query)))
-    _note(site.ledger, query, site.party, sites, site.analyst)
-    site.joined.won, site.joined.decided = yield from choose(site.holder, plan, site.analyst)
-
-
-def _dealer(dealer: DealerRole, query: Choose) -> Program[None]:
-    assert dealer.joined is not None  # considered
-    yield from deal_choices(dealer.mask_keys, _plan(dealer.joined, query))
-
-
-def _analyst(analyst: AnalystRole, query: Choose) -> Program[tuple[int, ...]]:
-    if analyst.joined is None:
-        raise ValueError("the study must be committed before choices are asked for")
-    plan = _plan(analyst.joined, query)
-    chosen = yield from open_choices(plan)
-    sites = analyst.joined.study.sites
-    for site in sites:
-        _note(analyst.ledger, query, site, sites, analyst.party)
-    for party in query.parties:
-        analyst.ledger.note(COMPARED, analyst.party, (party,))
-    analyst.joined.won, analyst.joined.decided = chosen
-    return chosen.won
-
-
-CHOOSE = (
-    Conversation(Choose, _analyst)
-    .side(SiteRole, _consider_at_site, _site)
-    .side(DealerRole, _consider_at_dealer, _dealer)
-)

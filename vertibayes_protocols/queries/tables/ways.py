@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_protocols.effects import Planned
-from vertibayes_protocols.queries.costs import (
+from vertibayes_protocols.queries.tables.costs import (
     MOST_CELLS,
     TABLE_BYTES,
     TABLE_BYTES_PER_CELL,

@@ -1,6 +1,6 @@
 """A site's share of released tables: counted, checked, looked up by the rule, with its noise.
 
-The figure, and what it costs, are those of `vertibayes_protocols.queries.release_query`.
+The figure, and what it costs, are those of `vertibayes_protocols.queries.releases.release`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from vertibayes_mpc.randomness import Randomness, label
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Program, exchange
 from vertibayes_mpc.sharing import zero_share
-from vertibayes_protocols.queries.held_counts import look_up_held
-from vertibayes_protocols.queries.release_plan import ReleasePlan
+from vertibayes_protocols.queries.releases.plan import ReleasePlan
+from vertibayes_protocols.queries.tables.held_counts import look_up_held
 
 
 @dataclass(frozen=True, slots=True)

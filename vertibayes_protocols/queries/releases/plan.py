@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,13 @@ from vertibayes_mpc.masked_tables import Plan
 from vertibayes_mpc.noise import DiscreteGaussian, PolyaShare
 from vertibayes_mpc.randomness import Randomness, SystemRandomness, label
 from vertibayes_mpc.ring import Elements, Ring
-from vertibayes_mpc.shuffled_tables import ShufflePlan
+from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.accounting import SAMPLER, share_of
-from vertibayes_protocols.budget import Cost, rho_of
+from vertibayes_protocols.budget import Cost, Released, rho_of
 from vertibayes_protocols.effects import Noise, Planned
-from vertibayes_protocols.queries.costs import (
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.ledger import RevealedTable
+from vertibayes_protocols.queries.tables.costs import (
     LOOKUP_PS_PER_BYTE,
     TABLE_BYTES,
     TABLE_BYTES_PER_CELL,
@@ -42,12 +45,12 @@ from vertibayes_protocols.queries.costs import (
     Columns,
     Costs,
 )
-from vertibayes_protocols.queries.counting import TablePlan, plan_products, plan_tables
-from vertibayes_protocols.queries.held_counts import Holders
-from vertibayes_protocols.queries.ways import Group, cells_of, check_multiplied, grouped, load_of
+from vertibayes_protocols.queries.tables.counting import TablePlan, plan_products
+from vertibayes_protocols.queries.tables.held_counts import Holders
+from vertibayes_protocols.queries.tables.ways import Group, cells_of, check_multiplied, grouped
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.study import Study
-from vertibayes_protocols.variables import axis_lengths
+from vertibayes_protocols.variables import Rows, axis_lengths
 
 TAIL = 2.0**-64  # the chance that noise leaves the range in which a cell is read
 WIDE = Ring(64)
@@ -134,8 +137,8 @@ class ReleasePlan:
 
     Parameters
     ----------
-    study : Study
-    commitments : Commitments
+    joined : Joined
+        The study, and its commitments.
     tables : FamilyTables
     number : int
         The number of the query in the study.
@@ -143,11 +146,20 @@ class ReleasePlan:
         A digest of the query.
     """
 
-    study: Study
-    commitments: Commitments
+    joined: Joined
     tables: FamilyTables
     number: int
     query: bytes
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self.joined.study
+
+    @property
+    def commitments(self) -> Commitments:
+        """What the sites have committed."""
+        return self.joined.commitments
 
     @cached_property
     def label(self) -> bytes:
@@ -170,26 +182,15 @@ class ReleasePlan:
         ValueError
             If a column is too wide for the rule, or a table too large.
         """
-        if self.tables.rule.kind == "exact":
-            return self._counted_in_both_ways
-        return self._counted_by_products
-
-    @property
-    def _counted_in_both_ways(self) -> TablePlan:
-        selection, missing = Selection(self.commitments), self.tables.missing
-        return plan_tables(
-            self.study, self.commitments, self.groups, selection, missing, self.number
-        )
-
-    @property
-    def _counted_by_products(self) -> TablePlan:
         check_rule(self.study, self.tables)
-        selection, missing = Selection(self.commitments), self.tables.missing
-        costs = Costs(self.study, self.study.records, missing)
-        products = self._products(self.groups)
-        shuffles = ShufflePlan(self.commitments, (), selection, missing, self.number)
-        shuffled = tuple(False for group in self.groups for _ in group.families)
-        return TablePlan(self.groups, products, shuffles, shuffled, self._counting_products(costs))
+        by_products = self.tables.rule.kind != "exact"
+        asked = Rows(), self.tables.missing, self.number
+        return TablePlan(self.joined, self.groups, *asked, by_products)
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What tables cost."""
+        return Costs(self.study, self.study.records, self.tables.missing)
 
     def _products(self, groups: Sequence[Group]) -> Plan:
         selection, missing = Selection(self.commitments), self.tables.missing
@@ -203,16 +204,16 @@ class ReleasePlan:
         """
         if self.tables.rule.kind == "exact":
             return (self.counted.products,)
-        costs = Costs(self.study, self.study.records, self.tables.missing)
-        return tuple(map(self._products, self._groups_of_parts(costs)))
+        return tuple(map(self._products, self._groups_of_parts))
 
-    def _groups_of_parts(self, costs: Costs) -> list[list[Group]]:
+    @cached_property
+    def _groups_of_parts(self) -> list[list[Group]]:
         """Divide the groups of tables; a group that alone is too large is a part."""
         parts: list[list[Group]] = [[]]
-        columns, left = Columns(), self.study.memory - self._held(costs)
+        columns, left = Columns(), self.study.memory - self._held
         for group in self.groups:
-            own = costs.columns_of(group.prefix)
-            if parts[-1] and costs.products_memory(columns.plus(own)) > left:
+            own = self.costs.columns_of(group.prefix)
+            if parts[-1] and self.costs.products_memory(columns.plus(own)) > left:
                 parts.append([])
                 columns = Columns()
             parts[-1].append(group)
@@ -222,29 +223,27 @@ class ReleasePlan:
     @property
     def counting(self) -> Planned:
         """What the tables take, before their products are listed."""
-        if self.tables.rule.kind == "exact":
-            selection, missing = Selection(self.commitments), self.tables.missing
-            return load_of(Costs(self.study, selection.records, missing), self.groups)
-        return self._counting_products(Costs(self.study, self.study.records, self.tables.missing))
-
-    def _counting_products(self, costs: Costs) -> Planned:
+        if not self.counted.by_products:
+            return self.counted.planned
+        costs = self.costs
         columns = [
             reduce(Columns.plus, (costs.columns_of(group.prefix) for group in part))
-            for part in self._groups_of_parts(costs)
+            for part in self._groups_of_parts
         ]
-        memory = max(map(costs.products_memory, columns)) + self._held(costs)
+        memory = max(map(costs.products_memory, columns)) + self._held
         return Planned(memory, costs.products_time(self.groups))
 
-    def _held(self, costs: Costs) -> int:
-        """Return the bytes that cells, and the plans of all parts, take beside one part."""
-        cells = sum(size.cells for group in self.groups for size in costs.sizes(*group))
-        terms = costs.listed_terms([group.prefix for group in self.groups])
+    @cached_property
+    def _held(self) -> int:
+        """The bytes that cells, and the plans of all parts, take beside one part."""
+        cells = sum(size.cells for group in self.groups for size in self.costs.sizes(*group))
+        terms = self.costs.listed_terms([group.prefix for group in self.groups])
         return TABLE_BYTES_PER_CELL * cells + TABLE_BYTES * len(self.groups) + TERM_BYTES * terms
 
     @property
     def planned(self) -> Planned:
         """What the release takes: one protocol follows the other."""
-        lookups, counting = self.lookups, self.counted.planned
+        lookups, counting = self.lookups, self.counting
         held = TABLE_BYTES_PER_CELL * self.counted.products.cells
         sent = lookups.dealt_bytes + lookups.sent_bytes
         memory = max(counting.memory, held + lookups.memory)
@@ -269,6 +268,20 @@ class ReleasePlan:
             for names, cells in self.cells.items()
             if missing or not any(variables[name].missing for name in names)
         ]
+
+    def revealed(self, analyst: Party) -> tuple[RevealedTable, ...]:
+        """Return the tables, each once, as ledgers have them."""
+        words, families = self.tables.rule.words, dict.fromkeys(self.tables.families)
+        sizes = {f: prod(self.states[name] for name in f.members) for f in families}
+        return tuple(
+            RevealedTable(f.members, cells, analyst, Rows(), words) for f, cells in sizes.items()
+        )
+
+    @property
+    def size(self) -> Released:
+        """The number of revealed tables, and of their cells together."""
+        revealed = self.revealed("")
+        return Released(len(revealed), sum(table.cells for table in revealed))
 
     # ---- the rule --------------------------------------------------------------------------------
 
