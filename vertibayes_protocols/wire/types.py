@@ -74,7 +74,9 @@ def free_of(cls: Any) -> frozenset[str]:
 
 
 def written_out(hint: Any) -> Any:
-    """Return a type for which an alias stands, as numpy's NDArray is one from 2.5 on."""
+    """Return a type for which None or an alias stands; numpy's NDArray is one from 2.5 on."""
+    if hint is None:
+        return type(None)
     alias = getattr(get_origin(hint) or hint, "__value__", None)
     if alias is None:
         return hint
