@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from collections.abc import Mapping
 
 import numpy as np
 
+from tests.vectors.forged import at, places, put
 from vertibayes_protocols import wire
+from vertibayes_protocols.wire.types import is_record
 
 EDGES = (0, 1, 2, 63, 64, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, -1)
 
@@ -85,22 +87,25 @@ class BrokenMessages:
         return body[: self.place(body)] + other[self.place(other) :]
 
     def message(self, message):
-        """Change a readable message's fields, once or twice."""
+        """Change values in a readable message, once or twice, at any depth."""
         for _ in range(1 + self.below(2)):
-            names = [item.name for item in fields(message)]
-            if not names:
+            paths = list(places(message))
+            if not paths:
                 return message
-            name = self.choose(names)
-            new = self.value(getattr(message, name))
-            if self.below(6) == 0:  # exchanged fields
-                other = self.choose(names)
-                new = getattr(message, other)
-                message = replace(message, **{other: getattr(message, name)})
-            message = replace(message, **{name: new})
+            path = self.choose(paths)
+            new = self.value(at(message, path))
+            if self.below(6) == 0:  # exchanged values
+                other = self.choose(paths)
+                new = at(message, other)
+                if path[: len(other)] != other != path and other[: len(path)] != path:
+                    message = put(message, other, at(message, path))
+            message = put(message, path, new)
         return message
 
     def value(self, value):
-        """Change a field's value; its type stays."""
+        """Change a value; its type stays, unless it is None or a record."""
+        if value is None or isinstance(value, float):
+            return self.choose((None, 0, 0.0, -0.0, 1, 1e-300, 1e308, np.inf, np.nan, -1.5, "x"))
         if isinstance(value, bool):
             return not value
         if isinstance(value, int):
@@ -110,9 +115,21 @@ class BrokenMessages:
             return self.choose(("", value + "x", value * 50, "é\0", "a", "b", "dealer", "x", "w"))
         if isinstance(value, bytes):
             return self.bytes(value)[:4096]
+        if is_record(type(value)):
+            return self.choose((None, (value,), self.message(value), self.message(value)))
+        if isinstance(value, Mapping):
+            items = self.items(tuple(value.items()))
+            return dict(item for item in items if isinstance(item, tuple) and len(item) == 2)
         if isinstance(value, tuple):
             return self.items(value)
         return self.array(value)
+
+    def long(self, value, count=10_000):
+        """Return a value of the same type with so many items or characters, if it has any."""
+        if isinstance(value, Mapping) and value:
+            return dict.fromkeys(map(str, range(count)), next(iter(value.values())))
+        many = type(value) in (tuple, str, bytes) and len(value)
+        return value * (count // len(value)) if many else value
 
     def items(self, value):
         """Change a tuple: an item, the order, the length."""
