@@ -1,7 +1,7 @@
 """Settings: what the command line and a configuration file take under one name, declared once.
 
-`vertibayes/cli/options.py` makes options of them and `vertibayes_protocols/deployment/tables.py`
-reads them from TOML. Both call `Setting.checked`, so that a value is refused for the same reason
+`vertibayes.cli.options` makes options of them and `vertibayes_protocols.deployment.tables` reads
+them from TOML. Both call `Setting.checked`, so that a value is refused for the same reason
 everywhere.
 """
 
