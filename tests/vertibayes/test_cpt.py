@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import fit_cpts, scores
 from vertibayes.structure.scores import k2_scores
 from vertibayes_protocols.site.data import SiteData

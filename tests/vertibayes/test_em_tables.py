@@ -3,7 +3,7 @@ import pytest
 
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.synthetic import sample

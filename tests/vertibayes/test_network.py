@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from vertibayes.network import Network, Structure, from_pgmpy
+from vertibayes.dag import Structure
+from vertibayes.network import Network, from_pgmpy
 from vertibayes.parameters.synthetic import sample
 from vertibayes_protocols.variables import Variable
 

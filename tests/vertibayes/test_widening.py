@@ -6,7 +6,8 @@ import pytest
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Network, Structure
+from vertibayes.dag import Structure
+from vertibayes.network import Network
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.synthetic import sample

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.counting.counter import Counter, Table, portions
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.bic import added_parameters, bic_penalty
 from vertibayes.structure.graphs import Mask, Parents, mask_of
 from vertibayes.structure.scores import n_log_n
