@@ -28,7 +28,7 @@ from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.network import from_pgmpy
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
 from vertibayes_protocols.federation import Federation, federate

@@ -41,10 +41,10 @@ from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network, read_model
 from vertibayes.parameters.cpt import PSEUDO_COUNT, fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
-from vertibayes.parameters.synthetic import sample
 from vertibayes.report.release.tracing import tracing_power
+from vertibayes.sampling import sample
 from vertibayes.structure.learners import k2
-from vertibayes.structure.scores import free_parameters
+from vertibayes.table_scores import free_parameters
 from vertibayes_mpc.noise.gaussian import DiscreteGaussian
 from vertibayes_mpc.noise.polya import PolyaShare
 from vertibayes_protocols.budget import rho_of

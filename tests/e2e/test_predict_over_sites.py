@@ -19,7 +19,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
 from vertibayes_protocols.federation import federate

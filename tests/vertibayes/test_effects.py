@@ -16,7 +16,7 @@ from vertibayes.dag import Structure
 from vertibayes.inference.adjustment import adjustment_sets, is_adjustment_set, why_not_valid
 from vertibayes.inference.effects import effect_in, standardized
 from vertibayes.network import Network
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.release import FamilyTables, Rule

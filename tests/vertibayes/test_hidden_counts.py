@@ -11,7 +11,7 @@ from vertibayes.counting.released import ReleasedCounter
 from vertibayes.dag import Structure
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.validation.divergence import divergence
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData

@@ -6,7 +6,7 @@ import pytest
 from vertibayes import Network, PlainCounter, Structure, fit_cpts, read_model
 from vertibayes.model_file import parse_json, save_model, write_json
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable

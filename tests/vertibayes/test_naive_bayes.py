@@ -10,7 +10,7 @@ from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import read_bif
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import (

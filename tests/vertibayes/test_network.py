@@ -3,7 +3,7 @@ import pytest
 
 from vertibayes.dag import Structure
 from vertibayes.network import Network, from_pgmpy
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes_protocols.variables import Variable
 
 BIT = ("0", "1")

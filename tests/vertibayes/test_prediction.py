@@ -14,7 +14,7 @@ from vertibayes.inference.prediction import (
     predicted,
 )
 from vertibayes.network import Network
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable
 

@@ -17,8 +17,8 @@ from vertibayes.dag import Structure
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.inference.prediction import predict_proba, predicted
 from vertibayes.network import Network, read_bif
-from vertibayes.parameters.synthetic import sample
 from vertibayes.prediction_over_sites import predict_over_sites
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.opening import open_study

@@ -19,10 +19,10 @@ from vertibayes.edges import ArcStrength
 from vertibayes.learning import learn
 from vertibayes.network import Network
 from vertibayes.options import Options
-from vertibayes.parameters.synthetic import sample
 from vertibayes.released import learn_released, rule_of
 from vertibayes.report.edges import edges_json
 from vertibayes.report.strengths import draw_learned, report_of_strengths
+from vertibayes.sampling import sample
 from vertibayes.structure import strengths as module
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import learn_structure

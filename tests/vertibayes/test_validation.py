@@ -7,7 +7,7 @@ from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.network import Network
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
 from vertibayes.validation.divergence import divergence

@@ -24,7 +24,7 @@ from vertibayes.counting import Counter
 from vertibayes.dag import Structure
 from vertibayes.missing_states import with_missing_state, without_missing
 from vertibayes.network import Network
-from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihoods
+from vertibayes.table_scores import free_parameters, k2_scores, log_likelihoods
 from vertibayes_protocols.variables import Rows, Variable
 
 PSEUDO_COUNT = 0.5  # default number that is added to each cell of a CPT

@@ -9,7 +9,7 @@ import numpy as np
 from vertibayes.counting.counter import Counter
 from vertibayes.dag import Structure
 from vertibayes.edges import Edge
-from vertibayes.structure.scores import Table, free_parameters, log_likelihoods, nats_per_parameter
+from vertibayes.table_scores import Table, free_parameters, log_likelihoods, nats_per_parameter
 from vertibayes_protocols.variables import Rows
 
 

@@ -27,7 +27,7 @@ from vertibayes.counting.plain import PlainCounter
 from vertibayes.dag import Structure
 from vertibayes.edges import ArcStrength, Edge
 from vertibayes.network import Network
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.search import Progress, TimeIsUp, never, silent
