@@ -20,7 +20,8 @@ from vertibayes.words import counted
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.encoding import Encoding, Unseen, encode_known, read_known_numbers
+from vertibayes_protocols.site.encoded import Unseen, encode_known, read_known_numbers
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.frame import columns_of
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.statistics import LocalData, Numeric
