@@ -29,8 +29,8 @@ from vertibayes.report.edges import edges_json
 from vertibayes.report.strengths import draw_learned
 from vertibayes.validation.methods import Validation
 from vertibayes.words import area_of, size
+from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.ledger import Ledger
-from vertibayes_protocols.queries.align import AlignedPeople
 from vertibayes_protocols.roles import Party
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Traffic
