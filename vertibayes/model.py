@@ -14,28 +14,7 @@ from vertibayes_protocols.variables import Variable
 
 @dataclass(frozen=True)
 class Model:
-    """A structure and its CPTs: what inference and files know of a `Network`.
-
-    Parameters
-    ----------
-    structure : Structure
-        The structure.
-    variables : mapping of str to Variable
-        The variable of each node.
-    cpts : mapping of str to ndarray
-        The CPT of each node: axis 0 has the states of the node and sums to 1; the other axes have
-        the states of the parents, in order.
-    unseen : mapping of str to int
-        The number of joint states of each node's parents that no record has; their distributions
-        are uniform.
-    missing_states : frozenset of str
-        The nodes whose last state is that of missing values.
-
-    Raises
-    ------
-    ValueError
-        If a CPT has a wrong shape, or its columns do not sum to 1.
-    """
+    """A structure and its CPTs, as in `Network`: what inference and files know of one."""
 
     structure: Structure
     variables: Mapping[str, Variable]
