@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from vertibayes_mpc.alignment import AlignmentPlan
 from vertibayes_mpc.ring import Ring
@@ -293,3 +293,17 @@ def universe(
     shared = {frozenset(pair) for held in holders.values() for pair in combinations(held, 2)}
     apart = tuple(pair for pair in combinations(sites, 2) if frozenset(pair) in shared)
     return tuple(site for site in sites if site in alone), apart
+
+
+class AlignedPeople(NamedTuple):
+    """What the analyst learns of an alignment.
+
+    `people` and `regions` are those of `vertibayes_mpc.alignment.Matched`; None and empty if the
+    sites had kept the alignment of the study. At level 2 `name` and `hidden` are the name of the
+    alignment, and how many people the study has.
+    """
+
+    people: int | None
+    regions: dict[tuple[Party, ...], int]
+    name: bytes = b""
+    hidden: int = 0

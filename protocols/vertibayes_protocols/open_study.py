@@ -12,13 +12,13 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Ledger, RevealedTable
 from vertibayes_protocols.queries import Choose, Release
-from vertibayes_protocols.queries.align import AlignedPeople
 from vertibayes_protocols.queries.choices.choose import portions, score_error
 from vertibayes_protocols.queries.choices.lookups import choice_lookups
 from vertibayes_protocols.queries.releases.plan import check_rule

@@ -15,11 +15,10 @@ from typing import TypedDict
 from vertibayes_mpc.commitments import BLOCK_ROWS, MOST_INDICATORS
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.alignment import Alignment, AlignmentRequest
+from vertibayes_protocols.alignment import AlignedPeople, Alignment, AlignmentRequest
 from vertibayes_protocols.described import alignment_of, carried_columns, study_of
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.queries import Align, Commit, Describe, Meet
-from vertibayes_protocols.queries.align import AlignedPeople
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.study import CHOICE_INDICATORS
 

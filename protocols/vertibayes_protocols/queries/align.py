@@ -34,7 +34,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,7 +49,7 @@ from vertibayes_mpc.alignment import (
 from vertibayes_mpc.errors import MalformedMessageError, ProtocolError, TooFewPeopleError
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange
-from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.alignment import AlignedPeople, Alignment
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, refusing
 from vertibayes_protocols.queries.align_checks import (
     check_all_kept,
@@ -84,20 +84,6 @@ from vertibayes_protocols.storage.alignments import KeptAlignment
 REVEALED = "which lists of people have how many people in common"
 POOL_KEYS = 50_000  # of all lists: below, starting processes takes longer than they save
 PLACES = "places"
-
-
-class AlignedPeople(NamedTuple):
-    """What the analyst learns of an alignment.
-
-    `people` and `regions` are those of `vertibayes_mpc.alignment.Matched`; None and empty if the
-    sites had kept the alignment of the study. At level 2 `name` and `hidden` are the name of the
-    alignment, and how many people the study has.
-    """
-
-    people: int | None
-    regions: dict[tuple[Party, ...], int]
-    name: bytes = b""
-    hidden: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.alignment import order_of
-from vertibayes_protocols.site.encoding import (
-    Encoded,
-    Encoding,
-    Numbers,
-    encode,
-    read_column_of_numbers,
-)
+from vertibayes_protocols.site.encoded import Encoded, Numbers, encode, read_column_of_numbers
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Finding, Report, UnsuitableColumnError
 from vertibayes_protocols.site.frame import columns_of, text_column
 from vertibayes_protocols.site.identifiers import Identifiers

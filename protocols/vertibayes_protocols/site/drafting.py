@@ -12,7 +12,8 @@ import numpy as np
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.binning import bins_of, plain
-from vertibayes_protocols.site.encoding import Encoded, Encoding, encode
+from vertibayes_protocols.site.encoded import Encoded, encode
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Finding, UnsuitableColumnError
 from vertibayes_protocols.site.text import TextColumn
 

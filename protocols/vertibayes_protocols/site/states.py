@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site import inspection
 from vertibayes_protocols.site.binning import METHODS, bin_names, bin_of, bins_at, plain
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import NAMES, Finding, UnsuitableColumnError
 from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS, counted
 from vertibayes_protocols.site.numerals import Numerals, read_numbers, read_plain
 from vertibayes_protocols.site.statistics import Numeric
 from vertibayes_protocols.site.text import TextColumn
-
-if TYPE_CHECKING:
-    from vertibayes_protocols.site.encoding import Encoding
 
 FEW_KNOWN = 0.05  # share of records with a value, below which a column gets a warning
 SHOWN = 3  # groups of spellings that a finding quotes

@@ -12,14 +12,13 @@ from functools import lru_cache
 from html import escape
 from itertools import pairwise
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from unicodedata import east_asian_width
 
-from vertibayes.network import Edge, Structure
-from vertibayes.report.edge_styles import ROW, SAMPLE, EdgeStyle, draw_legend, legend_of, style_of
-from vertibayes.report.layout import Layout, Size, lay_out
-from vertibayes.report.layout.placement import Point
-from vertibayes.structure.strengths import ArcStrength
+from vertibayes.drawing.edge_styles import ROW, SAMPLE, EdgeStyle, draw_legend, legend_of, style_of
+from vertibayes.drawing.layout import Layout, Size, lay_out
+from vertibayes.drawing.layout.placement import Point
+from vertibayes.edges import ArcStrength, Edge
 
 COLOURS = (
     "#8ecae6", "#ffb703", "#95d5b2", "#e5989b", "#cdb4db", "#d9c5a0", "#a8dadc", "#f4a261",
@@ -41,8 +40,20 @@ width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="12
 <rect width="100%" height="100%" fill="white"/>"""
 
 
+class Graph(Protocol):
+    """What a drawing knows of a structure."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes."""
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges as (parent, child)."""
+
+
 def draw(
-    structure: Structure,
+    structure: Graph,
     sites: Mapping[str, str] | None = None,
     *,
     strengths: Mapping[Edge, ArcStrength] = NOTHING,
@@ -97,7 +108,7 @@ class Placed(NamedTuple):
     layout: Layout
 
 
-def place(structure: Structure) -> Placed:
+def place(structure: Graph) -> Placed:
     """Return where a structure is drawn; equal structures are laid out once."""
     return _placed(structure.nodes, structure.edges)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.network import Network
+from vertibayes.model import Model
 from vertibayes_protocols.site.data import SiteData
 
 
-def sample(network: Network, records: int, seed: int) -> SiteData:
+def sample(network: Model, records: int, seed: int) -> SiteData:
     """Draw independent records, parents before children.
 
     Parameters

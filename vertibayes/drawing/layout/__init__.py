@@ -6,6 +6,6 @@ and `placement` puts the unconnected parts of a graph beside each other. The pac
 numbers and sizes of nodes only; equal graphs have equal layouts.
 """
 
-from vertibayes.report.layout.placement import Layout, Size, lay_out
+from vertibayes.drawing.layout.placement import Layout, Size, lay_out
 
 __all__ = ["Layout", "Size", "lay_out"]

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import NamedTuple, TypeAlias
 
-from vertibayes.report.layout.coordinates import place
-from vertibayes.report.layout.crossings import order_layers
-from vertibayes.report.layout.layers import Arc, Layered, connected_parts, layer
+from vertibayes.drawing.layout.coordinates import place
+from vertibayes.drawing.layout.crossings import order_layers
+from vertibayes.drawing.layout.layers import Arc, Layered, connected_parts, layer
 
 GAP, BEND_GAP = 18.0, 9.0  # between boxes, and beside a bend
 LEAST_ROOM, MOST_ROOM = 34.0, 96.0  # between layers

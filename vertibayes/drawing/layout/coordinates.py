@@ -13,7 +13,7 @@ from graphlib import TopologicalSorter
 from itertools import pairwise
 from typing import TypeAlias
 
-from vertibayes.report.layout.layers import Layered
+from vertibayes.drawing.layout.layers import Layered
 
 Pair: TypeAlias = tuple[int, int]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vertibayes.report.layout.layers import Layered
+from vertibayes.drawing.layout.layers import Layered
 
 MOST_SWEEPS = 24
 PATIENCE = 6  # sweeps without improvement

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from vertibayes.network import Edge
-from vertibayes.report.words import percent
-from vertibayes.structure.strengths import ArcStrength
+from vertibayes.edges import ArcStrength, Edge
+from vertibayes.words import percent
 
 DOUBTFUL = 0.8  # strengths below it; docs/results.md has how many of these edges are true
 FEW_NATS = 5.0  # gains below it
