@@ -113,7 +113,7 @@ class Effects:
         Exact tables that leave without a rule.
     scores : Scored, optional
     bits : int
-        Of the winners of an approved study's choices.
+        Of the winners of choices; sites limit those of approved studies.
     noise : Noise, optional
     dishonest : float, optional
         The share of the members that may work with the analyst, where the query depends on it.
@@ -140,10 +140,3 @@ class Effects:
     exact: bool
     says: Iterable[Fact]
     opens: tuple[RevealedTable, ...]
-
-    @property
-    def uses_up(self) -> bool:
-        """Whether a site must remember something of it, beside its records."""
-        counted = self.released.tables or self.freely.tables or self.bits
-        is_sum = self.number is not None and self.number.analyst
-        return bool(counted or self.scores or self.noise or is_sum)

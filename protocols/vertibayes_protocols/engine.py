@@ -85,7 +85,7 @@ def _check_budgets(site: SiteRole, effects: Effects) -> None:
     party, policy, memory = site.party, site.policy, site.memory
     if effects.released.tables:
         policy.check_released(party, memory.released, *effects.released)
-    if effects.bits:
+    if effects.bits and site.run is not None:
         policy.check_chosen(party, memory.chosen, effects.bits)
     if effects.scores is not None:
         policy.check_scores(party, memory.scored, *effects.scores)
@@ -140,9 +140,8 @@ class _Given:
         except QueryRefusedError as refusal:
             raise ProtocolError(site.party, refusal.reason) from None
         self.is_done = True
-        run = site.run if self.considered.query.ends_run else None
-        contract = b"" if run is None else run.approved.contract.digest
-        site.memory.apply(effects, contract)
+        contract = b"" if site.run is None else site.run.approved.contract.digest
+        site.memory.apply(effects, contract, ends_run=self.considered.query.ends_run)
         note(site, effects)
         if effects.noise is not None:
             site.note_budget()

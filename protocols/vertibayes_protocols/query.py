@@ -40,8 +40,6 @@ class At:
         The study that the party has joined.
     modulus : int
         N of the additive and product schemes.
-    approved : bool
-        Whether the session runs an approved study.
     """
 
     party: Party
@@ -49,7 +47,6 @@ class At:
     dealer: Party
     joined: Joined | None
     modulus: int
-    approved: bool
 
     @classmethod
     def of(cls, role: SiteRole | DealerRole | AnalystRole) -> At:
@@ -61,8 +58,7 @@ class At:
             names = role.analyst, party
         else:
             names = party, "" if joined is None else joined.study.dealer
-        approved = isinstance(role, SiteRole) and role.run is not None
-        return cls(party, *names, joined, role.modulus, approved)
+        return cls(party, *names, joined, role.modulus)
 
     def study(self, study: bytes) -> Joined:
         """Return the study of a query; a ValueError if the party has not joined it."""

@@ -313,7 +313,7 @@ class SiteMemory:
 
     # ---- what queries use up ---------------------------------------------------------------------
 
-    def apply(self, effects: Effects, contract: bytes = b"") -> None:
+    def apply(self, effects: Effects, contract: bytes = b"", *, ends_run: bool = False) -> None:
         """Remember what a query uses up before its first byte is sent, all at once.
 
         Parameters
@@ -321,14 +321,16 @@ class SiteMemory:
         effects : Effects
             Of the query.
         contract : bytes, default=b""
-            The digest of the contract whose run it ends, if it ends one.
+            The digest of the contract that is run; empty for free queries.
+        ends_run : bool, default=False
+            Whether the query uses up the run of a contract.
 
         Raises
         ------
         ValueError
             If the site has taken part in a sum of this number or above with the analyst.
         """
-        number = effects.number
+        number, before = effects.number, self._used
         if number is not None and number.analyst:
             if number.value <= (last := self.last_sum(number.analyst)):
                 raise ValueError(f"the number of a sum must be above {last}, got {number.value}")
@@ -336,14 +338,20 @@ class SiteMemory:
         self.released = self.released.plus(*effects.released)
         self.released_freely = self.released_freely.plus(*effects.freely)
         self.scored += 0 if effects.scores is None else effects.scores.records
-        self.chosen += effects.bits
+        self.chosen += effects.bits if contract else 0
         self.spent = self.spent if effects.noise is None else self.spent.plus(effects.noise.cost)
-        if contract:
+        if contract and ends_run:
             begun, used = self.runs(contract)
             self._runs[contract.hex()] = begun, used + 1
             if contract.hex() in self._steps:
                 self._steps[contract.hex()].state = GIVEN
-        self._keep(effects.uses_up)
+        self._keep(self._used != before)
+
+    @property
+    def _used(self) -> tuple[object, ...]:
+        """What queries have used up so far."""
+        counts = self.released, self.released_freely, self.scored, self.chosen
+        return *counts, self.spent, dict(self._sums)
 
     # ---- sums and scores ---------------------------------------------------------------------
 

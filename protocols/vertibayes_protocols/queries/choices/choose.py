@@ -225,7 +225,7 @@ class Choose(Query[tuple[int, ...], ChoicePlan]):
             released=NONE,
             freely=NONE,
             scores=None,
-            bits=ceil(self.bits) if at.approved else 0,
+            bits=ceil(self.bits),
             noise=None,
             dishonest=None,
             exact=False,
