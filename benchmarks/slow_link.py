@@ -30,7 +30,7 @@ from side_by_side import on_one_thread, table
 
 from vertibayes.cli.demo import alarm
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.learners import learn_structure

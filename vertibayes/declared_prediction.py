@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.inference.odds_tables import odds_tables
+from vertibayes.missing_states import has_missing_state
 from vertibayes.network import Network
-from vertibayes.parameters.cpt import has_missing_state
 from vertibayes.prediction_over_sites import distributions, evidence_of
 from vertibayes.validation.auc import Auc
 from vertibayes.validation.over_sites import BINS, auc_of_table, thresholds_of

@@ -369,7 +369,7 @@ def test_a_run_is_on_disk_before_its_release_is_answered(world, monkeypatch):
         won = ask_choices(world, joined, step)
     assert role.memory.runs(contract_of(world).digest) == (1, 0)
     apply = role.memory.apply
-    monkeypatch.setattr(role.memory, "apply", lambda *given: (seen.append(1), apply(*given)))
+    monkeypatch.setattr(role.memory, "apply", lambda *a, **k: (seen.append(1), apply(*a, **k)))
     world.session.ask(Release.of(joined, step))
     assert seen == [1] and role.memory.runs(contract_of(world).digest) == (1, 1)
 

@@ -18,7 +18,8 @@ from vertibayes_protocols.queries.members import Members
 from vertibayes_protocols.queries.terms import Terms
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.encoding import Encoding, read_known_numbers
+from vertibayes_protocols.site.encoded import read_known_numbers
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.statistics import LocalData, Numeric, measure
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.variables import Variable

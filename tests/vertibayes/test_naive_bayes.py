@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from vertibayes.bif import read_bif, write_bif
+from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.parameters.synthetic import sample
+from vertibayes.network import read_bif
+from vertibayes.sampling import sample
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import (

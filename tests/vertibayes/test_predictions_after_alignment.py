@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.protocols.hidden import random_lists
 from tests.spreads import random_spread
 from tests.vertibayes.test_prediction_over_sites import some
+from vertibayes.dag import Structure
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.inference.prediction import predict_proba
-from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.prediction_over_sites import evidence_of, predict_over_sites
 from vertibayes_protocols.policy import ALLOW_ALL

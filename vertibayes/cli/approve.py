@@ -11,7 +11,7 @@ from vertibayes.cli.confirming import agree
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.what_leaves import own_variables, predicted_from, what_leaves
 from vertibayes.contract import most_bits, steps_of_contract, widest
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.approvals import (
     Approval,

@@ -32,7 +32,7 @@ from vertibayes.cli.outputs import UnwrittenError, is_free
 from vertibayes.cli.phases import CALIBRATING, WRITING
 from vertibayes.cli.summaries import study_entry
 from vertibayes.cli.tested import read_tested
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
 from vertibayes_protocols.calibration.agreed import Calibration, ClassifierSpec
 from vertibayes_protocols.calibration.choices import Mixing

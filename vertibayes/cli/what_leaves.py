@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import SiteFile

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.counting import Counter
-from vertibayes.network import Network, Structure
+from vertibayes.dag import Structure
+from vertibayes.network import Network
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import (
     GRID_BITS,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.network import Network
-from vertibayes.parameters.synthetic import sample
 from vertibayes.prediction_over_sites import evidence_of
+from vertibayes.sampling import sample
 from vertibayes.validation.auc import Auc
 from vertibayes_protocols.odds import Odds
 from vertibayes_protocols.open_study import OpenStudy
