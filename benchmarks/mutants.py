@@ -473,7 +473,7 @@ OF_NOISE_AND_MAIL = (
     ),
     skipped(
         "messages of any size are read",
-        "protocols/vertibayes_protocols/wire.py",
+        "protocols/vertibayes_protocols/wire/decoding.py",
         "self.cells < 0",
         "tests/protocols/test_wire.py",
     ),
