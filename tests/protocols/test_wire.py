@@ -223,6 +223,7 @@ def test_every_flipped_bit_of_a_head_gives_a_message_or_blames_the_sender():
         array_head(2**63, 0),
         array_head(101),
         array_head(*(2,) * 7),
+        array_head(*(1,) * 33),
         b"s" + struct.pack("<L", 2**32 - 1),
         b"y" + struct.pack("<L", 101) + bytes(101),
         b"t" + struct.pack("<L", 2**32 - 1),
@@ -237,7 +238,9 @@ def test_every_flipped_bit_of_a_head_gives_a_message_or_blames_the_sender():
 def test_nothing_is_allocated_for_what_is_announced(head):
     body = body_of(head, Many.kind)
     tracemalloc.start()
-    with pytest.raises(MalformedMessageError, match=r"more than are|Maximum|too big|cut short"):
+    with pytest.raises(
+        MalformedMessageError, match=r"more than are|Maximum|too big|cut short|axes"
+    ):
         decode(body, "liar", Expect(Many, 100))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -354,6 +357,13 @@ def test_a_whole_number_where_a_float_is_declared_is_sent_as_a_float():
     body = encode(real).replace(b"f" + struct.pack("<d", 3), b"i" + struct.pack("<q", 3))
     assert body != encode(real)
     with pytest.raises(MalformedMessageError, match=r"high is no valid value: not of the type flo"):
+        decode(body, "liar", ANY)
+
+
+@pytest.mark.parametrize("name", [b"Spam", b"Pair", b"\0\0\0\0", b"\xff\xff\xff\xff"])
+def test_an_object_of_another_name_than_declared_is_malformed(name):
+    body = encode(replace(EXAMPLE, records=(), mapping={})).replace(b"Span", name)
+    with pytest.raises(MalformedMessageError, match="span is no valid value"):
         decode(body, "liar", ANY)
 
 

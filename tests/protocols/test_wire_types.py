@@ -54,6 +54,9 @@ class AlsoAlike:
     name: str
 
 
+Namesake = dataclass(frozen=True)(type("Alike", (), {"__annotations__": {"number": int}}))
+
+
 class Colour(enum.Enum):
     RED = 1
 
@@ -93,6 +96,7 @@ def message_of(hint, kind=""):
         (tuple[int, ...] | tuple[str, ...], "have the tag"),
         (NDArray[np.uint8] | NDArray[np.int64], "have the tag"),
         (Alike | AlsoAlike, "the same fields in a contract"),
+        (Alike | Namesake, "have the same name"),
     ],
     ids=str,
 )
@@ -165,6 +169,18 @@ def test_local_and_computed_fields_do_not_travel():
     found = decode(body, "p", Expect(Outer))
     assert found == Outer(7, Inner("a", (), 1.0, 3), (Inner("bc", (), 0.25, 5),), by_name="n")
     assert found.inner.length == 1 and found.secret == () and encode(found) == body
+
+
+@dataclass(frozen=True)
+class ByName:
+    first: int = field(kw_only=True)
+    second: int
+
+
+def test_fields_that_are_given_by_name_come_out_as_they_went_in():
+    cls = message_of(ByName, "test: by name")
+    made = cls(ByName(2, first=1))
+    assert decode(encode(made), "p", Expect(cls)) == made
 
 
 def test_the_numbers_of_a_prediction_do_not_travel():
