@@ -112,7 +112,7 @@ def test_another_label_is_found_though_all_parties_use_it_and_the_tables_are_rig
 
 def test_another_magic_and_another_kind_are_found(monkeypatch):
     before = made("wire")
-    monkeypatch.setattr(wire, "MAGIC", b"VB9\0")
+    monkeypatch.setattr(wire.envelope, "MAGIC", b"VB9\0")
     for cls in Message.__subclasses__():  # `slots=True` makes a second class: the first may live
         if vars(cls).get("kind") == "roster":
             monkeypatch.setattr(cls, "kind", "renamed roster")

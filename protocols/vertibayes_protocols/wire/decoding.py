@@ -129,7 +129,7 @@ class Reader:
 
 Read: TypeAlias = Callable[[Reader], Any]  # of what follows a tag
 Tagged: TypeAlias = Mapping[bytes, Read]  # by tag
-KEYS = {b"s", b"y"}  # tags of keys: of texts and bytes a peer cannot choose the hashes
+KEYS = {b"s", b"y"}  # tags of keys: a peer cannot choose the hashes of texts
 SIZED = {b"s", b"y", b"t", b"m", b"a"}  # tags of what has a size
 
 PLAIN: dict[Any, tuple[bytes, Read]] = {
@@ -226,7 +226,7 @@ def _one_of(allowed: tuple[Any, ...]) -> Tagged:
 
 
 def _union(options: tuple[Any, ...]) -> Tagged:
-    """Return what reads one of several types: told apart by tags, records by their names."""
+    """Return what reads one of several types: tags distinguish them, and names records."""
     together: dict[bytes, Read] = {}
     records = tuple(option for option in options if is_record(option))
     for option in options:
