@@ -37,7 +37,8 @@ HELD_BY_B = Commitments(
 
 @pytest.fixture
 def unchecked(monkeypatch):
-    monkeypatch.setattr("vertibayes_protocols.queries.tables.tables._check_possible", lambda *_: None)
+    possible = "vertibayes_protocols.queries.tables.tables._check_possible"
+    monkeypatch.setattr(possible, lambda *_: None)
 
 
 def test_a_lie_that_does_not_add_up_ends_the_run(monkeypatch):
