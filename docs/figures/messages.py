@@ -115,8 +115,8 @@ PROTOCOLS = {
         "dealer | P_k | analyst",
         {"all": "dealer | P_k | analyst"},
         (
-            "vertibayes_protocols/queries/publish.py",
-            "vertibayes_protocols/queries/scores.py",
+            "vertibayes_protocols/queries/columns/publish.py",
+            "vertibayes_protocols/queries/columns/scores.py",
         ),
     ),
     "paillier": Picture(
