@@ -117,8 +117,8 @@ PROTOCOLS = {
         "dealer | P_k | analyst",
         {"all": "dealer | P_k | analyst"},
         (
-            "protocols/vertibayes_protocols/queries/publish.py",
-            "protocols/vertibayes_protocols/queries/scores.py",
+            "protocols/vertibayes_protocols/queries/columns/publish.py",
+            "protocols/vertibayes_protocols/queries/columns/scores.py",
         ),
     ),
     "paillier": Picture(

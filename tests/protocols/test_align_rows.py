@@ -14,8 +14,8 @@ from vertibayes_protocols.alignment import AlignmentLimits
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
 from vertibayes_protocols.queries import Commit
 from vertibayes_protocols.queries.align import ALIGN, Align
-from vertibayes_protocols.queries.publish import Publish, RecordNoise
-from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.queries.columns.publish import Publish, RecordNoise
+from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -329,7 +329,7 @@ def test_naive_bayes_of_columns_is_refused_for_people_whom_no_site_knows():
     target, *others = lists.variables.values()
     holders = {site: [v.name for v in others if v.name in lists.names[site]] for site in "ab"}
     counts = np.bincount(lists.pooled.codes[target.name], minlength=len(target.states))
-    split = Split(Schema(target, {v.name: v for v in others}), holders, counts.tolist())
+    split = Split.of(Schema(target, {v.name: v for v in others}), holders, counts.tolist())
     with lists.federate() as federation:
         lists.open(federation)
         error = refused(lambda: federation.session.ask(Publish.of(split, RecordNoise(1.0))))

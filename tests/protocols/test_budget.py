@@ -19,7 +19,7 @@ from vertibayes_protocols.budget import SLACK, Cost, eps_of, rho_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
 from vertibayes_protocols.queries import Publish
-from vertibayes_protocols.queries.publish import RecordNoise
+from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.storage.memory import SiteMemory
 
 DELTA = 1e-5

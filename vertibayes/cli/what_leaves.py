@@ -190,7 +190,6 @@ def _unprotected(contract: Contract) -> Iterator[str]:
 
 def _declared(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the analyst learns by one declared query."""
-    numbers = fields.get("shares", ["", []])[1]
     if kind == "describe":
         yield "- the number of records; of each variable the name and the states"
     if kind in ("sums", "updates"):
@@ -201,18 +200,19 @@ def _declared(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
         yield f"  other sites learn estimates with this noise, {fields['iterations']} times"
     if kind == "report":
         yield (
-            f"- for each person a perturbed report ({fields['reports']}), epsilon {numbers[0]:g} "
-            "for one person"
+            f"- for each person a perturbed report ({fields['asked']['reports']}), epsilon "
+            f"{fields['asked']['eps']:g} for one person"
         )
     if kind == "publish":
         yield (
-            f"- from this site, the counts of {fields['target']} with each of its variables, each "
-            f"count with Laplace noise, epsilon {fields['eps'][1][0]:g}"
+            f"- from this site, the counts of {fields['split']['target']['name']} with each of its "
+            f"variables, each count with Laplace noise, epsilon {fields['eps']:g}"
         )
     if kind in ("predict", "score table"):
         yield from _odds(kind, fields)
     if kind == "scores":
-        yield f"- the scores of each {fields['target']} of {fields['last']} records, without noise"
+        target, last = fields["split"]["target"]["name"], fields["last"]
+        yield f"- the scores of each {target} of {last} records, without noise"
     if kind == "consensus":
         yield (
             f"- after {fields[LAST_ROUND]} rounds the mean statistics of all sites for "

@@ -252,7 +252,7 @@ def learn_people(
     ValueError
         If nobody has answered one of the questions.
     """
-    query = Report.of(plan, sites, most_records)
+    query = Report(tuple(sorted(sites)), plan, most_records)
     aggregator = session.ask(query)
     return ReportModel(learn_reports(aggregator, alpha=alpha), aggregator.people, query.promise)
 

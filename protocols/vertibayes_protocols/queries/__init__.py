@@ -4,6 +4,8 @@ from vertibayes_protocols.engine import conversation
 from vertibayes_protocols.queries.align import ALIGN, Align
 from vertibayes_protocols.queries.begin import BEGIN, Begin
 from vertibayes_protocols.queries.choices.choose import Choose
+from vertibayes_protocols.queries.columns.publish import Publish
+from vertibayes_protocols.queries.columns.scores import Scores
 from vertibayes_protocols.queries.commit import COMMIT
 from vertibayes_protocols.queries.commit_query import Commit
 from vertibayes_protocols.queries.consensus import CONSENSUS
@@ -12,10 +14,8 @@ from vertibayes_protocols.queries.describe import DESCRIBE, Describe, Descriptio
 from vertibayes_protocols.queries.meet import MEET, Meet
 from vertibayes_protocols.queries.predictions.predict import Predict
 from vertibayes_protocols.queries.predictions.score_table import ScoreTable
-from vertibayes_protocols.queries.publish import PUBLISH, Publish
 from vertibayes_protocols.queries.releases.release import Release
-from vertibayes_protocols.queries.report import REPORT, Report
-from vertibayes_protocols.queries.scores import SCORES, Scores
+from vertibayes_protocols.queries.reports.report import Report
 from vertibayes_protocols.queries.sum_query import ReleasedSums, Sums
 from vertibayes_protocols.queries.sums import SUMS
 from vertibayes_protocols.queries.tables.tables import Tables
@@ -25,8 +25,9 @@ from vertibayes_protocols.session import Conversations
 CONVERSATIONS = Conversations(
     BEGIN, ALIGN, MEET, DESCRIBE, COMMIT,
     conversation(Tables), conversation(Choose), conversation(Release),
-    SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS,
+    SUMS, UPDATES, CONSENSUS,
     conversation(Predict), conversation(ScoreTable),
+    conversation(Publish), conversation(Scores), conversation(Report),
 )  # fmt: skip
 
 __all__ = [

@@ -28,12 +28,10 @@ from vertibayes_protocols.queries.commit_query import Commit
 from vertibayes_protocols.queries.consensus_query import Consensus
 from vertibayes_protocols.queries.describe import Describe
 from vertibayes_protocols.queries.meet import Meet
-from vertibayes_protocols.queries.publish import Publish
-from vertibayes_protocols.queries.report import Report
-from vertibayes_protocols.queries.scores import Scores
 from vertibayes_protocols.queries.study_run import StudyRun
 from vertibayes_protocols.queries.sum_query import Sums
 from vertibayes_protocols.queries.updates import Updates
+from vertibayes_protocols.query import Query
 from vertibayes_protocols.roles import Party, SiteRole
 from vertibayes_protocols.session import AnyQuery
 from vertibayes_protocols.wire import declared_of, difference
@@ -53,12 +51,6 @@ DECLARED: dict[type[AnyQuery], tuple[str, ...]] = {  # which fields a contract d
         "variables", "numerics", "bounds", "families", "moments", "most_parties", "most_records",
         "noise", "shares", "members", "iterations",
     ),
-    Report: (
-        "target", "variables", "numerics", "bounds", "most_records", "reports", "oracle", "shares",
-        "bins", "approach", "missing",
-    ),
-    Publish: ("target", "classes", "class_counts", "eps", "first", "last"),
-    Scores: ("target", "classes", "class_counts", "alpha", "via", "first", "last"),
     Consensus: (
         "target", "variables", "numerics", "bounds", "families", "nodes", "edges", "mixing",
         "start", "shown", "iterations", "most_records", "shares",
@@ -161,15 +153,15 @@ class DeclaredRun(StudyRun):
             raise self._refused("the people of the contract are not aligned: align them first")
         if isinstance(query, Sums) and sorted(n for b in query.blocks for n in b) != sorted(sites):
             raise self._refused("the members of the sum are not the sites of the contract")
-        if isinstance(query, Publish | Scores):
-            named = {query.target, *(name for name, *_ in query.features)}
-            self._check_names(named)
-        if isinstance(query, Commit):
-            self._check_names({name for name, *_ in query.variables})
-
-    def _check_names(self, names: set[str]) -> None:
-        if not names <= set(self.contract.variables):
+        if isinstance(query, Commit) and not (
+            {name for name, *_ in query.variables} <= set(self.contract.variables)
+        ):
             raise self._refused("the query names variables that the contract does not have")
+        if isinstance(query, Query):
+            try:
+                query.matches(self.contract)
+            except ValueError as error:
+                raise self._refused(str(error)) from None
 
     def _check_rounds(self, query: Consensus, fields: Mapping[str, Any]) -> None:
         last, end = fields[LAST_ROUND], query.first + query.rounds - 1
