@@ -19,10 +19,10 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.gossip import replay
 from vertibayes_protocols.queries import Describe, Meet, Publish, Updates
-from vertibayes_protocols.queries.members import Members
 from vertibayes_protocols.queries.publish import RecordNoise
 from vertibayes_protocols.queries.scoring import Logarithms, Split
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData

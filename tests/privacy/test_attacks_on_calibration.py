@@ -23,8 +23,8 @@ from vertibayes_protocols.calibration.local import update
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Consensus
-from vertibayes_protocols.queries.consensus import Statistics
-from vertibayes_protocols.queries.neighbourhood_sums import Grid
+from vertibayes_protocols.queries.calibration.consensus import Statistics
+from vertibayes_protocols.queries.calibration.neighbourhood_sums import Grid
 from vertibayes_protocols.site.statistics import LocalData
 
 KINDS = np.array(list(product(range(2), range(3), range(2))))  # y, a, b

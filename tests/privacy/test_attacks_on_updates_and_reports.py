@@ -22,16 +22,13 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.gossip import Estimate, GossipNodes
 from vertibayes_protocols.local_reports import Client, ReportPlan
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries import Publish, Report, Sums, Updates
-from vertibayes_protocols.queries.contributing import noisy_statistics
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.publish import PUBLISH, RecordNoise
-from vertibayes_protocols.queries.report import REPORT
+from vertibayes_protocols.queries import CONVERSATIONS, Publish, Report, Sums, Updates
+from vertibayes_protocols.queries.publish import RecordNoise
 from vertibayes_protocols.queries.scoring import Split
-from vertibayes_protocols.queries.sums import SUMS
-from vertibayes_protocols.queries.terms import Terms
-from vertibayes_protocols.queries.updates import UPDATES, Delivered
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.queries.sums.contributing import noisy_statistics
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
+from vertibayes_protocols.queries.sums.updates import Delivered
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric, parts
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -43,14 +40,11 @@ MIXED = Schema(SCHEMA.target, {"a": SCHEMA.features["a"], "z": Z})
 
 
 def consider(site, query):
-    CONVERSATION[type(query)].side_of(SiteRole).consider(site, query)
+    return CONVERSATIONS.side_of(site, query).consider(site, query)
 
 
 def program(site, query):
-    return CONVERSATION[type(query)].side_of(SiteRole).program(site, query)
-
-
-CONVERSATION = {Updates: UPDATES, Report: REPORT, Publish: PUBLISH, Sums: SUMS}
+    return CONVERSATIONS.side_of(site, query).program(site, query, consider(site, query))
 
 
 def refusal(site, query):
@@ -88,7 +82,6 @@ def publish(counts, eps=0.1):
 
 def release(site, query):
     """Have a site run a query up to its first message, which is what it releases."""
-    consider(site, query)
     return next(program(site, query)).outbox[site.analyst]
 
 
@@ -266,7 +259,7 @@ def test_a_node_that_drew_noise_in_each_iteration_would_show_its_counts():
     world = federation_of(parties(3, 30))
     site = world.roles["p00"]
     query = updates(world, eps=1.0, iterations=1001)
-    terms, _ = query.checked()
+    terms = query.terms
     exact = SCHEMA.measure(site.batches[0])
     unsafe = np.mean([noisy_statistics(site, terms, 1) for _ in range(1001)], axis=0)
     # sd .13: eps = 1 over three tables, a thousand draws.

@@ -58,7 +58,9 @@ def test_a_query_that_cannot_be_is_refused(reason, changes):
 
 
 def test_without_opendp_there_is_no_noise(monkeypatch):
-    monkeypatch.setattr("vertibayes_protocols.queries.contributing.find_spec", lambda name: None)
+    monkeypatch.setattr(
+        "vertibayes_protocols.queries.statistics_query.find_spec", lambda name: None
+    )
     with sites() as federation:
         assert "laplace noise needs OpenDP, which is not installed" in refusal(federation, QUERY)
 

@@ -30,9 +30,9 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import RecordFederation
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.promise import SumPromise
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.sum_query import Sums
-from vertibayes_protocols.queries.terms import Terms, Values, check_records
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.sums import Sums
+from vertibayes_protocols.queries.sums.terms import Terms, Values, check_records
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, exact_sum
 

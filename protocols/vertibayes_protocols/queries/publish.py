@@ -33,8 +33,8 @@ from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.errors import QueryRefusedError, refusing
 from vertibayes_protocols.ledger import Ledger, RevealedTable
 from vertibayes_protocols.promise import Promise
-from vertibayes_protocols.queries.contributing import check_opendp
 from vertibayes_protocols.queries.scoring import Split, Table, check_features
+from vertibayes_protocols.queries.statistics_query import check_opendp
 from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Conversation, Query

@@ -39,8 +39,8 @@ from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan, R
 from vertibayes_protocols.local_reports.client import check_fits
 from vertibayes_protocols.local_reports.questions import CodeQuestion, Question
 from vertibayes_protocols.promise import Promise
-from vertibayes_protocols.queries.contributing import check_opendp, site_records
-from vertibayes_protocols.queries.statistics_query import bounds_of, numerics_of
+from vertibayes_protocols.queries.statistics_query import bounds_of, check_opendp, numerics_of
+from vertibayes_protocols.queries.sums.contributing import site_records
 from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Conversation, Query

@@ -264,6 +264,8 @@ def _record(*classes: type) -> Read:
     readers = {cls.__name__: _parts(cls) for cls in classes}
     if len(readers) < len(classes):
         raise TypeError(f"two of {classes} have one name")
+    if len({parts_of(cls) for cls in classes}) < len(classes):  # their JSON has no name
+        raise TypeError(f"two of {classes} have the same fields: contracts cannot tell them apart")
 
     def record(reader: Reader) -> Any:
         name = bytes(reader.take(reader.size())).decode()
