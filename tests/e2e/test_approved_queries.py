@@ -91,7 +91,7 @@ def lies(monkeypatch, study):
     ("old", "new", "reason"),
     [
         ("epsilon = 0.6", "epsilon = 0.7", "eps of 'sums' is not that of the contract"),
-        ("epsilon = 0.6", 'noise = "none"', "privacy of 'sums'"),
+        ("epsilon = 0.6", 'noise = "none"', "centred of 'sums'"),
         ('a = ["u", "v", "w"]', 'a = ["u", "v"]', "features of 'sums'"),
         ('method = "hdpnb"', 'method = "federated"\nnoise = "laplace"', "kind 'updates'"),
     ],

@@ -199,10 +199,11 @@ def test_all_masks_of_a_calibration_differ():
 @pytest.mark.parametrize("is_shown", [True, False])
 def test_an_analyst_that_sends_sites_different_queries_gets_no_statistics(is_shown):
     agreed = agree(ring(4), HELD, NETWORK, shown=is_shown)
+    other = replace(agreed, rate=agreed.rate / 2, size=agreed.size / 2)
 
     def another(sent):
         if isinstance(sent.message, Consensus) and sent.receiver == "s1":
-            return replace(sent.message, shares=sent.message.shares / 2)
+            return replace(sent.message, agreed=other)
         return None
 
     with pytest.raises(UnexpectedMessageError, match=r"another (query|sum)"):

@@ -73,7 +73,7 @@ def changed(query, **changes):
 
 EVERY = ("p00", "p01", "p02", "p03")
 THREES = np.full(5, 3, np.uint32)
-Y, A, B, Q = (Variable(n, tuple(f"s{i}" for i in range(k))) for n, k in zip("yabq", (3, 4, 2, 1)))
+Y, A, B, Q = *SCHEMA.variables.values(), Variable("q", ("s0",))
 COUNTS, Z = SCHEMA.statistics[0], Numeric("z", 1.0, 1.0)
 
 
