@@ -85,7 +85,6 @@ def named(*variables):
     ("changes", "reason"),
     [
         ({"parties": ("p00", "p02", "p03")}, "not among the members that are asked"),
-        ({"parties": EVERY[:2]}, "the query asks other parties"),
         ({"absent": ("p01",)}, "not among the members that are asked"),
         ({"blocks": (("p00", "p02"),), "estimates": THREES[:2] - 1}, "not among the members"),
         ({"blocks": ((*EVERY, "zz"),), "estimates": THREES, "parties": (*EVERY, "zz")},

@@ -47,19 +47,14 @@ class StatisticsQuery(Query[R_co, P]):
             raise ValueError("it is not among the members that are asked")
 
     def effects_of(
-        self,
-        at: At,
-        asks: tuple[Party, ...],
-        promise: SumPromise | None,
-        shown: str,
-        about: Sequence[Party],
+        self, at: At, promise: SumPromise | None, shown: str, about: Sequence[Party]
     ) -> Effects:
         """Return the effects: columns, numbers, noise, and what is shown of whose records.
 
         Parameters
         ----------
-        at, asks
-            Where, and whom the query asks.
+        at : At
+            Where.
         promise : SumPromise or None
             Of the noise; its cost is that of the query.
         shown : str
@@ -80,7 +75,7 @@ class StatisticsQuery(Query[R_co, P]):
             for members in (family.members for family in counts)
         )
         return Effects(
-            asks=asks,
+            asks=self.parties,
             columns=(*schema.variables, *schema.numerics),
             tables=(*((len(f.members), 0) for f in counts), (0, self.terms.counts)),
             counts=None,

@@ -212,7 +212,7 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
 
     def _effects(self, plan: Summation, at: At, promise: SumPromise | None) -> Effects:
         shown = f"sums of {{}} over {len(self.asked)} of {len(plan.members)} parties"
-        of = self.effects_of(at, self.asked, promise, shown, ("all parties together",))
+        of = self.effects_of(at, promise, shown, ("all parties together",))
         return replace(of, dishonest=self.terms.dishonest)
 
     def fits(self, role: SiteRole | DealerRole, plan: Summation) -> None:

@@ -203,7 +203,7 @@ class Updates(StatisticsQuery[ReleasedUpdates, Accounting]):
         is_own = at.party != at.analyst
         shown = f"statistics of {{}} of {'this site alone' if is_own else 'one site'}"
         about = (at.party,) if is_own else tuple(sites)
-        return self.effects_of(at, self.parties, _promise(plan), shown, about)
+        return self.effects_of(at, _promise(plan), shown, about)
 
     def fits(self, role: SiteRole | DealerRole, plan: Accounting) -> None:
         """Refuse records that do not fit the terms."""
