@@ -1,7 +1,7 @@
 """HDPNB: naive Bayes over parties that each hold some of the records.
 
     Terms        all            schema, most parties and records, noise: agreed before any data
-    Join, leave  analyst        members, their groups, u_k (`vertibayes_protocols.queries.sums.members`)
+    Join, leave  analyst        members, their groups, u_k (`queries.sums.members`)
     Release      analyst <-> P_k    `Sums`: n_j^k and n_ij^k of each, plus noise, added up
     ResultDec    analyst        clamped once; class and feature shares: a model
 

@@ -40,7 +40,6 @@ from numpy.typing import NDArray
 from vertibayes_mpc.errors import MalformedMessageError, PartyGoneError
 from vertibayes_mpc.integers import uniform_below
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
-from vertibayes_protocols.accounting import Accounting
 from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.gossip import Estimate, Floats, GossipNodes
 from vertibayes_protocols.promise import SumPromise
@@ -95,7 +94,7 @@ class ReleasedUpdates(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Updates(StatisticsQuery[ReleasedUpdates, Accounting]):
+class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
     """Ask for local updates; `parties` are the members that are not absent.
 
     Further fields are those of `StatisticsQuery`; the noise is "laplace" or "gaussian".
@@ -173,45 +172,42 @@ class Updates(StatisticsQuery[ReleasedUpdates, Accounting]):
     @property
     def promise(self) -> SumPromise:
         """What each site's noise promises for the records of the site."""
-        return _promise(self._accounting)
-
-    @property
-    def _accounting(self) -> Accounting:
-        assert self.terms.accounting is not None  # there is noise
-        return self.terms.accounting
+        accounting = self.terms.accounting
+        assert accounting is not None  # there is noise
+        return accounting.promise(accounting.noises([1]), members=1)
 
     @property
     def need(self) -> int:
         """How many must answer: the others may be gone."""
         return max(1, len(self.members) - self.terms.absent(len(self.members)))
 
-    def plan(self, at: At) -> Accounting:
-        """Return what the noise is and promises."""
+    def plan(self, at: At) -> SumPromise:
+        """Return what the noise of each site promises."""
         self.terms.check()
         self.check_asked(at, self.parties)
-        return self._accounting
+        return self.promise
 
-    def effects(self, plan: Accounting, at: At) -> Effects:
+    def effects(self, plan: SumPromise, at: At) -> Effects:
         """Return the effects: each site's own statistics leave with whole copies of noise."""
         return self._effects(plan, at, self.parties)
 
-    def revealed(self, plan: Accounting, at: At, result: ReleasedUpdates) -> Effects:
+    def revealed(self, plan: SumPromise, at: At, result: ReleasedUpdates) -> Effects:
         """Return the effects for the sites whose updates have come."""
         return self._effects(plan, at, result.updates)
 
-    def _effects(self, plan: Accounting, at: At, sites: Iterable[Party]) -> Effects:
+    def _effects(self, plan: SumPromise, at: At, sites: Iterable[Party]) -> Effects:
         is_own = at.party != at.analyst
         shown = f"statistics of {{}} of {'this site alone' if is_own else 'one site'}"
         about = (at.party,) if is_own else tuple(sites)
-        return self.effects_of(at, _promise(plan), shown, about)
+        return self.effects_of(at, plan, shown, about)
 
-    def fits(self, role: SiteRole | DealerRole, plan: Accounting) -> None:
+    def fits(self, role: SiteRole | DealerRole, plan: SumPromise) -> None:
         """Refuse records that do not fit the terms."""
         del plan
         assert isinstance(role, SiteRole)  # no dealer is asked
         check_own_records(role, self.terms)
 
-    def run_site(self, site: SiteRole, plan: Accounting, give: Give) -> Program[None]:
+    def run_site(self, site: SiteRole, plan: SumPromise, give: Give) -> Program[None]:
         """Count the site's records, add its noise, and gossip."""
         del plan, give
         terms = self.terms
@@ -230,7 +226,7 @@ class Updates(StatisticsQuery[ReleasedUpdates, Accounting]):
             arrived = _estimates(self, message.steps, message.values, site.analyst)
             node.receive(np.zeros(len(arrived.steps), np.intp), arrived)
 
-    def run_analyst(self, analyst: AnalystRole, plan: Accounting) -> Program[ReleasedUpdates]:
+    def run_analyst(self, analyst: AnalystRole, plan: SumPromise) -> Program[ReleasedUpdates]:
         """Carry estimates from site to site, and keep the first and the last."""
         del analyst
         counts, members = self.terms.counts, set(self.members)
@@ -249,12 +245,7 @@ class Updates(StatisticsQuery[ReleasedUpdates, Accounting]):
             gone = tuple(sorted(members - set(steps)))
             raise PartyGoneError(gone, "gone: more than the agreed dropouts")
         last = {sender: step.values for sender, step in steps.items()}
-        return ReleasedUpdates(updates, last, tuple(sent), _promise(plan))
-
-
-def _promise(accounting: Accounting) -> SumPromise:
-    """Return what the noise of one site promises."""
-    return accounting.promise(accounting.noises([1]), members=1)
+        return ReleasedUpdates(updates, last, tuple(sent), plan)
 
 
 def _estimates(query: Updates, steps: NDArray[np.int64], values: Floats, sender: Party) -> Estimate:
