@@ -69,7 +69,7 @@ PROTOCOLS = {
     "calibration": Picture(
         "analyst | u | v",
         {"sites": "u | v", "site": "u | v"},
-        ("protocols/vertibayes_protocols/queries/consensus.py",),
+        ("protocols/vertibayes_protocols/queries/calibration/consensus.py",),
     ),
     "choices": Picture(
         "analyst | site | other sites | dealer",
@@ -111,7 +111,7 @@ PROTOCOLS = {
     "naive_bayes": Picture(
         "analyst | P_k",
         {"sites": "P_k", "site": "P_k"},
-        ("protocols/vertibayes_protocols/queries/sums.py",),
+        ("protocols/vertibayes_protocols/queries/sums/sums.py",),
     ),
     "naive_bayes_vertical": Picture(
         "dealer | P_k | analyst",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.approval import Step
@@ -24,6 +24,15 @@ R_co = TypeVar("R_co", covariant=True)
 P = TypeVar("P")
 
 Phase: TypeAlias = Literal["begin", "opening", "answer"]
+
+
+class Use(NamedTuple):
+    """Whether a query begins another run of an approved study, and whether it uses one up."""
+
+    begins: bool
+    ends: bool
+
+
 Give: TypeAlias = Callable[[], None]  # charges and notes a query's effects, once
 
 
@@ -131,6 +140,14 @@ class Query(AnyOfKind[R_co], ABC, Generic[R_co, P]):
 
     def matches(self, contract: Contract) -> None:
         """Refuse, with a ValueError, what free fields have and an approved contract has not."""
+
+    def uses_run(self, site: SiteRole) -> Use | None:
+        """Note that it begins, and return what it uses up of a study whose contract declares it.
+
+        None if the first answer of a session begins a run, and uses it up.
+        """
+        del site
+        return None
 
     @property
     def need(self) -> int | None:

@@ -131,9 +131,9 @@ def lies(monkeypatch, study):
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("epsilon = 0.6", "epsilon = 0.7", "shares of 'sums' is not that of the contract"),
-        ("epsilon = 0.6", 'noise = "none"', "noise of 'sums'"),
-        ('a = ["u", "v", "w"]', 'a = ["u", "v"]', "variables of 'sums'"),
+        ("epsilon = 0.6", "epsilon = 0.7", "eps of 'sums' is not that of the contract"),
+        ("epsilon = 0.6", 'noise = "none"', "centred of 'sums'"),
+        ('a = ["u", "v", "w"]', 'a = ["u", "v"]', "features of 'sums'"),
         ('method = "hdpnb"', 'method = "federated"\nnoise = "laplace"', "kind 'updates'"),
     ],
 )
@@ -171,8 +171,8 @@ def test_a_sum_over_fewer_members_than_the_contract_is_refused(
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("rounds = 5", "rounds = 50", "the contract has 5"),
-        ('target = "y"', 'target = "y"\nrate = 0.1', "shares of 'consensus'"),
+        ("rounds = 5", "rounds = 50", "last of 'consensus' is not that of the contract"),
+        ('target = "y"', 'target = "y"\nrate = 0.1', "rate of 'consensus'"),
     ],
 )
 def test_a_lying_analyst_gets_no_other_calibration(

@@ -22,8 +22,8 @@ from vertibayes_protocols.queries import Describe, Meet, Publish, Updates
 from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.columns.scoring import Logarithms
 from vertibayes_protocols.queries.columns.split import Split
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData

@@ -125,7 +125,7 @@ def test_the_budget_is_one_for_all_releases_and_outlives_the_process(tmp_path):
     with sites(most_epsilon=1.0) as federation:
         site = federation.roles["site-1"]
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-            site.memory.sum(3, Cost.of(0.1), b"")
+            site.memory.charge(Cost.of(0.1))
             federation.session.ask(QUERY)
             federation.session.ask(QUERY)
             assert "costs epsilon 0.4: 0.1 is left" in refusal(federation, QUERY)

@@ -27,8 +27,8 @@ Declared = tuple[dict[str, Any], ...]
 def declared_calibration(file: StudyFile) -> Declared:
     """Return the query of a study's calibration."""
     study = settings_of(file)
-    query = Consensus.of(AnalystRole(file.party), study.agreed, 1)
-    return (declare(query, study.values["rounds"]),)
+    last = study.values["rounds"]
+    return (declare(Consensus.of(AnalystRole(file.party), study.agreed, 1, last=last)),)
 
 
 def declared_naive_bayes(file: StudyFile) -> Declared:

@@ -15,7 +15,6 @@ Leakage: as of the queries. Cost: no message.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,53 +24,32 @@ from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.approval import Approved
 from vertibayes_protocols.queries.align import Align
 from vertibayes_protocols.queries.commit_query import Commit
-from vertibayes_protocols.queries.consensus_query import Consensus
 from vertibayes_protocols.queries.describe import Describe
 from vertibayes_protocols.queries.meet import Meet
 from vertibayes_protocols.queries.study_run import StudyRun
-from vertibayes_protocols.queries.sum_query import Sums
-from vertibayes_protocols.queries.updates import Updates
-from vertibayes_protocols.query import Query
+from vertibayes_protocols.query import Query, Use
 from vertibayes_protocols.roles import Party, SiteRole
 from vertibayes_protocols.session import AnyQuery
 from vertibayes_protocols.wire import declared_of, difference
-
-LAST_ROUND = "last round"  # in the declaration of a calibration
 
 DECLARED: dict[type[AnyQuery], tuple[str, ...]] = {  # which fields a contract declares
     Align: (),
     Meet: (),
     Describe: (),
     Commit: ("dealer", "most_indicators"),
-    Sums: (
-        "variables", "numerics", "bounds", "families", "moments", "most_parties", "most_records",
-        "noise", "shares", "via", "estimates",
-    ),
-    Updates: (
-        "variables", "numerics", "bounds", "families", "moments", "most_parties", "most_records",
-        "noise", "shares", "members", "iterations",
-    ),
-    Consensus: (
-        "target", "variables", "numerics", "bounds", "families", "nodes", "edges", "mixing",
-        "start", "shown", "iterations", "most_records", "shares",
-    ),
 }  # fmt: skip
 
 
-def declare(query: AnyQuery, last_round: int | None = None) -> dict[str, Any]:
+def declare(query: AnyQuery) -> dict[str, Any]:
     """Return what a contract has of a query, as JSON.
 
     Parameters
     ----------
     query : Query
         The query as the analyst asks it.
-    last_round : int, optional
-        Of a calibration: the number of its last round.
     """
     names = DECLARED.get(type(query))
     fields = declared_of(query) if names is None else {n: _plain(getattr(query, n)) for n in names}
-    if last_round is not None:
-        fields[LAST_ROUND] = last_round
     return {"kind": query.kind, "fields": fields}
 
 
@@ -124,12 +102,14 @@ class DeclaredRun(StudyRun):
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
         self._check_approval()
         fields = self.contract.queries[self._place_of(query)]["fields"]
-        asked = declare(query, fields.get(LAST_ROUND))["fields"]
-        if (name := difference(fields, asked)) is not None:
+        if (name := difference(fields, declare(query)["fields"])) is not None:
             raise self._refused(f"{name} of {query.kind!r} is not that of the contract")
         self._check_parties(query)
-        if isinstance(query, Consensus):
-            self._check_rounds(query, fields)
+        if isinstance(query, Query):
+            try:
+                query.matches(self.contract)
+            except ValueError as error:
+                raise self._refused(str(error)) from None
 
     def _place_of(self, query: AnyQuery) -> int:
         """Return the place of a query's kind, at the next place or after it."""
@@ -151,8 +131,6 @@ class DeclaredRun(StudyRun):
         is_due = self.contract.alignment is not None and self.site.people is None
         if is_due and isinstance(query, Meet | Commit):
             raise self._refused("the people of the contract are not aligned: align them first")
-        if isinstance(query, Sums) and sorted(n for b in query.blocks for n in b) != sorted(sites):
-            raise self._refused("the members of the sum are not the sites of the contract")
         if isinstance(query, Commit) and not (
             {name for name, *_ in query.variables} <= set(self.contract.variables)
         ):
@@ -163,38 +141,18 @@ class DeclaredRun(StudyRun):
             except ValueError as error:
                 raise self._refused(str(error)) from None
 
-    def _check_rounds(self, query: Consensus, fields: Mapping[str, Any]) -> None:
-        last, end = fields[LAST_ROUND], query.first + query.rounds - 1
-        if end > last or (query.reveal and end < last):
-            raise self._refused(
-                f"rounds {query.first} to {end}: the contract has {last}, and reveals after these"
-            )
-
     def begin(self, query: AnyQuery) -> None:
-        """Note the run in the site's memory; the first query about records uses it up.
-
-        A calibration has several sessions: its first round begins a run, and the query that
-        reveals its model uses it up. Rounds that are asked again begin a run, too, also if they
-        broke, because sums over different sites differ by the numbers of one site.
-        """
-        digest = self.contract.digest
+        """Note the run in the site's memory; the first answer uses it up, or what a query says."""
         if isinstance(query, Align | Meet | Describe | Commit):
             return
-        if isinstance(query, Consensus):
-            if self._begins(query):
-                self.site.memory.begin_run(digest)
-            if query.reveal:
-                self.site.memory.use_run(digest)
-        elif not self._is_used:
+        use = query.uses_run(self.site) if isinstance(query, Query) else None
+        if use is None:
+            use = Use(not self._is_used, not self._is_used)
             self._is_used = True
-            self.site.memory.begin_run(digest)
-            self.site.memory.use_run(digest)
-
-    def _begins(self, query: Consensus) -> bool:
-        """Note which rounds begin; return whether from a start, or rounds that began before."""
-        last = query.first + query.rounds - 1
-        is_again = self.site.checkpoints.begin(query.same, query.first, last)
-        return is_again or query.first == 1 or self.site.party in query.back
+        if use.begins:
+            self.site.memory.begin_run(self.contract.digest)
+        if use.ends:
+            self.site.memory.use_run(self.contract.digest)
 
     def end(self, query: AnyQuery) -> None:
         """Advance behind a query that was answered."""
