@@ -87,7 +87,7 @@ def test_the_alignment_of_a_contract_is_not_passed_over():
     federation = seeded(DATA, policy=replace(ALLOW_ALL, free_tables=False, most_scores=100))
     sizes = tuple((site, 40) for site in federation.sites)
     alignment = Alignment(2, ("exact",), sizes, federation.sites)
-    opening = declare_opening(DEALER, alignment)
+    opening = declare_opening(alignment)
     contract = contract_of(federation)
     contract = replace(contract, alignment=alignment, queries=(*opening, contract.queries[-1]))
     for role in federation.roles.values():
