@@ -9,7 +9,6 @@ import pytest
 from tests.protocols.small import refusal, seeded, study_of
 from tests.protocols.test_predict import DATA, odds, predict, values
 from tests.protocols.test_predict import opened as opened_freely
-from vertibayes_mpc.commitments import MOST_INDICATORS
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.approval import Approved
 from vertibayes_protocols.contract import Contract
@@ -95,7 +94,7 @@ def test_the_alignment_of_a_contract_is_not_passed_over():
     federation.session.ask(Begin.of(contract))
     query = Meet.of(federation.session.role, federation.sites, DEALER)
     assert "the contract has an alignment before 'meet'" in refusal(federation, query)
-    query = replace(Commit.of(study_of(DATA)), most_indicators=MOST_INDICATORS)
+    query = Commit.of(study_of(DATA))
     assert "the contract has an alignment before 'commit'" in refusal(federation, query)
 
 
@@ -107,8 +106,29 @@ def test_a_contract_that_does_not_declare_its_alignment_as_a_query_needs_it():
     for role in federation.roles.values():
         role.approvals = {contract.digest: Approved(contract, "A. Owner", "2026-01-31", None)}.get
     federation.session.ask(Begin.of(contract))
-    query = replace(Commit.of(study_of(DATA)), most_indicators=MOST_INDICATORS)
+    query = Commit.of(study_of(DATA))
     assert "are not aligned: align them first" in refusal(federation, query)
+    query = Predict.of(opened_freely()[1].joined, APPROVED, Rows())  # and every later query
+    assert "are not aligned: align them first" in refusal(federation, query)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"most_indicators": 127}, "most_indicators of 'commit' is not that of the contract"),
+        ({"dealer": "c"}, "dealer of 'commit' is not that of the contract"),
+        ({"variables": {"x": "v"}}, "names variables that the contract does not have"),
+    ],
+)
+def test_another_study_than_the_contracts_is_not_committed(approved, changes, reason):
+    _, _, contract = approved
+    study = study_of({site: data for site, data in DATA.items() if site != "c"})
+    if "variables" in changes:
+        variable = replace(study.variables["x"], name="v")
+        changes = {"variables": {"v": variable}, "holders": {"v": study.holders["x"]}}
+    Commit.of(study).matches(contract)
+    with pytest.raises(ValueError, match=reason):
+        Commit.of(replace(study, **changes)).matches(contract)
 
 
 def test_other_numbers_are_refused(approved):
