@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.alignment import Alignment, AlignmentRequest
 from vertibayes_protocols.canonical import canonical_json, taken
 from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.public_keys import decode_public, encode_public
@@ -230,7 +230,7 @@ def _member(content: Any) -> Member:
     return values["name"], decode_public(values["public_key"])
 
 
-def opening_of(alignment: Alignment | None) -> tuple[str, ...]:
+def opening_of(alignment: Alignment | AlignmentRequest | None) -> tuple[str, ...]:
     """Return the kinds of queries that open a study, in order; columns of rows are described first.
 
     >>> opening_of(None)

@@ -57,6 +57,8 @@ class Study:
     alignment: bytes = b""
 
     def __post_init__(self) -> None:
+        if not self.id:
+            raise ValueError("the study has no id")
         if not self.variables or any(name != v.name for name, v in self.variables.items()):
             raise ValueError(
                 "the study has no variables, or one under another name; name each variable once"

@@ -18,7 +18,7 @@ from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, T
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.queries import Align, Commit, Meet
-from vertibayes_protocols.queries.alignment.align import Recall
+from vertibayes_protocols.queries.alignment.recall import Recall
 from vertibayes_protocols.site.placement import Placement
 from vertibayes_protocols.site.study_people import StudyPeople
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, forgive
@@ -281,6 +281,8 @@ def test_an_alignment_that_is_not_valid_is_refused():
         replace(query, keys=query.keys[1:])
     with pytest.raises(ValueError, match="and a session"):
         replace(query, session=b"")
+    with pytest.raises(ValueError, match="has no id"):
+        replace(query, study=b"")
 
 
 def test_a_study_commits_the_people_that_were_aligned_for_it():

@@ -79,6 +79,7 @@ def test_a_study_that_a_site_cannot_join_is_refused(changes, reason):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
+        ({"id": b""}, "has no id"),
         ({"dealer": "b"}, "the dealer b is also a site"),
         ({"holders": {**STUDY.holders, "z": ()}}, "fewer than two states, no holder, or a"),
         ({"holders": {**STUDY.holders, "z": ("a", "a")}}, "or a holder twice"),

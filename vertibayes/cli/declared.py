@@ -13,8 +13,8 @@ from vertibayes.cli.calibrate_study import settings_of
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_study import NaiveBayesStudy, read_settings, schema_in
 from vertibayes_protocols.deployment.files import StudyFile
-from vertibayes_protocols.queries import Align, Consensus, Describe, Meet, Publish, Scores
-from vertibayes_protocols.queries.declared_run import declare
+from vertibayes_protocols.queries import Consensus, Publish, Scores
+from vertibayes_protocols.queries.declared_run import declare, declare_opening
 from vertibayes_protocols.queries.publish import RecordNoise
 from vertibayes_protocols.queries.scores import variant_of
 from vertibayes_protocols.queries.scoring import Split
@@ -72,16 +72,14 @@ def _of_columns(study: NaiveBayesStudy) -> Declared:
     held = {site: names[place :: len(sites)] for place, site in enumerate(sites)}
     split = Split(schema, {s: own for s, own in held.items() if own}, counts, request.alpha)
     queries: list[AnyQuery] = [
-        Meet.of(AnalystRole(file.party), file.sites, file.dealer),
-        Describe(file.sites),
         Publish.of(split, RecordNoise(request.epsilon, request.accounting)),
     ]
     if study.predict:
         sums = variant_of(split, {}, "additive", AnalystRole(file.party).modulus)
         scores = Scores.of(sums, file.dealer, 0, study.predict)
         queries.append(replace(scores, via=request.via))
-    aligned = () if file.alignment is None else ({"kind": Align.kind, "fields": {}},)
-    return (*aligned, *map(declare, queries))
+    opening = declare_opening(file.alignment)[:-1]  # no columns are committed
+    return (*opening, *map(declare, queries))
 
 
 class _AskedError(Exception):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.alignment import Alignment, AlignmentRequest
 from vertibayes_protocols.approval import Approved, Asked
 from vertibayes_protocols.contract import ALIGN, DESCRIBE, opening_of
 from vertibayes_protocols.queries.consensus_query import Consensus
@@ -74,12 +74,12 @@ def declare(query: Asked, last_round: int | None = None) -> dict[str, Any]:
     return {"kind": query.kind, "fields": fields}
 
 
-def declare_opening(alignment: Alignment | None) -> tuple[dict[str, Any], ...]:
+def declare_opening(alignment: Alignment | AlignmentRequest | None) -> tuple[dict[str, Any], ...]:
     """Return what a contract has of the queries that `open_study` asks: their kinds.
 
     Parameters
     ----------
-    alignment : Alignment or None
+    alignment : Alignment, AlignmentRequest or None
         Who is in the study.
     """
     return tuple({"kind": kind, "fields": {}} for kind in opening_of(alignment))

@@ -48,7 +48,7 @@ from vertibayes_mpc.alignment import (
 )
 from vertibayes_mpc.errors import MalformedMessageError, ProtocolError, TooFewPeopleError
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
-from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange
+from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 from vertibayes_protocols import wire
 from vertibayes_protocols.alignment import AlignedPeople, Alignment
 from vertibayes_protocols.approval import Phase
@@ -77,6 +77,7 @@ from vertibayes_protocols.queries.alignment.align_rows import (
     say_held,
     share_rows,
 )
+from vertibayes_protocols.queries.alignment.recall import Recall, recalled
 from vertibayes_protocols.queries.opening.pinned import SESSION_BYTES, check_named, check_pinned
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -90,20 +91,6 @@ REVEALED = "which lists of people have how many people in common"
 WHO = "who of their own people is in the study"
 POOL_KEYS = 50_000  # of all lists: below, starting processes takes longer than they save
 PLACES = "places"
-
-
-@dataclass(frozen=True, slots=True)
-class Recall(Message):
-    """Whether the sender has kept the alignment of the study, and its part of the sites' key.
-
-    The part is empty in messages to the analyst and the dealer. At level 2 sites and dealer also
-    send the public half of an ephemeral key.
-    """
-
-    kind: ClassVar[str] = "recall"
-    kept: bool
-    part: bytes = field(repr=False)
-    key: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +127,8 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
     carried: CarriedColumns | None = field(default=None, metadata=wire.FREE)
 
     def __post_init__(self) -> None:
+        if not self.study:
+            raise ValueError("the study has no id")
         check_named(self.named, self.keys, self.session)
         if (self.carried is not None) != (self.alignment.level == 2):
             raise ValueError("an alignment has columns at level 2, and at no other level")
@@ -252,7 +241,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
         alignment, own = self.alignment, own_list(site)
         kept = kept_alignment(site, self.study, alignment, own)
         fresh = None if self.carried is None else KeyPair.generate(site.randomness)
-        recalls = yield from _recalled(site, self, kept is not None, fresh)
+        recalls = yield from recalled(site, self.parties, self.dealer, kept is not None, fresh)
         if len({recalls[peer].kept for peer in alignment.sites}) > 1:
             return  # the analyst says which sites have kept it
         if kept is None:
@@ -309,25 +298,6 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
 
 
 # ---- the site's side -----------------------------------------------------------------------------
-
-
-def _recalled(
-    site: SiteRole, query: Align, kept: bool, fresh: KeyPair | None
-) -> Program[dict[Party, Recall]]:
-    """Exchange who has kept the alignment, parts of the sites' key, and ephemeral keys."""
-    key = b"" if fresh is None else fresh.public
-    ours = Recall(kept, site.randomness.bytes(KEY_BYTES), key)
-    others = [peer for peer in query.parties if peer not in (site.party, query.dealer)]
-    outbox = {**dict.fromkeys(others, ours), site.analyst: Recall(kept, b"")}
-    if fresh is not None:
-        outbox[query.dealer] = Recall(kept, b"", key)
-    peers = [peer for peer in query.parties if peer != site.party]
-    theirs = yield from exchange(outbox, dict.fromkeys(peers, Expect(Recall, 2 * KEY_BYTES)))
-    for peer, recall in theirs.items():
-        part = 0 if peer == query.dealer else KEY_BYTES
-        if (len(recall.part), len(recall.key)) != (part, len(key)):
-            raise MalformedMessageError(peer, "its part of the sites' key has a wrong length")
-    return {**theirs, site.party: ours}
 
 
 def _run(
