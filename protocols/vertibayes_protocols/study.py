@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from vertibayes_mpc.commitments import MOST_INDICATORS
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.variables import Variable
+from vertibayes_protocols.wire import FREE
 
 CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 MOST_BLOCK_ROWS = 1 << 20
@@ -19,6 +20,8 @@ MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all oth
 @dataclass(frozen=True)
 class Study:
     """What all parties of a study know: its variables and where they are.
+
+    A contract that declares its queries fixes the dealer and `most_indicators`.
 
     Parameters
     ----------
@@ -46,15 +49,15 @@ class Study:
         If a part is not valid, or the parts do not fit together.
     """
 
-    id: bytes
-    variables: Mapping[str, Variable]
-    holders: Mapping[str, tuple[Party, ...]]
-    records: int
+    id: bytes = field(metadata=FREE)
+    variables: Mapping[str, Variable] = field(metadata=FREE)  # compared by their names
+    holders: Mapping[str, tuple[Party, ...]] = field(metadata=FREE)
+    records: int = field(metadata=FREE)
     dealer: Party
-    block_rows: int
-    memory: int
+    block_rows: int = field(metadata=FREE)
+    memory: int = field(metadata=FREE)
     most_indicators: int = MOST_INDICATORS
-    alignment: bytes = b""
+    alignment: bytes = field(default=b"", metadata=FREE)
 
     def __post_init__(self) -> None:
         if not self.id:

@@ -78,7 +78,7 @@ def _of_columns(study: NaiveBayesStudy) -> Declared:
         sums = variant_of(split, {}, "additive", AnalystRole(file.party).modulus)
         scores = Scores.of(sums, file.dealer, 0, study.predict)
         queries.append(replace(scores, via=request.via))
-    opening = declare_opening(file.alignment)[:-1]  # no columns are committed
+    opening = declare_opening(file.dealer, file.alignment)[:-1]  # no columns are committed
     return (*opening, *map(declare, queries))
 
 

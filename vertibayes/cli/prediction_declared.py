@@ -48,7 +48,7 @@ def declared_prediction(
     """Return what a contract has of a prediction: the model's digest, and the queries."""
     path: Path = file.source.table("learning").take(PREDICTION[0])
     model = {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    queries = (*declare_opening(alignment), prediction.query)
+    queries = (*declare_opening(file.dealer, alignment), prediction.query)
     return {"options": {"model": model}, "queries": queries}
 
 

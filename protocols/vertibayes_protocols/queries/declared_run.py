@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from vertibayes_mpc.commitments import MOST_INDICATORS
 from vertibayes_protocols.alignment import Alignment, AlignmentRequest
 from vertibayes_protocols.approval import Approved, Asked
 from vertibayes_protocols.contract import ALIGN, DESCRIBE, opening_of
@@ -30,7 +31,7 @@ from vertibayes_protocols.queries.scores import Scores
 from vertibayes_protocols.queries.study_run import StudyRun
 from vertibayes_protocols.queries.sum_query import Sums
 from vertibayes_protocols.queries.updates import Updates
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.roles import Party, SiteRole
 from vertibayes_protocols.wire import declared_of, difference
 
 LAST_ROUND = "last round"  # in the declaration of a calibration
@@ -74,15 +75,22 @@ def declare(query: Asked, last_round: int | None = None) -> dict[str, Any]:
     return {"kind": query.kind, "fields": fields}
 
 
-def declare_opening(alignment: Alignment | AlignmentRequest | None) -> tuple[dict[str, Any], ...]:
-    """Return what a contract has of the queries that `open_study` asks: their kinds.
+def declare_opening(
+    dealer: Party, alignment: Alignment | AlignmentRequest | None
+) -> tuple[dict[str, Any], ...]:
+    """Return what a contract has of the queries that `open_study` asks.
 
     Parameters
     ----------
+    dealer : Party
+        The dealer of the study.
     alignment : Alignment, AlignmentRequest or None
         Who is in the study.
     """
-    return tuple({"kind": kind, "fields": {}} for kind in opening_of(alignment))
+    *kinds, commit = opening_of(alignment)
+    study = {"dealer": dealer, "most_indicators": MOST_INDICATORS}
+    opening = [{"kind": kind, "fields": {}} for kind in kinds]
+    return (*opening, {"kind": commit, "fields": {"study": study}})
 
 
 def _plain(value: Any) -> Any:

@@ -60,7 +60,6 @@ from vertibayes_mpc.labelled import LABEL_BYTES
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
-from vertibayes_protocols import wire
 from vertibayes_protocols.approval import Phase
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.effects import Effects, saying
@@ -127,7 +126,7 @@ class Commit(Query[Joined, None]):
     kind: ClassVar[str] = "commit"
     phase: ClassVar[Phase] = "opening"
     is_dealt: ClassVar[bool] = True
-    study: Study = field(metadata=wire.FREE)  # `matches` compares it
+    study: Study
 
     @classmethod
     def of(cls, study: Study) -> Commit:
@@ -144,7 +143,8 @@ class Commit(Query[Joined, None]):
         study = self.study
         contract.check_parties(self.kind, self.parties, dealer=True)
         if contract.queries:
-            self._check_declared(contract)
+            if not {*study.variables} <= {*contract.variables}:
+                raise ValueError("the query names variables that the contract does not have")
             return
         if tuple(study.variables) != contract.variables:
             raise ValueError("the variables, or their order, are not those of the contract")
@@ -159,15 +159,6 @@ class Commit(Query[Joined, None]):
                 f"{study.most_indicators} indicators: approved studies have {BLOCK_ROWS} rows and "
                 f"{CHOICE_INDICATORS} indicators"
             )
-
-    def _check_declared(self, contract: Contract) -> None:
-        """Refuse what is not as in a contract that declares its queries."""
-        if not {*self.study.variables} <= {*contract.variables}:
-            raise ValueError("the query names variables that the contract does not have")
-        if self.study.dealer != contract.dealer[0]:
-            raise ValueError(f"dealer of {self.kind!r} is not that of the contract")
-        if self.study.most_indicators != MOST_INDICATORS:
-            raise ValueError(f"most_indicators of {self.kind!r} is not that of the contract")
 
     def plan(self, at: At) -> None:
         """Plan nothing."""
