@@ -203,11 +203,10 @@ def _check_each_has_an_identifier(site: SiteRole) -> None:
 def _check_level(site: SiteRole, compared: Collection[Party]) -> None:
     """Refuse to compare whole lists where sites may not learn who is in the study."""
     if compared and site.limits.least_level > 1:
-        reason = (
+        raise ValueError(
             "sites that compare their lists of people learn who is in the study; here least_level "
             f'= {site.limits.least_level}: declare "level = 2" in [alignment] of study.toml'
         )
-        raise QueryRefusedError(site.party, reason)
 
 
 def _check_failed(site: SiteRole, peer: Party) -> None:
