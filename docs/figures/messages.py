@@ -149,10 +149,10 @@ PROTOCOLS = {
             "all": "analyst | site | other sites | dealer",
         },
         (
-            "protocols/vertibayes_protocols/queries/begin.py",
-            "protocols/vertibayes_protocols/queries/meet.py",
-            "protocols/vertibayes_protocols/queries/describe.py",
-            "protocols/vertibayes_protocols/queries/commit.py",
+            "protocols/vertibayes_protocols/queries/opening/begin.py",
+            "protocols/vertibayes_protocols/queries/opening/meet.py",
+            "protocols/vertibayes_protocols/queries/opening/describe.py",
+            "protocols/vertibayes_protocols/queries/opening/commit.py",
         ),
     ),
     "shuffled_tables": Picture(

@@ -12,10 +12,10 @@ from vertibayes.cli.calibrate_study import settings_of
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_study import NaiveBayesStudy, read_settings, schema_in
 from vertibayes_protocols.deployment.files import StudyFile
-from vertibayes_protocols.queries import Align, Consensus, Describe, Meet, Publish, Scores
+from vertibayes_protocols.queries import Consensus, Publish, Scores
 from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.columns.split import Split
-from vertibayes_protocols.queries.declared_run import declare
+from vertibayes_protocols.queries.declared_run import declare, declare_opening
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import AnyQuery, Query, Session
@@ -70,14 +70,12 @@ def _of_columns(study: NaiveBayesStudy) -> Declared:
     held = {site: names[place :: len(sites)] for place, site in enumerate(sites)}
     split = Split.of(schema, {s: own for s, own in held.items() if own}, counts, request.alpha)
     queries: list[AnyQuery] = [
-        Meet.of(AnalystRole(file.party), file.sites, file.dealer),
-        Describe(file.sites),
         Publish.of(split, RecordNoise(request.epsilon, request.accounting)),
     ]
     if study.predict:
         queries.append(Scores((), b"", split, request.via, 0, {}, 0, study.predict))
-    aligned = () if file.alignment is None else ({"kind": Align.kind, "fields": {}},)
-    return (*aligned, *map(declare, queries))
+    opening = declare_opening(file.dealer, file.alignment)[:-1]  # no columns are committed
+    return (*opening, *map(declare, queries))
 
 
 class _AskedError(Exception):

@@ -14,33 +14,19 @@ Leakage: as of the queries. Cost: no message.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
 from vertibayes_mpc.commitments import MOST_INDICATORS
-from vertibayes_protocols.alignment import Alignment
-from vertibayes_protocols.approval import Approved
-from vertibayes_protocols.queries.align import Align
-from vertibayes_protocols.queries.commit_query import Commit
-from vertibayes_protocols.queries.describe import Describe
-from vertibayes_protocols.queries.meet import Meet
+from vertibayes_protocols.alignment import Alignment, AlignmentRequest
+from vertibayes_protocols.approval import Approved, Asked, Use
+from vertibayes_protocols.contract import ALIGN, DESCRIBE, opening_of
 from vertibayes_protocols.queries.study_run import StudyRun
-from vertibayes_protocols.query import Query, Use
 from vertibayes_protocols.roles import Party, SiteRole
-from vertibayes_protocols.session import AnyQuery
 from vertibayes_protocols.wire import declared_of, difference
 
-DECLARED: dict[type[AnyQuery], tuple[str, ...]] = {  # which fields a contract declares
-    Align: (),
-    Meet: (),
-    Describe: (),
-    Commit: ("dealer", "most_indicators"),
-}  # fmt: skip
 
 
-def declare(query: AnyQuery) -> dict[str, Any]:
+def declare(query: Asked) -> dict[str, Any]:
     """Return what a contract has of a query, as JSON.
 
     Parameters
@@ -48,40 +34,25 @@ def declare(query: AnyQuery) -> dict[str, Any]:
     query : Query
         The query as the analyst asks it.
     """
-    names = DECLARED.get(type(query))
-    fields = declared_of(query) if names is None else {n: _plain(getattr(query, n)) for n in names}
-    return {"kind": query.kind, "fields": fields}
+    return {"kind": query.kind, "fields": declared_of(query)}
 
 
-def declare_opening(dealer: Party, alignment: Alignment | None) -> tuple[dict[str, Any], ...]:
+def declare_opening(
+    dealer: Party, alignment: Alignment | AlignmentRequest | None
+) -> tuple[dict[str, Any], ...]:
     """Return what a contract has of the queries that `open_study` asks.
 
     Parameters
     ----------
     dealer : Party
         The dealer of the study.
-    alignment : Alignment or None
+    alignment : Alignment, AlignmentRequest or None
         Who is in the study.
     """
-    kinds: list[type[AnyQuery]] = [Meet, Describe]
-    if alignment is not None:
-        kinds = [*([] if alignment.level == 1 else [Describe]), Align, *kinds]
-    commit = {"dealer": dealer, "most_indicators": MOST_INDICATORS}
-    opening = [{"kind": query.kind, "fields": {}} for query in kinds]
-    return (*opening, {"kind": Commit.kind, "fields": commit})
-
-
-def _plain(value: Any) -> Any:
-    """Return a field as JSON: lists, texts and numbers; a nan is a text."""
-    if isinstance(value, np.ndarray):
-        return [value.dtype.str, _plain(value.tolist())]
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value
+    *kinds, commit = opening_of(alignment)
+    study = {"dealer": dealer, "most_indicators": MOST_INDICATORS}
+    opening = [{"kind": kind, "fields": {}} for kind in kinds]
+    return (*opening, {"kind": commit, "fields": {"study": study}})
 
 
 class DeclaredRun(StudyRun):
@@ -98,54 +69,37 @@ class DeclaredRun(StudyRun):
         self._place = 0  # in the contract's queries
         self._is_used = False
 
-    def check(self, query: AnyQuery) -> None:
+    def check(self, query: Asked) -> None:
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
         self._check_approval()
         fields = self.contract.queries[self._place_of(query)]["fields"]
         if (name := difference(fields, declare(query)["fields"])) is not None:
             raise self._refused(f"{name} of {query.kind!r} is not that of the contract")
         self._check_parties(query)
-        if isinstance(query, Query):
-            try:
-                query.matches(self.contract)
-            except ValueError as error:
-                raise self._refused(str(error)) from None
+        self._check_contract(query)
 
-    def _place_of(self, query: AnyQuery) -> int:
+    def _place_of(self, query: Asked) -> int:
         """Return the place of a query's kind, at the next place or after it."""
         for place, declared in enumerate(self.contract.queries):
             if place >= self._place and declared["kind"] == query.kind:
                 return place
-            if place >= self._place and declared["kind"] == Align.kind:
+            if place >= self._place and declared["kind"] == ALIGN:
                 raise self._refused(f"the contract has an alignment before {query.kind!r}")
         raise self._refused(f"the contract has no further query of the kind {query.kind!r}")
 
-    def _check_parties(self, query: AnyQuery) -> None:
+    def _check_parties(self, query: Asked) -> None:
         sites = set(self.contract.site_names)
         if not set(query.parties) <= {*sites, self.contract.dealer[0]}:
             raise self._refused("the query asks parties that are not those of the contract")
-        if isinstance(query, Align):
-            self._check_alignment(query)
-        if isinstance(query, Align | Meet):
-            self._check_keys(query)
         is_due = self.contract.alignment is not None and self.site.people is None
-        if is_due and isinstance(query, Meet | Commit):
+        if is_due and query.kind not in (DESCRIBE, ALIGN):
             raise self._refused("the people of the contract are not aligned: align them first")
-        if isinstance(query, Commit) and not (
-            {name for name, *_ in query.variables} <= set(self.contract.variables)
-        ):
-            raise self._refused("the query names variables that the contract does not have")
-        if isinstance(query, Query):
-            try:
-                query.matches(self.contract)
-            except ValueError as error:
-                raise self._refused(str(error)) from None
 
-    def begin(self, query: AnyQuery) -> None:
+    def begin(self, query: Asked) -> None:
         """Note the run in the site's memory; the first answer uses it up, or what a query says."""
-        if isinstance(query, Align | Meet | Describe | Commit):
+        if query.phase != "answer":
             return
-        use = query.uses_run(self.site) if isinstance(query, Query) else None
+        use = query.uses_run(self.site.party, self.site.checkpoints)
         if use is None:
             use = Use(not self._is_used, not self._is_used)
             self._is_used = True
@@ -154,6 +108,6 @@ class DeclaredRun(StudyRun):
         if use.ends:
             self.site.memory.use_run(self.contract.digest)
 
-    def end(self, query: AnyQuery) -> None:
+    def end(self, query: Asked) -> None:
         """Advance behind a query that was answered."""
         self._place = self._place_of(query) + 1

@@ -47,7 +47,8 @@ from vertibayes_protocols.calibration.agreed import Calibration
 from vertibayes_protocols.calibration.classifier import Examples
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.local import Update
-from vertibayes_protocols.calibration.nodes import AveragingNode, Node
+from vertibayes_protocols.approval import Use
+from vertibayes_protocols.calibration.nodes import Checkpoints, AveragingNode, Node
 from vertibayes_protocols.effects import NONE, Effects, Number, takes_little
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.calibration.consensus_checks import (
@@ -70,7 +71,7 @@ from vertibayes_protocols.queries.calibration.neighbourhood_sums import (
     sum_neighbours,
     tolerant,
 )
-from vertibayes_protocols.query import At, Give, Use
+from vertibayes_protocols.query import At, Give
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 
 TRACED = 5  # numbers of a round: soft loss, errors, records, repairs, sites that diverge
@@ -148,14 +149,14 @@ class Consensus(ConsensusQuery):
         assert isinstance(role, SiteRole)  # no dealer is asked
         check_site(role, self)
 
-    def uses_run(self, site: SiteRole) -> Use:
+    def uses_run(self, party: Party, checkpoints: Checkpoints) -> Use:
         """Return that a start, or rounds that began before, begin a run; the reveal uses it up.
 
         Rounds that are asked again begin a run, too, also if they broke, because sums over
         different sites differ by the numbers of one site.
         """
-        is_again = site.checkpoints.begin(self.same, self.first, self.end)
-        return Use(begins=is_again or self.starts(site.party), ends=self.reveal)
+        is_again = checkpoints.begin(self.same, self.first, self.end)
+        return Use(begins=is_again or self.starts(party), ends=self.reveal)
 
     def run_site(self, site: SiteRole, plan: Calibration, give: Give) -> Program[None]:
         """Take part in the rounds, and in the sum at the end."""
