@@ -43,7 +43,7 @@ def copy(tmp_path_factory):
 
 def register(path, imported):
     """Change `__init__.py` as the second step says; the import keeps the order of names."""
-    following = "from vertibayes_protocols.queries.meet"
+    following = "from vertibayes_protocols.queries.opening.begin"
     changes = {
         following: imported + following,
         "CONVERSATIONS = Conversations(\n": "CONVERSATIONS = Conversations(\n    ENOUGH,\n",

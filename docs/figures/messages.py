@@ -69,7 +69,7 @@ PROTOCOLS = {
     "calibration": Picture(
         "analyst | u | v",
         {"sites": "u | v", "site": "u | v"},
-        ("protocols/vertibayes_protocols/queries/consensus.py",),
+        ("protocols/vertibayes_protocols/queries/calibration/consensus.py",),
     ),
     "choices": Picture(
         "analyst | site | other sites | dealer",
@@ -111,14 +111,14 @@ PROTOCOLS = {
     "naive_bayes": Picture(
         "analyst | P_k",
         {"sites": "P_k", "site": "P_k"},
-        ("protocols/vertibayes_protocols/queries/sums.py",),
+        ("protocols/vertibayes_protocols/queries/sums/sums.py",),
     ),
     "naive_bayes_vertical": Picture(
         "dealer | P_k | analyst",
         {"all": "dealer | P_k | analyst"},
         (
-            "protocols/vertibayes_protocols/queries/publish.py",
-            "protocols/vertibayes_protocols/queries/scores.py",
+            "protocols/vertibayes_protocols/queries/columns/publish.py",
+            "protocols/vertibayes_protocols/queries/columns/scores.py",
         ),
     ),
     "paillier": Picture(
@@ -149,10 +149,10 @@ PROTOCOLS = {
             "all": "analyst | site | other sites | dealer",
         },
         (
-            "protocols/vertibayes_protocols/queries/begin.py",
-            "protocols/vertibayes_protocols/queries/meet.py",
-            "protocols/vertibayes_protocols/queries/describe.py",
-            "protocols/vertibayes_protocols/queries/commit.py",
+            "protocols/vertibayes_protocols/queries/opening/begin.py",
+            "protocols/vertibayes_protocols/queries/opening/meet.py",
+            "protocols/vertibayes_protocols/queries/opening/describe.py",
+            "protocols/vertibayes_protocols/queries/opening/commit.py",
         ),
     ),
     "shuffled_tables": Picture(

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from vertibayes_mpc.rounds import Message, Party
+from vertibayes_protocols.calibration.nodes import Checkpoints
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.study import Study
-
-if TYPE_CHECKING:
-    from vertibayes_protocols.session import AnyQuery
+from vertibayes_protocols.wire import FREE
 
 R = TypeVar("R")
 Step: TypeAlias = Choices | FamilyTables
 Winners: TypeAlias = tuple[int, ...]  # of each set, the place of the winner; none of a release
 Steps: TypeAlias = Generator[Step, Winners, R]  # a learner, as it asks
 StepsOf: TypeAlias = Callable[[Study], Steps[object]]
+Phase: TypeAlias = Literal["begin", "opening", "answer"]
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,62 @@ def is_valid(approved: Approved, approvals: Approvals) -> bool:
         return False
 
 
+class Use(NamedTuple):
+    """Whether a query begins another run of an approved study, and whether it uses one up."""
+
+    begins: bool
+    ends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Message):
+    """What an analyst asks of `parties`, as the run of a study sees it, whatever its kind.
+
+    The class attribute `phase` says whether it begins the run of an approved study, opens a study,
+    or answers something of it.
+
+    Parameters
+    ----------
+    parties : tuple of Party
+        Sites, and the dealer if the query concerns it.
+    """
+
+    phase: ClassVar[Phase] = "answer"
+    parties: tuple[str, ...] = field(metadata=FREE)
+
+    def matches(self, contract: Contract) -> None:
+        """Refuse, with a ValueError, what free fields have and an approved contract has not."""
+
+    @property
+    def claims(self) -> bytes:
+        """The study that it asks to run: a contract's digest or an id; empty if none."""
+        return b""
+
+    @property
+    def step(self) -> Step | None:
+        """The step of an approved study that it asks for, if it is one."""
+        return None
+
+    def uses_run(self, party: Party, checkpoints: Checkpoints) -> Use | None:
+        """Note that a site begins it, and return what it uses up of a study that declares it.
+
+        None if the first answer of a session begins a run, and uses it up.
+        """
+        del party, checkpoints
+        return None
+
+    @property
+    def gives_again(self) -> bool:
+        """Whether it asks for the answer to an earlier step again, which was lost."""
+        return False
+
+
 class Run(Protocol):
     """A run of an approved study at a site: which query it answers next."""
 
     approved: Approved
 
-    def check(self, query: AnyQuery) -> None:
+    def check(self, query: Asked) -> None:
         """Refuse a query that is not the next one.
 
         Raises
@@ -76,10 +127,10 @@ class Run(Protocol):
         """
         ...
 
-    def begin(self, query: AnyQuery) -> None:
+    def begin(self, query: Asked) -> None:
         """Note on disk what a query uses up, before it is answered."""
         ...
 
-    def end(self, query: AnyQuery) -> None:
+    def end(self, query: Asked) -> None:
         """Advance: a query has been answered."""
         ...

@@ -26,7 +26,7 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.queries import Begin, Choose, Release
-from vertibayes_protocols.queries.begin import Begun
+from vertibayes_protocols.queries.opening.begin import Begun
 from vertibayes_protocols.queries.releases.plan import check_rule
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.session import Session

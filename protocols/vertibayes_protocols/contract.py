@@ -7,12 +7,12 @@ the owner of each site approves it. Two parties that see the same digest see the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.alignment import Alignment, AlignmentRequest
 from vertibayes_protocols.canonical import canonical_json, taken
 from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.public_keys import decode_public, encode_public
@@ -26,6 +26,8 @@ MOST_NAME = 1000  # characters
 MOST_RUNS = 1000
 MOST_MEMORY = 1 << 50
 DIGEST_BYTES = 32
+ALIGN, DESCRIBE = "align", "describe"  # kinds of queries
+OPENING = "meet", DESCRIBE, "commit"
 
 Member: TypeAlias = tuple[Party, bytes]  # a party and its public key
 
@@ -102,6 +104,20 @@ class Contract:
             raise ValueError(f"`memory` must be between 1 and {MOST_MEMORY}, got {self.memory}")
         if self.alignment is not None and self.alignment.sites != self.site_names:
             raise ValueError("the sites of the alignment must be those of the contract, in order")
+
+    def check_parties(self, kind: str, asked: Collection[Party], *, dealer: bool) -> None:
+        """Refuse, with a ValueError, other parties than the sites, and the dealer if it is asked.
+
+        Of declared queries some sites may be absent.
+        """
+        named = (*self.site_names, self.dealer[0]) if dealer else self.site_names
+        if not self.queries and sorted(asked) != sorted(named):
+            raise ValueError(f"the parties of {kind!r} are not those of the contract")
+
+    def check_keys(self, parties: Iterable[Party], keys: tuple[bytes, ...]) -> None:
+        """Refuse, with a ValueError, other keys of parties than those of the contract."""
+        if keys != tuple(map(self.keys.get, parties)):
+            raise ValueError("the keys of the parties are not those of the contract")
 
     @property
     def keys(self) -> dict[Party, bytes]:
@@ -212,6 +228,17 @@ def _member_json(member: Member) -> dict[str, str]:
 def _member(content: Any) -> Member:
     values = taken(content, "party", {"name": (str,), "public_key": (str,)})
     return values["name"], decode_public(values["public_key"])
+
+
+def opening_of(alignment: Alignment | AlignmentRequest | None) -> tuple[str, ...]:
+    """Return the kinds of queries that open a study, in order; columns of rows are described first.
+
+    >>> opening_of(None)
+    ('meet', 'describe', 'commit')
+    """
+    if alignment is None:
+        return OPENING
+    return (*((ALIGN,) if alignment.level == 1 else (DESCRIBE, ALIGN)), *OPENING)
 
 
 def grouped_digest(digest: bytes) -> str:

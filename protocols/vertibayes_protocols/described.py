@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import Alignment, AlignmentRequest
-from vertibayes_protocols.queries.describe import Description
-from vertibayes_protocols.queries.meet import different_numbers
+from vertibayes_protocols.queries.opening.describe import Description
+from vertibayes_protocols.queries.opening.meet import different_numbers
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Variable
@@ -115,12 +115,12 @@ def study_of(
         raise ValueError(different_numbers(counts))
     at_sites = _shown(described, chosen)
     variables = {name: _agreed(by_site, aligned) for name, by_site in at_sites.items()}
-    holders = {name: tuple(sorted(by_site)) for name, by_site in at_sites.items()}
     if absent := sorted(set(chosen or ()) - set(variables)):
         raise ValueError(
             f"no site shows {', '.join(absent)} with states; choose from what they show"
         )
     in_order = _in_order(variables, variables if order is None else order)
+    holders = {name: tuple(sorted(at_sites[name])) for name in in_order}
     return Study(study, in_order, holders, max(counts.values()), dealer, block_rows, memory)
 
 

@@ -25,10 +25,13 @@ class Planned(NamedTuple):
         The bytes at one party.
     picoseconds : int
         The work of all parties, and the time on a link of 4 Gbit/s.
+    less : str
+        What to do if it is too much.
     """
 
     memory: int = 0
     picoseconds: int = 0
+    less: str = "ask for fewer or smaller tables in one query"
 
     @property
     def seconds(self) -> float:
@@ -140,3 +143,31 @@ class Effects:
     exact: bool
     says: Iterable[Fact]
     opens: tuple[RevealedTable, ...]
+
+
+def saying(asks: tuple[Party, ...], says: Iterable[Fact]) -> Effects:
+    """Return the effects of a query that counts, releases and charges nothing: it names things.
+
+    Parameters
+    ----------
+    asks, says
+        As of `Effects`.
+    """
+    return Effects(
+        asks=asks,
+        columns=(),
+        tables=(),
+        counts=None,
+        takes=takes_little,
+        stored=0,
+        number=None,
+        released=NONE,
+        freely=NONE,
+        scores=None,
+        bits=0,
+        noise=None,
+        dishonest=None,
+        exact=False,
+        says=says,
+        opens=(),
+    )

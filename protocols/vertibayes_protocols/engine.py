@@ -76,7 +76,7 @@ def _check_sizes(
         raise ValueError("the query asks other parties than the holders and the dealer")
     policy.check_tables(party, effects.tables)
     for planned in effects.takes():
-        policy.check_planned(party, planned.memory, planned.seconds)
+        policy.check_planned(party, planned.memory, planned.seconds, planned.less)
     policy.check_stored(party, effects.stored)
 
 

@@ -294,7 +294,7 @@ class OpenStudy:
         The memory of a query is that of the study, by which queries are divided.
         """
         role = self.session.role
-        role.policy.check_planned(role.party, 0, planned.seconds)
+        role.policy.check_planned(role.party, 0, planned.seconds, planned.less)
 
     def note_earlier(self, tables: Sequence[Revealed]) -> None:
         """Note in the analyst's ledger the tables that earlier sessions of the study revealed."""

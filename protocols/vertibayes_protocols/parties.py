@@ -16,9 +16,6 @@ from typing import Any, TypeVar
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 from vertibayes_protocols.errors import QueryRefusedError, SessionOverError, TransportError
-from vertibayes_protocols.queries.align import Align
-from vertibayes_protocols.queries.begin import Begin
-from vertibayes_protocols.queries.commit_query import Commit
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.session import (
     QUERY_CELLS,
@@ -127,13 +124,6 @@ def study_now(role: SiteRole | DealerRole) -> tuple[str, str]:
     return "" if role.joined is None else role.joined.study.id.hex(), ""
 
 
-def study_asked(query: AnyQuery) -> bytes:
-    """Return the study that a query asks to run: a contract's digest or an id; empty if none."""
-    if isinstance(query, Begin):
-        return query.contract
-    return query.study if isinstance(query, Align | Commit) else b""
-
-
 def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> tuple[Answer, str, Any]:
     """Return the answer to a query, the detail of a refusal for the owner, and what was planned."""
     try:
@@ -162,10 +152,7 @@ def _consider_again(role: P, query: AnyQuery, side: Side[P, AnyQuery]) -> Any:
 
 def _claim(role: P, query: AnyQuery) -> None:
     """Refuse to run a study in two sessions at the same time."""
-    study = study_asked(query)
-    if not study:
-        return
-    running = role.shared.claim(study, role)
+    running = role.shared.claim(query.claims, role) if query.claims else None
     if running is not None:
         reason = (
             f"{running.analyst} runs this study since {running.since}, in another session: wait "
@@ -180,7 +167,7 @@ def _admit(role: P, query: AnyQuery) -> None:
         return
     if role.run is not None:
         role.run.check(query)
-    elif not (role.policy.free_tables or isinstance(query, Begin)):
+    elif not (role.policy.free_tables or query.phase == "begin"):
         reason = (
             "it answers approved studies alone: ask its owner to approve study.toml with "
             "`vertibayes approve`"

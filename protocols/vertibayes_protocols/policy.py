@@ -164,7 +164,7 @@ class Policy:
             reason = f"tables of {total} cells, at most {self.most_cells} are allowed in a query"
             raise QueryRefusedError(site, reason)
 
-    def check_planned(self, party: str, memory: int, seconds: float) -> None:
+    def check_planned(self, party: str, memory: int, seconds: float, less: str) -> None:
         """Refuse a query that takes too much memory or time.
 
         Parameters
@@ -175,8 +175,9 @@ class Policy:
             The bytes that the query takes at one party, at most.
         seconds : float
             The estimated work of all parties on an idle machine.
+        less : str
+            What to do if it is too much.
         """
-        less = "ask for fewer or smaller tables in one query"
         if memory > (most := self.most_memory):
             reason = (
                 f"the query takes up to {memory:,} bytes of memory at a party, and its policy "

@@ -8,13 +8,11 @@ each role sends the messages. `vertibayes_protocols.engine` checks, charges and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 from vertibayes_mpc.rounds import Party, Program
-from vertibayes_protocols.approval import Step
-from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -23,7 +21,6 @@ from vertibayes_protocols.session import Query as AnyOfKind
 R_co = TypeVar("R_co", covariant=True)
 P = TypeVar("P")
 
-Phase: TypeAlias = Literal["begin", "opening", "answer"]
 Give: TypeAlias = Callable[[], None]  # charges and notes a query's effects, once
 
 
@@ -60,6 +57,10 @@ class At:
             names = party, "" if joined is None else joined.study.dealer
         return cls(party, *names, joined, role.modulus)
 
+    def shown_by(self, sites: Iterable[Party]) -> tuple[Party, ...]:
+        """Return of which sites it notes what they show: the analyst of all, a site of itself."""
+        return tuple(sites) if self.party == self.analyst else (self.party,)
+
     def study(self, study: bytes) -> Joined:
         """Return the study of a query; a ValueError if the party has not joined it."""
         if self.joined is None or self.joined.study.id != study:
@@ -73,8 +74,6 @@ class Query(AnyOfKind[R_co], ABC, Generic[R_co, P]):
 
     The class attributes say what the engine cannot see in the effects:
 
-    phase : {"begin", "opening", "answer"}
-        Whether it begins the run of an approved study, opens a study, or answers something of it.
     is_dealt : bool
         Whether the dealer answers it.
     gives_late : bool
@@ -83,7 +82,6 @@ class Query(AnyOfKind[R_co], ABC, Generic[R_co, P]):
         Whether it uses up the run of an approved study.
     """
 
-    phase: ClassVar[Phase] = "answer"
     is_dealt: ClassVar[bool] = False
     gives_late: ClassVar[bool] = False
     ends_run: ClassVar[bool] = False
@@ -129,20 +127,7 @@ class Query(AnyOfKind[R_co], ABC, Generic[R_co, P]):
         del result
         return self.effects(plan, at)
 
-    def matches(self, contract: Contract) -> None:
-        """Refuse, with a ValueError, what free fields have and an approved contract has not."""
-
     @property
     def need(self) -> int | None:
         """How many of the parties must answer, if the result does not need all of them."""
-        return None
-
-    @property
-    def claims(self) -> bytes:
-        """The study that it asks to run: a contract's digest or an id; empty if none."""
-        return b""
-
-    @property
-    def step(self) -> Step | None:
-        """The step of an approved study that it asks for, if it is one."""
         return None

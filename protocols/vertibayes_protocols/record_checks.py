@@ -35,6 +35,8 @@ def check_number(site: SiteRole, number: Number | None) -> None:
             reason = (
                 f"the number of the query must be above {last}, got {value}: masks are used once"
             )
+    elif not site.analyst_key:
+        reason = f"no public key of {site.analyst} is pinned here"
     elif number.analyst != site.analyst_key:
         reason = f"the query has another public key than the one pinned here for {site.analyst}"
     elif value <= (last := max(memory.last_sum(number.analyst), memory.began - CLOCKS)):

@@ -345,8 +345,6 @@ class AnalystRole:
         How much memory and time a query may take that it asks for.
     last_sum : int
         The number of its last sum; the next has the time, in microseconds, or one more.
-    tables : mapping of str to ndarray of shape (states, classes), dtype int64
-        Of a naive Bayes model, by feature: what it has the sites predict with.
     """
 
     party: Party = "analyst"
@@ -359,7 +357,6 @@ class AnalystRole:
     modulus: int = field(default=RSA_2048, repr=False)
     policy: Policy = field(default_factory=Policy)
     last_sum: int = -1
-    tables: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
 
     def next_number(self) -> int:

@@ -6,7 +6,7 @@ same of any statistics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.statistics import (
-    CentredMoments,
     Counts,
     LocalData,
     Moments,
@@ -73,11 +72,53 @@ def check_declared(holder: str, declared: Declared, data: LocalData) -> None:
 
 @dataclass(frozen=True)
 class Declaration:
-    """Statistics of any variables; see `Declared`."""
+    """Statistics of any variables; see `Declared`.
+
+    Raises
+    ------
+    ValueError
+        If a column is declared twice, or under another name, or a statistic is of columns that are
+        not declared.
+    """
 
     variables: Mapping[str, Variable]
     numerics: Mapping[str, Numeric]
     statistics: tuple[Statistic, ...]
+
+    def __post_init__(self) -> None:
+        check_columns(self.variables, self.numerics)
+        for statistic in self.statistics:
+            if isinstance(statistic, Counts):
+                self._check_tables(statistic)
+            else:
+                self._check_moments(statistic)
+
+    def _check_tables(self, counts: Counts) -> None:
+        for family in counts.families:
+            self._check_variables(family.members)
+            if len(set(family.members)) < len(family.members):
+                raise ValueError("a table has a variable twice")
+
+    def _check_moments(self, moments: Moments) -> None:
+        self._check_variables((moments.by,))
+        if unknown := [name for name in moments.columns if name not in self.numerics]:
+            raise ValueError(f"{min(unknown)!r} is not a declared column of numbers")
+        if not moments.columns:
+            raise ValueError("moments of no column are asked for")
+
+    def _check_variables(self, names: Iterable[str]) -> None:
+        if unknown := [name for name in names if name not in self.variables]:
+            raise ValueError(f"variable not found: {unknown[0]!r}")
+
+
+def check_columns(variables: Mapping[str, Variable], numerics: Mapping[str, Numeric]) -> None:
+    """Refuse columns that are declared twice, or under another name, with a ValueError."""
+    if both := variables.keys() & numerics.keys():
+        raise ValueError(f"{min(both)!r} is declared with states and with bounds")
+    columns: dict[str, Variable | Numeric] = {**variables, **numerics}
+    for name, column in columns.items():
+        if column.name != name:
+            raise ValueError(f"the column {name!r} is named {column.name!r}")
 
 
 @dataclass(frozen=True)
@@ -91,7 +132,7 @@ class Schema:
         Categorical features with their states, numbers with their bounds.
     centred : bool, default=False
         Whether numbers are summed about the middle of their bounds, as noise needs; see
-        `CentredMoments`.
+        `Moments`.
 
     Raises
     ------
@@ -144,7 +185,7 @@ class Schema:
         counts = Counts(families)
         if not self.numeric:
             return (counts,)
-        return counts, (CentredMoments if self.centred else Moments)(self.numeric, target)
+        return counts, Moments(self.numeric, target, self.centred)
 
     def measure(self, data: LocalData) -> NDArray[np.int64]:
         """Return the statistics of a party's records, flat."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
+from vertibayes_protocols.approval import Asked
 from vertibayes_protocols.errors import QueryRefusedError, TransportError, printable
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
-from vertibayes_protocols.wire import FREE
 
 QUERY_CELLS = 6_000_000
 REASON_BYTES = 2_000
@@ -26,16 +26,8 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Query(Message, Generic[R_co]):
-    """What the analyst asks of `parties`, whose result is of the type `R_co`.
-
-    Parameters
-    ----------
-    parties : tuple of Party
-        Sites, and the dealer if the query concerns it.
-    """
-
-    parties: tuple[str, ...] = field(metadata=FREE)
+class Query(Asked, Generic[R_co]):
+    """What the analyst asks of `parties`, whose result is of the type `R_co`."""
 
 
 AnyQuery: TypeAlias = Query[object]

@@ -227,7 +227,7 @@ def test_what_is_refused(tmp_path, capsys, monkeypatch, options, reason):
 
 def test_products_that_do_not_fit(tmp_path, capsys, monkeypatch):
     """They are refused before anything is counted."""
-    monkeypatch.setattr("vertibayes_protocols.queries.publish.count_tables", pytest.fail)
+    monkeypatch.setattr("vertibayes_protocols.queries.columns.publish.count_tables", pytest.fail)
     generator = np.random.default_rng(1)
     names = [f"x{i}" for i in range(250)]
     path = write(tmp_path / "w.csv", [*names, "y"], generator.integers(0, 2, (1000, 251)).tolist())

@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.rounds import Expect
 from vertibayes_protocols.errors import QueryRefusedError
-from vertibayes_protocols.federation import DEALER, federate
+from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
 from vertibayes_protocols.queries.tables.tables import ask_tables
+from vertibayes_protocols.session import QUERY_CELLS, Query
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows, Variable
-from vertibayes_protocols.wire import ENVELOPE, encode
+from vertibayes_protocols.wire import ENVELOPE, decode, encode
 
 STATES = ("no", "yes", "maybe")
 
@@ -86,6 +88,11 @@ def refusal_of(federation, make):
     except ValueError as error:
         return str(error)
     return refusal(federation, query)
+
+
+def received(query):
+    """Return a query as the party reads it that receives it."""
+    return decode(encode(query), ANALYST, Expect(Query, QUERY_CELLS))
 
 
 def plain(data, *names, places=slice(None)):

@@ -9,7 +9,6 @@ import pytest
 from tests.protocols.small import refusal, seeded, study_of
 from tests.protocols.test_predict import DATA, odds, predict, values
 from tests.protocols.test_predict import opened as opened_freely
-from vertibayes_mpc.commitments import MOST_INDICATORS
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.approval import Approved
 from vertibayes_protocols.contract import Contract
@@ -46,14 +45,20 @@ def contract_of(federation):
     )
 
 
-@pytest.fixture
-def approved():
-    """Return a study of sites whose owners have approved one prediction."""
+def begun():
+    """Begin a run at sites whose owners have approved one prediction."""
     federation = seeded(DATA, policy=replace(ALLOW_ALL, free_tables=False, most_scores=100))
     contract = contract_of(federation)
     for role in federation.roles.values():
         role.approvals = {contract.digest: Approved(contract, "A. Owner", "2026-01-31", None)}.get
     federation.session.ask(Begin.of(contract))
+    return federation, contract
+
+
+@pytest.fixture
+def approved():
+    """Return a study of sites whose owners have approved one prediction."""
+    federation, contract = begun()
     return federation, open_study(federation.session, federation.sites, DEALER), contract
 
 
@@ -95,7 +100,7 @@ def test_the_alignment_of_a_contract_is_not_passed_over():
     federation.session.ask(Begin.of(contract))
     query = Meet.of(federation.session.role, federation.sites, DEALER)
     assert "the contract has an alignment before 'meet'" in refusal(federation, query)
-    query = replace(Commit.of(study_of(DATA)), most_indicators=MOST_INDICATORS)
+    query = Commit.of(study_of(DATA))
     assert "the contract has an alignment before 'commit'" in refusal(federation, query)
 
 
@@ -107,8 +112,28 @@ def test_a_contract_that_does_not_declare_its_alignment_as_a_query_needs_it():
     for role in federation.roles.values():
         role.approvals = {contract.digest: Approved(contract, "A. Owner", "2026-01-31", None)}.get
     federation.session.ask(Begin.of(contract))
-    query = replace(Commit.of(study_of(DATA)), most_indicators=MOST_INDICATORS)
+    query = Commit.of(study_of(DATA))
     assert "are not aligned: align them first" in refusal(federation, query)
+    query = Predict.of(opened_freely()[1].joined, APPROVED, Rows())  # and every later query
+    assert "are not aligned: align them first" in refusal(federation, query)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"most_indicators": 127}, "most_indicators of 'commit' is not that of the contract"),
+        ({"dealer": "zoe"}, "dealer of 'commit' is not that of the contract"),
+        ({"variables": "v", "holders": "v"}, "names variables that the contract does not have"),
+    ],
+)
+def test_another_study_than_the_contracts_is_not_committed(changes, reason):
+    federation, _ = begun()
+    study = study_of(DATA)
+    if "variables" in changes:
+        variables = {**study.variables, "v": replace(study.variables["x"], name="v")}
+        changes = {"variables": variables, "holders": {**study.holders, "v": study.holders["x"]}}
+    query = replace(Commit.of(study), study=replace(study, **changes))
+    assert reason in refusal(federation, query)
 
 
 def test_other_numbers_are_refused(approved):

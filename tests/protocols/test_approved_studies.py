@@ -210,10 +210,12 @@ def test_the_opening_is_the_contracts_in_its_order(world):
     assert "the parties of 'describe'" in refuses(world, Describe(("a",)))
     world.session.ask(Describe(("a", "b")))
     names = study().variables
-    fewer = {name: names[name] for name in ORDER[:3]}
-    other = {name: names[name] for name in reversed(ORDER)}
-    for wrong in (fewer, other):
-        reason = refuses(world, Commit.of(study(variables=wrong)))
+    for wrong in (ORDER[:3], ORDER[::-1]):
+        parts = {
+            "variables": {name: names[name] for name in wrong},
+            "holders": {name: study().holders[name] for name in wrong},
+        }
+        reason = refuses(world, Commit.of(study(**parts)))
         assert "the variables, or their order" in reason
     assert "bytes of memory" in refuses(world, Commit.of(study(memory=study().memory // 2)))
     assert "up to 7 indicators" in refuses(world, Commit.of(study(most_indicators=7)))

@@ -20,7 +20,6 @@ from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.queries import Begin
-from vertibayes_protocols.queries.begin import BEGIN
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.session import Conversation, Conversations, Go, Query
 from vertibayes_protocols.transports.connection import Connection
@@ -234,7 +233,7 @@ def test_a_contract_that_a_session_runs_is_refused_in_another():
     """Also before columns are committed: the runs of a contract are counted."""
     role = SiteRole("a", DATA["a"], None, {}, policy=replace(FREE))
     begins = Begin(("a",), b"d" * 32)
-    sides = Conversations(Conversation(Begin, BEGIN.analyst).side(SiteRole, agrees, agrees))
+    sides = Conversations(Conversation(Begin, agrees).side(SiteRole, agrees, agrees))
     lives = [life.serve(role.for_session(who, b""), who, sides) for who in ("alice", "bob")]
     assert answered(lives[0], "alice", begins).agreed
     refusal = answered(lives[1], "bob", begins)

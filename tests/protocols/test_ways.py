@@ -77,8 +77,8 @@ def test_all_parties_choose_alike_whatever_they_hold():
     states = [4, 12, 30, 3, 16, 17]
     study = study_of(states, 3, 50_000, 256 * MIB)
     turned = Study(
-        b"other", dict(reversed(study.variables.items())), study.holders, 50_000, "d", 1 << 15,
-        256 * MIB,
+        b"other", dict(reversed(study.variables.items())), dict(reversed(study.holders.items())),
+        50_000, "d", 1 << 15, 256 * MIB,
     )  # fmt: skip
     families = [Family("v0", ("v3", z)) for z in ("v1", "v2", "v4", "v5")]
     (group,) = grouped(families)

@@ -24,7 +24,7 @@ from vertibayes_protocols.calibration.classifier import (
 )
 from vertibayes_protocols.calibration.graph import Graph
 from vertibayes_protocols.calibration.nodes import AveragingNode, Node, RelayNode, relay_rate
-from vertibayes_protocols.schema import Declaration, Schema
+from vertibayes_protocols.schema import Declaration, Schema, check_columns
 from vertibayes_protocols.site.statistics import Counts, Numeric
 from vertibayes_protocols.variables import Family, Variable
 
@@ -96,8 +96,7 @@ class ClassifierSpec(NamedTuple):
         """
         if self.target not in self.variables or len(self.variables[self.target].states) < 2:
             raise ValueError(f"the class {self.target!r} must be declared with two states or more")
-        if both := set(self.variables) & set(self.numerics):
-            raise ValueError(f"{min(both)!r} is declared with states and with bounds")
+        check_columns(self.variables, self.numerics)
         for numeric in self.numerics.values():
             numeric.check()
         if len(self.variables) + len(self.numerics) < 2:
@@ -116,7 +115,7 @@ class ClassifierSpec(NamedTuple):
         if sorted(family.child for family in self.families) != sorted(self.variables):
             raise ValueError("each variable must be the child of one family")
         for family in self.families:
-            if unknown := set(family.members) - set(self.variables):
+            if unknown := [name for name in family.members if name not in self.variables]:
                 raise ValueError(f"{min(unknown)!r} is in a family and not declared")
             if len(set(family.members)) < len(family.members):
                 raise ValueError(f"the family of {family.child!r} has a variable twice")
@@ -207,6 +206,12 @@ class Calibration:
     def classifier(self) -> FactoredClassifier:
         """The classifier."""
         return self.spec.classifier
+
+    @property
+    def length(self) -> int:
+        """How many numbers a message between neighbours has."""
+        numbers = len(self.classifier.classes) * self.classifier.width
+        return 2 * numbers + 1 if self.mixing == "relay" else numbers
 
     @property
     def links(self) -> Graph:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Self
 
 from vertibayes_mpc.rounds import Party
@@ -53,7 +54,7 @@ class Graph:
             if node in others[node]:
                 raise ValueError(f"the node {node} is its own neighbour")
             if len(others[node]) < len(peers):
-                twice = next(peer for peer in peers if peers.count(peer) > 1)
+                twice = next(one for one, other in pairwise(sorted(peers)) if one == other)
                 raise ValueError(f"the node {node} has the neighbour {twice} twice")
             for peer in peers:
                 if peer not in others:

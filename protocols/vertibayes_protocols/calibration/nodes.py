@@ -1,7 +1,7 @@
 """One node of a calibration: what a party keeps between rounds, what it sends, what it computes.
 
 Nodes do no input or output. Between machines each site runs one
-(`vertibayes_protocols.queries.consensus`); a simulation of all nodes at once is in
+(`vertibayes_protocols.queries.calibration.consensus`); a simulation of all nodes at once is in
 `vertibayes.calibration.crc`, and equals these.
 
 A node that is *absent* sends nothing and computes nothing. A node that is *back* has lost its

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.contract import grouped_digest
-from vertibayes_protocols.parties import Watch, study_asked, study_now
+from vertibayes_protocols.parties import Watch, study_now
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.session import Answer, AnyQuery
 
@@ -139,7 +139,7 @@ class SessionLog(Watch):
 
     def finished(self, query: AnyQuery, seconds: float, sent: int) -> None:
         """Log a query's seconds and bytes; and who has approved the study, where it begins."""
-        approval = study_now(self._role)[1] if study_asked(query) else ""
+        approval = study_now(self._role)[1] if query.claims else ""
         more = {"approved": approval} if approval else {}
         self._tell("answered", **self._of(query), seconds=f"{seconds:.1f}", bytes=sent, **more)
 
@@ -150,6 +150,6 @@ class SessionLog(Watch):
 
     def _of(self, query: AnyQuery) -> dict[str, Fact]:
         """Return the facts of a query; a session that has a study keeps it to its end."""
-        if study := study_asked(query) or bytes.fromhex(study_now(self._role)[0]):
+        if study := query.claims or bytes.fromhex(study_now(self._role)[0]):
             self._facts["study"] = grouped_digest(study[:STUDY_BYTES])
         return {"query": query.kind, **self._facts}

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
 from vertibayes_mpc.oracles import ORACLES, FrequencyOracle, ThresholdHistogram, best_oracle
+from vertibayes_protocols import wire
 from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.local_reports.bins import binned_data, binned_schema
 from vertibayes_protocols.local_reports.projection import Projection
@@ -69,7 +70,7 @@ class ReportPlan:
         Whether numbers may be missing. In bins they have a code that the model leaves out. Without
         bins they count as the middle of the bounds, and draw the estimated mean there.
     projection : Projection, optional
-        What people apply to their numbers first.
+        What people apply to their numbers first; it cannot be sent.
 
     Raises
     ------
@@ -99,7 +100,7 @@ class ReportPlan:
     bins: int | None = None
     approach: int = 3
     missing: bool = False
-    projection: Projection | None = None
+    projection: Projection | None = field(default=None, metadata=wire.LOCAL)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.eps) and self.eps > 0):
@@ -117,29 +118,29 @@ class ReportPlan:
             if not -math.inf < numeric.low < numeric.high < math.inf:
                 bounds = f"{numeric.low} to {numeric.high}"
                 raise ValueError(f"{name}: bounds must be finite and ascend, got {bounds}")
-        names = Counter(question.name for question in self.questions)
-        if twice := [name for name, times in names.items() if times > 1]:
+        if twice := [name for name, times in Counter(self._names).items() if times > 1]:
             raise ValueError(f"two questions are named {twice[0]!r}: rename a column")
+        # An eps or theta out of range is refused here. Oracles and bins of all features are made
+        # when they are used, as a plan that is received must not take long.
+        _ = self._code_question((self.schema.target,))
+        if self._numbers:
+            _ = self._number_question(*self._numbers[-1])
 
     @cached_property
     def model_schema(self) -> Schema:
         """The schema of the model: after the projection, with bins in place of numbers."""
-        schema = self.projection.schema(self.schema) if self.projection else self.schema
         if self.bins is None:
-            return replace(schema, centred=True)
-        return binned_schema(schema, self.bins, missing=self.missing)
+            return replace(self._projected, centred=True)
+        return binned_schema(self._projected, self.bins, missing=self.missing)
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
         """The questions: class, features, numbers, squares."""
         target, variables = self.model_schema.target, self.model_schema.variables
         codes = [(target,), *((variables[n], target) for n in self.model_schema.categorical)]
-        numbers = self._numbers()
-        eps = self._eps_of_each(len(codes) + len(numbers))
-        kind = OneBitQuestion if self.approach == 2 else LaplaceQuestion
         return (
-            *(self._code_question(members, eps) for members in codes),
-            *(kind(name, columns, power, target, eps) for name, columns, power in numbers),
+            *(self._code_question(members) for members in codes),
+            *(self._number_question(*asked) for asked in self._numbers),
         )
 
     def prepare(self, data: LocalData) -> LocalData:
@@ -164,32 +165,53 @@ class ReportPlan:
             uncovered=(PRIVATE_MATRIX,) if private else (),
         )
 
+    @cached_property
+    def _projected(self) -> Schema:
+        """The schema of what people have after the projection."""
+        return self.projection.schema(self.schema) if self.projection else self.schema
+
+    @cached_property
     def _numbers(self) -> list[tuple[str, tuple[Numeric, ...], int]]:
-        """Return name, columns and power of each question about numbers."""
-        columns, target = tuple(self.model_schema.numerics.values()), self.schema.target.name
+        """The name, columns and power of each question about numbers."""
+        columns = () if self.bins else tuple(self._projected.numerics.values())
         if self.approach == 1 and columns:
             groups = {"all numbers": columns}
         else:
             groups = {column.name: (column,) for column in columns}
         prefixes = {1: "", 2: "square of "}
         return [
-            (f"{prefix}{name}, {target}", group, power)
+            (f"{prefix}{name}, {self.schema.target.name}", group, power)
             for power, prefix in prefixes.items()
             for name, group in groups.items()
         ]
 
-    def _eps_of_each(self, questions: int) -> float:
-        """Return eps of one answer: the parts of a divided eps add up to eps at most."""
+    @cached_property
+    def _names(self) -> list[str]:
+        """The names of all questions, in their order."""
+        target = self.schema.target.name
+        coded = self._projected.features if self.bins else self._projected.categorical
+        codes = [target, *(f"{name}, {target}" for name in coded)]
+        return [*codes, *(name for name, *_ in self._numbers)]
+
+    @cached_property
+    def _eps_of_each(self) -> float:
+        """The eps of one answer: the parts of a divided eps add up to eps at most."""
         if self.reports != "all":
             return self.eps
+        questions = len(self._names)
         part = self.eps / questions
         return part if Fraction(part) * questions <= Fraction(self.eps) else math.nextafter(part, 0)
 
-    def _code_question(self, members: tuple[Variable, ...], eps: float) -> CodeQuestion:
-        name = ", ".join(variable.name for variable in members)
-        return CodeQuestion(name, members, self._oracle(eps, CodeQuestion.domain_of(members)))
+    def _number_question(self, name: str, columns: tuple[Numeric, ...], power: int) -> Question:
+        kind = OneBitQuestion if self.approach == 2 else LaplaceQuestion
+        return kind(name, columns, power, self.schema.target, self._eps_of_each)
 
-    def _oracle(self, eps: float, domain: int) -> FrequencyOracle:
+    def _code_question(self, members: tuple[Variable, ...]) -> CodeQuestion:
+        name = ", ".join(variable.name for variable in members)
+        return CodeQuestion(name, members, self._oracle(CodeQuestion.domain_of(members)))
+
+    def _oracle(self, domain: int) -> FrequencyOracle:
+        eps = self._eps_of_each
         if self.oracle == "auto":
             return best_oracle(eps, domain)
         if self.oracle == "the":

@@ -1,6 +1,6 @@
 """A run of an approved study at a site: which query it answers next, and no other.
 
-    Begin                       the digest of an approved contract   (queries.begin)
+    Begin                       the digest of an approved contract   (queries.opening.begin)
     Align                       once, if the contract has an alignment: this one, at level 2 after
                                 a Describe of its own
     Meet, Describe, Commit      once each: the contract's parties, keys and variables
@@ -27,25 +27,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from vertibayes_mpc.commitments import BLOCK_ROWS
 from vertibayes_mpc.errors import UnknownFaultyPartyError
-from vertibayes_protocols.approval import Approved, Step, Winners
+from vertibayes_protocols.approval import Approved, Asked, Step, Winners
 from vertibayes_protocols.choices import Choices
-from vertibayes_protocols.errors import refusing
-from vertibayes_protocols.queries.align import Align
-from vertibayes_protocols.queries.choices.choose import Choose, portions
-from vertibayes_protocols.queries.commit_query import Commit
-from vertibayes_protocols.queries.describe import Describe
-from vertibayes_protocols.queries.meet import Meet
-from vertibayes_protocols.queries.releases.release import Release
+from vertibayes_protocols.contract import opening_of
+from vertibayes_protocols.queries.choices.choose import portions
 from vertibayes_protocols.queries.study_run import StudyRun
-from vertibayes_protocols.query import Query
 from vertibayes_protocols.roles import SiteRole
-from vertibayes_protocols.session import AnyQuery
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
-from vertibayes_protocols.study import CHOICE_INDICATORS
-
-OPENING: tuple[type[Align | Meet | Describe | Commit], ...] = (Meet, Describe, Commit)
 
 
 class ApprovedRun(StudyRun):
@@ -67,30 +56,28 @@ class ApprovedRun(StudyRun):
         super().__init__(site, approved)
         self._study, self._resumed = study, resumed
         self._place = 0  # of the next step, counted in portions
-        self._opening = OPENING
-        if (alignment := approved.contract.alignment) is not None:
-            first = (Align,) if alignment.level == 1 else (Describe, Align)
-            self._opening = (*first, *OPENING)
+        self._opening = opening_of(approved.contract.alignment)
         self._opened = 0  # queries of these that were answered
         self._steps: Generator[Step, Winners, object] | None = None
         self._due: list[Step] = []  # the portions of the step that are not answered yet
         self._won: Winners = ()  # of the portions that are
         self._is_over = False
 
-    def check(self, query: AnyQuery) -> None:
+    def check(self, query: Asked) -> None:
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
         self._check_approval()
         if self._opened < len(self._opening):
             kind = self._opening[self._opened]
-            if type(query) is not kind:
-                raise self._refused(f"the next query is {kind.kind!r}, got {query.kind!r}")
-            self._check_opening(query)
+            if query.kind != kind:
+                raise self._refused(f"the next query is {kind!r}, got {query.kind!r}")
+            if self._study and query.claims not in (b"", self._study):
+                raise self._refused("the id of the study is not the one with which the run began")
+            self._check_contract(query)
             return
-        asked = query.step if isinstance(query, Query) else None
-        step = self._awaited(asked)
+        step = self._awaited(query.step)
         if step is None:
             raise self._refused("the study has ended: begin another session for another run")
-        if asked != step:
+        if query.step != step:
             what = "choose" if isinstance(step, Choices) else "release"
             raise self._refused(
                 f"the query {query.kind!r} is not the next step of the study, a {what!r} with the "
@@ -123,15 +110,14 @@ class ApprovedRun(StudyRun):
         self._won += won
         self._place += 1
 
-    def _check_again(self, query: AnyQuery) -> None:
+    def _check_again(self, query: Asked) -> None:
         """Refuse a step that has begun once too often, and a release that does not fit the last."""
         record = self._record
-        is_given_again = isinstance(query, Release) and query.again
-        if is_given_again and record.state == OPEN:
+        if query.gives_again and record.state == OPEN:
             raise self._refused("this site has kept no share of released tables")
-        if record.state == GIVEN and not is_given_again:
+        if record.state == GIVEN and not query.gives_again:
             raise self._refused("its tables were released: the same answer can be given again")
-        if self._place < record.begun and not is_given_again:
+        if self._place < record.begun and not query.gives_again:
             self._check_failed()
 
     def _check_failed(self) -> None:
@@ -142,57 +128,16 @@ class ApprovedRun(StudyRun):
                 "an attack: if you know why they failed, increase most_failed_runs in the policy"
             )
 
-    def _check_opening(self, query: AnyQuery) -> None:
-        sites, dealer = self.contract.site_names, self.contract.dealer[0]
-        shares_rows = isinstance(query, Align) and query.level == 2
-        asked = sites if isinstance(query, Align | Describe) else (*sites, dealer)
-        asked = (*sites, dealer) if shares_rows else asked
-        if sorted(query.parties) != sorted(asked):
-            raise self._refused(f"the parties of {query.kind!r} are not those of the contract")
-        if isinstance(query, Align):
-            if self._study and query.study != self._study:
-                reason = "the id of the study is not the one with which the run began"
-                raise self._refused(reason)
-            self._check_alignment(query)
-        if isinstance(query, Align | Meet):
-            self._check_keys(query)
-        if isinstance(query, Commit):
-            self._check_variables(query)
-
-    def _check_variables(self, query: Commit) -> None:
-        if self._study and query.study != self._study:
-            raise self._refused("the id of the study is not the one with which the run began")
-        if tuple(name for name, *_ in query.variables) != self.contract.variables:
-            raise self._refused("the variables, or their order, are not those of the contract")
-        if query.memory != self.contract.memory:
-            raise self._refused(
-                f"queries may take {query.memory:,} bytes of memory: the contract says "
-                f"{self.contract.memory:,}"
-            )
-        if (query.block_rows, query.most_indicators) != (BLOCK_ROWS, CHOICE_INDICATORS):
-            raise self._refused(  # they decide, too, which tables are too large for a candidate
-                f"columns are committed in blocks of {query.block_rows} rows and with up to "
-                f"{query.most_indicators} indicators: approved studies have {BLOCK_ROWS} rows and "
-                f"{CHOICE_INDICATORS} indicators"
-            )
-        with refusing(self.site.party):
-            mine = {*self.site.own(query.as_study())}
-        if mine != set(self.site.shown):
-            raise self._refused(
-                f"{self.site.party} holds other variables of the contract than the query says"
-            )
-
-    def begin(self, query: AnyQuery) -> None:
+    def begin(self, query: Asked) -> None:
         """Note in the site's memory that the run begins, with its columns, and each step."""
         digest = self.contract.digest
-        if isinstance(query, Commit) and not self._resumed:
-            self.site.memory.begin_run(digest, query.study)
-        elif isinstance(query, Choose | Release) and not (
-            isinstance(query, Release) and query.again
-        ):
+        if self._opened < len(self._opening):
+            if self._opened == len(self._opening) - 1 and not self._resumed:
+                self.site.memory.begin_run(digest, query.claims)
+        elif not query.gives_again:
             self.site.memory.begin_step(digest, self._place)
 
-    def end(self, query: AnyQuery) -> None:
+    def end(self, query: Asked) -> None:
         """Advance: record the winners of a choice, and derive the next step when all are there.
 
         Raises
@@ -203,7 +148,7 @@ class ApprovedRun(StudyRun):
         if self._opened < len(self._opening):
             self._opened += 1
             return
-        self._pass(self._recorded() if isinstance(query, Choose) else ())
+        self._pass(self._recorded() if isinstance(query.step, Choices) else ())
 
     def _recorded(self) -> Winners:
         """Record what a step has shown, or compare it with the record; return the winners."""

@@ -40,12 +40,26 @@ class CarriedColumns:
         The most indicators of a column that is carried as indicators.
     size : int
         The public size of the longest list: indicators are in a ring that holds it.
+
+    Raises
+    ------
+    ValueError
+        If there is no column, one of fewer than two states, or one without an owner.
     """
 
     variables: Mapping[str, Variable]
     owners: Mapping[str, Party]
     most_indicators: int
     size: int
+
+    def __post_init__(self) -> None:
+        if any(name != variable.name for name, variable in self.variables.items()):
+            raise ValueError("a column of the alignment has another's name; name each column once")
+        few = any(variable.codes < 2 for variable in self.variables.values())
+        if few or not self.variables or [*self.owners] != [*self.variables]:
+            raise ValueError(
+                "the alignment has no column, one of fewer than two states, or one of no site"
+            )
 
     def forms(self, name: str) -> list[Form]:
         """Return the forms of a variable."""

@@ -105,24 +105,19 @@ class Counts(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """The count, sum and sum of squares of numbers on their grids, in each state of `by`."""
+    """The count, sum and sum of squares of numbers on their grids, in each state of `by`.
 
-    columns: tuple[str, ...]
-    by: str
-
-
-class CentredMoments(NamedTuple):
-    """The sum and the sum of squares of numbers about the middle of their bounds, by `by`.
-
-    Noise is added to these: a record changes two sums of a column, each by as little as the bounds
-    permit. A missing number counts as the middle.
+    Centred, they are the sum and the sum of squares about the middle of the bounds. Noise is added
+    to these: a record changes two sums of a column, each by as little as the bounds permit. A
+    missing number counts as the middle.
     """
 
     columns: tuple[str, ...]
     by: str
+    centred: bool = False
 
 
-Statistic: TypeAlias = Counts | Moments | CentredMoments
+Statistic: TypeAlias = Counts | Moments
 N = TypeVar("N", bound=np.generic)
 
 
@@ -139,13 +134,13 @@ def parts(statistic: Statistic, variables: Mapping[str, Variable]) -> list[Part]
     Raises
     ------
     ValueError
-        If the statistic is of `Moments`, to which no noise is added.
+        If moments are not centred: no noise is added to these.
     """
-    if isinstance(statistic, Moments):
-        raise ValueError(f"{statistic.columns[0]}: noise needs CentredMoments, not Moments")
     sizes = shapes(statistic, variables)
     if isinstance(statistic, Counts):
         return [Part(prod(shape), 1) for shape in sizes]
+    if not statistic.centred:
+        raise ValueError(f"{', '.join(statistic.columns)}: noise needs centred moments")
     return [Part(states, 1 << power * HALF_BITS) for _, states in sizes for power in (1, 2)]
 
 
@@ -217,7 +212,7 @@ def check_numbers(
 def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tuple[int, ...]]:
     """Return the shape of each array of a statistic: a family's, or that of a column.
 
-    That of a column is (3, states) for `Moments` and (2, states) for `CentredMoments`.
+    That of a column is (3, states), or (2, states) for centred moments.
 
     Raises
     ------
@@ -226,14 +221,14 @@ def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tupl
     """
     named = (
         [statistic.by]
-        if isinstance(statistic, Moments | CentredMoments)
+        if isinstance(statistic, Moments)
         else [name for family in statistic.families for name in family.members]
     )
     unknown = [name for name in named if name not in variables]
     if unknown:
         raise DataError(f"variable not found: {unknown[0]!r}")
-    if isinstance(statistic, Moments | CentredMoments):
-        rows = 3 if isinstance(statistic, Moments) else 2
+    if isinstance(statistic, Moments):
+        rows = 2 if statistic.centred else 3
         return [(rows, len(variables[statistic.by].states)) for _ in statistic.columns]
     return [
         tuple(len(variables[name].states) for name in family.members)
@@ -294,9 +289,8 @@ def apart(
 
 def _arrays(statistic: Statistic, data: LocalData) -> list[NDArray[np.int64]]:
     if isinstance(statistic, Moments):
-        return [_moments(data, name, statistic.by) for name in statistic.columns]
-    if isinstance(statistic, CentredMoments):
-        return [_centred_moments(data, name, statistic.by) for name in statistic.columns]
+        moments = _centred_moments if statistic.centred else _moments
+        return [moments(data, name, statistic.by) for name in statistic.columns]
     pairs = zip(statistic.families, shapes(statistic, data.variables), strict=True)
     return [_table(data, family, shape) for family, shape in pairs]
 

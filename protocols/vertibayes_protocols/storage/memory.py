@@ -359,28 +359,6 @@ class SiteMemory:
         """Return the number of the last sum with an analyst, by its public key; -1 before any."""
         return self._sums.get(analyst.hex(), self._older_sum)
 
-    def sum(self, number: int, cost: Cost, analyst: bytes) -> None:
-        """Remember a sum and its cost before the first byte is sent.
-
-        Parameters
-        ----------
-        number : int
-            The number of the sum.
-        cost : Cost
-            The cost of the sum.
-        analyst : bytes
-            The public key of its analyst.
-
-        Raises
-        ------
-        ValueError
-            If the site has taken part in a sum of this number or above with the analyst.
-        """
-        if number <= (last := self.last_sum(analyst)):
-            raise ValueError(f"the number of a sum must be above {last}, got {number}")
-        self._sums[analyst.hex()] = number
-        self.charge(cost)
-
     def charge(self, cost: Cost) -> None:
         """Remember the cost of a release with noise before the first byte is sent."""
         self.spent = self.spent.plus(cost)

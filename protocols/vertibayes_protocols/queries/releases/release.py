@@ -100,6 +100,11 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
         """The step of an approved study that it asks for."""
         return self.tables
 
+    @property
+    def gives_again(self) -> bool:
+        """Whether it asks for an answer again, which was lost."""
+        return self.again
+
     def plan(self, at: At) -> ReleasePlan:
         """Return the plan; a ValueError if the families do not fit the study."""
         joined, families = at.study(self.study), self.tables.families

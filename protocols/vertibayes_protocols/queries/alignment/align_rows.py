@@ -1,6 +1,6 @@
 """Alignment at level 2: the sites share the rows of the study's people, and nobody knows who.
 
-    site, dealer -> each other    Recall, with an ephemeral public key   (queries.align)
+    site, dealer -> each other    Recall, with an ephemeral public key   (queries.alignment.align)
     all                           blinded identifiers with masked rows   (vertibayes_mpc.alignment)
     site -> analyst               Held: the name of the alignment, and how many people it has
 
@@ -49,9 +49,7 @@ from vertibayes_mpc.randomness import KeyPair, StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols.alignment import Alignment
-from vertibayes_protocols.errors import QueryRefusedError, refusing
 from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
-from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.site.hidden_rows import CarriedColumns, HiddenRows
 from vertibayes_protocols.storage.alignments import KeptAlignment
@@ -60,6 +58,7 @@ from vertibayes_protocols.storage.record_sets import distinct
 HOW_MANY = "how many of their people are in the study"
 ROW_MASKS = "masks of aligned rows, shared with the dealer"
 CARRIED = "carried"
+LESS = "align fewer variables, or those of fewer states"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,37 +71,6 @@ class Held(Message):
 
 
 # ---- what a party agrees to ----------------------------------------------------------------------
-
-
-def check_carried(
-    party: Party, policy: Policy, alignment: Alignment, carried: CarriedColumns
-) -> None:
-    """Refuse rows that take too much, and people whom not all lists have.
-
-    Parameters
-    ----------
-    party, policy : Party, Policy
-        Who refuses, and by which policy.
-    alignment, carried : Alignment, CarriedColumns
-        Of level 2.
-    """
-    if set(alignment.everyone) != set(alignment.sites) or alignment.apart:
-        reason = (
-            "at level 2 all sites must hold everybody in the study, and each variable must lie at "
-            "one site: use level 1 for other studies"
-        )
-        raise QueryRefusedError(party, reason)
-    few = any(variable.codes < 2 for variable in carried.variables.values())
-    if few or not carried.variables or set(carried.owners.values()) - set(alignment.sites):
-        reason = "the alignment has no column, one of fewer than two states, or one of no site"
-        raise QueryRefusedError(party, reason)
-    policy.check_stored(party, min(alignment.size.values()) * carried.stored_bytes)
-    if (memory := memory_of(alignment, carried)) > (most := policy.most_memory):
-        reason = (
-            f"the alignment takes up to {memory:,} bytes of memory at a party, and its policy "
-            f"allows most_memory = {most:,}: align fewer variables, or those of fewer states"
-        )
-        raise QueryRefusedError(party, reason)
 
 
 def memory_of(alignment: Alignment, carried: CarriedColumns) -> int:
@@ -137,10 +105,9 @@ def check_own(site: SiteRole, carried: CarriedColumns) -> None:
     """
     for name, owner in carried.owners.items():
         if owner == site.party and site.shown.get(name) != carried.variables[name]:
-            raise QueryRefusedError(site.party, f"it shows no variable {name!r} with these states")
-    with refusing(site.party):
-        people = distinct(site.record_digests)
-        site.memory.changes.check_people(people, site.policy.fewest_records)
+            raise ValueError(f"it shows no variable {name!r} with these states")
+    people = distinct(site.record_digests)
+    site.memory.changes.check_people(people, site.policy.fewest_records)
 
 
 # ---- the run -------------------------------------------------------------------------------------

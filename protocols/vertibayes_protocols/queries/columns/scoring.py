@@ -32,99 +32,16 @@ from numpy.typing import NDArray
 
 from vertibayes_mpc import additive_scheme, product_scheme
 from vertibayes_mpc.aggregation import NEVER
-from vertibayes_mpc.randomness import Randomness, label
+from vertibayes_mpc.randomness import Randomness
 from vertibayes_mpc.rounds import Party, Program
-from vertibayes_protocols.errors import DataError
-from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.queries.columns.split import Split, Table, Tables
 from vertibayes_protocols.site.statistics import LocalData
-from vertibayes_protocols.variables import Variable
 
 Floats: TypeAlias = NDArray[np.float64]
-Table: TypeAlias = NDArray[np.int64]
-Tables: TypeAlias = Mapping[str, Table]
 
 TIME = 0  # each batch has keys of its own
 FRACTION_BITS = 32
 MOST_FRACTION_BITS = 40  # beyond, the rounding of floats would be as large
-
-
-@dataclass(frozen=True)
-class Split:
-    """What all know: the schema, who holds which features, the counts of the classes.
-
-    Parameters
-    ----------
-    schema : Schema
-        Of categorical features.
-    holders : mapping of Party to sequence of str
-        The features of each site: each feature at one site.
-    class_counts : sequence of int
-        n_j of each class: public.
-    alpha : float, default=1.0
-        Added to each count.
-
-    Raises
-    ------
-    ValueError
-        If a feature is a number, unknown, at two sites or at none; a site has no features, or there
-        are fewer than two; a count is negative or missing, or fewer than two classes have records;
-        `alpha` is not a finite number above 0.
-    """
-
-    schema: Schema
-    holders: Mapping[Party, Sequence[str]]
-    class_counts: Sequence[int]
-    alpha: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.schema.numeric:
-            raise ValueError(f"{self.schema.numeric[0]} is a number: bin it at its site first")
-        if not 0 < self.alpha < math.inf:
-            raise ValueError(
-                f"alpha = {self.alpha}: it must be a finite number above 0, as zero counts have "
-                "no logarithm and would show in a product"
-            )
-        self._check_holders()
-        classes = self.schema.target.states
-        name = self.schema.target.name
-        if len(self.class_counts) != len(classes) or min(self.class_counts) < 0:
-            raise ValueError(f"class_counts must have a count of each class of {name}")
-        if sum(count > 0 for count in self.class_counts) < 2:
-            raise ValueError(f"{name} has records of one class: it needs two")
-
-    def _check_holders(self) -> None:
-        if len(self.holders) < 2:
-            raise ValueError(f"{len(self.holders)} sites: there must be at least two")
-        for site, held in self.holders.items():
-            if not held:
-                raise ValueError(f"the site {site} holds no feature")
-        seen: set[str] = set()
-        for name in (name for held in self.holders.values() for name in held):
-            if name not in self.schema.features:
-                raise ValueError(f"{name} is not a feature")
-            if name in seen:
-                raise ValueError(f"the feature {name} is at two sites")
-            seen.add(name)
-        if missing := [name for name in self.schema.features if name not in seen]:
-            raise ValueError(f"at no site: {', '.join(missing)}")
-
-    @property
-    def sites(self) -> list[Party]:
-        """The sites, sorted."""
-        return sorted(self.holders)
-
-    def most_total(self, name: str) -> float:
-        """Return a bound on T_ij of a feature: its counts are n_j at most, with their noise."""
-        feature = self.schema.features[name]
-        assert isinstance(feature, Variable)  # there are no numbers
-        return len(feature.states) * (max(self.class_counts) + self.alpha)
-
-    def label(self, study: bytes, *more: bytes | str | int) -> bytes:
-        """Return a digest of all of this: messages under another are refused."""
-        states = {name: v.states for name, v in self.schema.variables.items()}
-        known = [states, {s: list(self.holders[s]) for s in self.sites}, list(self.class_counts)]
-        text = json.dumps([*known, self.schema.target.name, self.alpha])
-        return label("vertical naive Bayes", study, text, *more)
 
 
 @dataclass(frozen=True)
@@ -237,7 +154,7 @@ class Products:
 
     def __post_init__(self) -> None:
         check_whole(self.split.alpha)
-        if set(self.totals) != set(self.split.schema.features):
+        if set(self.totals) != set(self.split.features):
             raise ValueError("expected the totals of each feature, and no others")
         for name, totals in self.totals.items():
             fits = all(0 < total <= self.split.most_total(name) for total in totals)
@@ -310,24 +227,6 @@ def smoothed_totals(split: Split, table: Table) -> tuple[int, ...]:
     return tuple((table + int(split.alpha)).sum(axis=0).tolist())
 
 
-def check_features(expected: Mapping[str, Variable], records: LocalData) -> None:
-    """Refuse records without a feature, or have it in other states.
-
-    Raises
-    ------
-    DataError
-        It names the feature.
-    """
-    for name, variable in expected.items():
-        own = records.variables.get(name)
-        if own is None or own.states != variable.states:
-            states = ", ".join(variable.states)
-            raise DataError(
-                f"the records have no {name!r} in the declared states; this site must offer it "
-                f"with the states {states}, in this order"
-            )
-
-
 def check_products(split: Split) -> None:
     """Refuse products that cannot fit, whatever the tables.
 
@@ -337,5 +236,5 @@ def check_products(split: Split) -> None:
         It says how large they can be.
     """
     classes = len(split.class_counts)
-    largest = {name: (int(split.most_total(name)),) * classes for name in split.schema.features}
+    largest = {name: (int(split.most_total(name)),) * classes for name in split.features}
     _ = Products(split, b"", largest)

@@ -29,7 +29,7 @@ from vertibayes_mpc.membership.groups import LEAST
 from vertibayes_mpc.randomness import StreamKey
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.promise import SumPromise
-from vertibayes_protocols.queries.terms import Terms, Values
+from vertibayes_protocols.queries.sums.terms import Terms, Values
 
 Blocks: TypeAlias = Sequence[Sequence[Party]]
 

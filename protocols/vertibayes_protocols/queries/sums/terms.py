@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -26,16 +27,17 @@ from vertibayes_mpc.noise import Noise
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.accounting import Accounting, Privacy, share_of
 from vertibayes_protocols.errors import DataError
-from vertibayes_protocols.schema import Declared, check_declared
+from vertibayes_protocols.schema import Declaration, Schema, check_declared
 from vertibayes_protocols.site.statistics import (
     GRID_BITS,
     HALF_BITS,
-    CentredMoments,
+    Counts,
     LocalData,
     Moments,
     length,
     measure,
 )
+from vertibayes_protocols.variables import Family
 
 Values: TypeAlias = NDArray[np.int64]
 
@@ -48,7 +50,7 @@ class Terms:
 
     Parameters
     ----------
-    schema : Declared
+    schema : Schema or Declaration
         The statistics that are summed, and their variables: a `Schema` for naive Bayes.
     most_parties : int
         How many members there are at most, at any time.
@@ -63,12 +65,10 @@ class Terms:
     Raises
     ------
     ValueError
-        If a parameter is out of its range, the shares leave no `gamma`, noise is asked for numbers
-        that are not summed about the middle of their bounds, or the noise is so large that a slot
-        could overflow.
+        If a parameter is out of its range, or the shares leave no `gamma`.
     """
 
-    schema: Declared
+    schema: Schema | Declaration
     most_parties: int
     most_records: int
     privacy: Privacy | None = None
@@ -88,9 +88,20 @@ class Terms:
                 f"gamma = {gamma}, dishonest = {self.dishonest}, dropouts = {self.dropouts}: "
                 "they must be shares of at least 0 that add up to 1 at most"
             )
-        self._check_room()
 
-    def _check_room(self) -> None:
+    def check(self) -> None:
+        """Refuse statistics and noise that cannot be summed.
+
+        Raises
+        ------
+        ValueError
+            If there are no statistics, noise is asked for numbers that are not summed about the
+            middle of their bounds, or it is so large that a slot could overflow.
+        """
+        if self.privacy is not None and not self.families:
+            raise ValueError("the noise is for counts, and no table is asked for")
+        if not self.counts:
+            raise ValueError("no statistics are asked for")
         try:
             _ = Packing(self.lowest, self.highest, self.most_parties, PLAINTEXT_BITS).slots
         except ValueError as error:
@@ -107,6 +118,12 @@ class Terms:
             return None
         return Accounting(self.schema, self.privacy, self.most_records)
 
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The tables among the statistics."""
+        counts = (s.families for s in self.schema.statistics if isinstance(s, Counts))
+        return tuple(chain.from_iterable(counts))
+
     @cached_property
     def counts(self) -> int:
         """How many sums are released."""
@@ -119,17 +136,19 @@ class Terms:
     @property
     def lowest(self) -> int:
         """The lowest value that a party sends, its noise included."""
-        least = 1 << HALF_BITS if self._has(CentredMoments) else 0
+        least = 1 << HALF_BITS if True in self._centred else 0
         return -self.most_records * least - self._reach
 
     @property
     def highest(self) -> int:
         """The highest value that a party sends: all its records in one count, and noise."""
-        bits = max(GRID_BITS * self._has(Moments), HALF_BITS * self._has(CentredMoments))
+        bits = max((HALF_BITS if centred else GRID_BITS for centred in self._centred), default=0)
         return self.most_records * (1 << 2 * bits) + self._reach  # squares are the largest
 
-    def _has(self, kind: type[Moments | CentredMoments]) -> bool:
-        return any(isinstance(statistic, kind) for statistic in self.schema.statistics)
+    @property
+    def _centred(self) -> set[bool]:
+        """Whether moments are centred, of those that are summed."""
+        return {s.centred for s in self.schema.statistics if isinstance(s, Moments)}
 
     def absent(self, members: int) -> int:
         """Return how many members may be missing in a release."""

@@ -40,22 +40,14 @@ from numpy.typing import NDArray
 from vertibayes_mpc.errors import MalformedMessageError, PartyGoneError
 from vertibayes_mpc.integers import uniform_below
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
-from vertibayes_protocols.accounting import Accounting
-from vertibayes_protocols.errors import QueryRefusedError, refusing
+from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.gossip import Estimate, Floats, GossipNodes
 from vertibayes_protocols.promise import SumPromise
-from vertibayes_protocols.queries.contributing import (
-    check_number,
-    check_opendp,
-    check_own_records,
-    check_shown,
-    noisy_statistics,
-    note_statistics,
-)
-from vertibayes_protocols.queries.statistics_query import StatisticsQuery
-from vertibayes_protocols.queries.terms import Terms
-from vertibayes_protocols.roles import AnalystRole, SiteRole
-from vertibayes_protocols.session import Conversation
+from vertibayes_protocols.queries.sums.contributing import check_own_records, noisy_statistics
+from vertibayes_protocols.queries.sums.statistics import StatisticsQuery, check_numbered
+from vertibayes_protocols.queries.sums.terms import Terms
+from vertibayes_protocols.query import At, Give
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 
 MOST_ITERATIONS = 10_000
 KEPT = 2  # of the estimates that arrive at a site in one iteration, the last that it uses
@@ -102,10 +94,10 @@ class ReleasedUpdates(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Updates(StatisticsQuery[ReleasedUpdates]):
+class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
     """Ask for local updates; `parties` are the members that are not absent.
 
-    The statistics and the noise are those of `StatisticsQuery`.
+    Further fields are those of `StatisticsQuery`; the noise is "laplace" or "gaussian".
 
     Parameters
     ----------
@@ -113,11 +105,34 @@ class Updates(StatisticsQuery[ReleasedUpdates]):
         All sites of the study.
     iterations : int
         How often sites send their estimates; 1 collects the updates.
+
+    Raises
+    ------
+    ValueError
+        If the query cannot be run: each site's own statistics need noise of the site alone.
     """
 
     kind: ClassVar[str] = "updates"
     members: tuple[str, ...]
     iterations: int
+
+    def __post_init__(self) -> None:
+        privacy, members = self.terms.privacy, set(self.members)
+        if privacy is None or not privacy.is_local:
+            raise ValueError(
+                "local updates show each site's statistics: the noise must be laplace or gaussian"
+            )
+        check_numbered(self.number, self.analyst)
+        if not set(self.parties) <= members or len(members) < len(self.members):
+            raise ValueError("the parties must be members, each once")
+        if not self.parties:
+            raise ValueError("all members are absent: at least one must answer")
+        if not 1 <= self.iterations <= MOST_ITERATIONS:
+            raise ValueError(
+                f"iterations must be from 1 to {MOST_ITERATIONS}, got {self.iterations}"
+            )
+        if self.iterations > 1 and len(members) < 2:
+            raise ValueError("gossip needs two members or more: use one iteration for a single one")
 
     @classmethod
     def of(
@@ -148,93 +163,95 @@ class Updates(StatisticsQuery[ReleasedUpdates]):
         ValueError
             If the query cannot be run.
         """
+        terms.check()
         gone, all_members = set(absent), tuple(sorted(members))
-        query = cls(
-            parties=tuple(party for party in all_members if party not in gone),
-            **cls.fields_of(analyst, terms),
-            members=all_members,
-            iterations=iterations,
-        )
-        _ = query.checked()
-        return query
-
-    def checked(self) -> tuple[Terms, Accounting]:
-        """Return the terms and the noise.
-
-        Raises
-        ------
-        ValueError
-            If the query cannot be run: each site's own statistics need noise of the site alone.
-        """
-        terms = self.terms()
-        if terms.accounting is None or not terms.accounting.privacy.is_local:
-            raise ValueError(
-                "local updates show each site's statistics: the noise must be laplace or gaussian"
-            )
-        self.check_number()
-        members = set(self.members)
-        if not set(self.parties) <= members or len(members) < len(self.members):
-            raise ValueError("the parties must be members, each once")
-        if not self.parties:
-            raise ValueError("all members are absent: at least one must answer")
-        if not 1 <= self.iterations <= MOST_ITERATIONS:
-            raise ValueError(
-                f"iterations must be from 1 to {MOST_ITERATIONS}, got {self.iterations}"
-            )
-        if self.iterations > 1 and len(members) < 2:
-            raise ValueError("gossip needs two members or more: use one iteration for a single one")
-        return terms, terms.accounting
+        parties = tuple(party for party in all_members if party not in gone)
+        number, key = analyst.next_number(), analyst.keys.public
+        return cls(parties, number, key, terms, all_members, iterations)
 
     @property
     def promise(self) -> SumPromise:
         """What each site's noise promises for the records of the site."""
-        _, accounting = self.checked()
+        accounting = self.terms.accounting
+        assert accounting is not None  # there is noise
         return accounting.promise(accounting.noises([1]), members=1)
 
+    @property
+    def need(self) -> int:
+        """How many must answer: the others may be gone."""
+        return max(1, len(self.members) - self.terms.absent(len(self.members)))
 
-# ---- the site ------------------------------------------------------------------------------------
+    def plan(self, at: At) -> SumPromise:
+        """Return what the noise of each site promises."""
+        self.terms.check()
+        self.check_asked(at, self.parties)
+        return self.promise
+
+    def effects(self, plan: SumPromise, at: At) -> Effects:
+        """Return the effects: each site's own statistics leave with whole copies of noise."""
+        return self._effects(plan, at, self.parties)
+
+    def revealed(self, plan: SumPromise, at: At, result: ReleasedUpdates) -> Effects:
+        """Return the effects for the sites whose updates have come."""
+        return self._effects(plan, at, result.updates)
+
+    def _effects(self, plan: SumPromise, at: At, sites: Iterable[Party]) -> Effects:
+        is_own = at.party != at.analyst
+        shown = f"statistics of {{}} of {'this site alone' if is_own else 'one site'}"
+        about = (at.party,) if is_own else tuple(sites)
+        return self.effects_of(at, plan, shown, about)
+
+    def fits(self, role: SiteRole | DealerRole, plan: SumPromise) -> None:
+        """Refuse records that do not fit the terms."""
+        del plan
+        assert isinstance(role, SiteRole)  # no dealer is asked
+        check_own_records(role, self.terms)
+
+    def run_site(self, site: SiteRole, plan: SumPromise, give: Give) -> Program[None]:
+        """Count the site's records, add its noise, and gossip."""
+        del plan, give
+        terms = self.terms
+        update = np.clip(noisy_statistics(site, terms, 1), terms.lowest, terms.highest)
+        node = GossipNodes(update[None])
+        others = [member for member in self.members if member != site.party]
+        for iteration in range(self.iterations):
+            steps, values = node.estimate()
+            peer = others[uniform_below(len(others), site.randomness)] if others else site.party
+            outbox = {site.analyst: Step(peer, int(steps[0]), values[0])}
+            if iteration == self.iterations - 1:
+                yield from send(outbox)
+                return
+            expect = {site.analyst: Expect(Delivered, KEPT * (terms.counts + 1) + 64)}
+            message = (yield from exchange(outbox, expect))[site.analyst]
+            arrived = _estimates(self, message.steps, message.values, site.analyst)
+            node.receive(np.zeros(len(arrived.steps), np.intp), arrived)
+
+    def run_analyst(self, analyst: AnalystRole, plan: SumPromise) -> Program[ReleasedUpdates]:
+        """Carry estimates from site to site, and keep the first and the last."""
+        del analyst
+        counts, members = self.terms.counts, set(self.members)
+        steps: dict[Party, Step] = {}
+        updates: dict[Party, Floats] = {}
+        sent: list[dict[Party, Party]] = []
+        for iteration in range(self.iterations):
+            outbox = _carried(steps, counts)
+            expect = dict.fromkeys(steps or self.parties, Expect(Step, counts + 256))
+            steps = yield from exchange(outbox, expect, need=1)
+            _check_steps(self, steps)
+            sent.append({sender: step.to for sender, step in steps.items()})
+            if not iteration:
+                updates = {sender: step.values for sender, step in steps.items()}
+        if len(members) - len(steps) > self.terms.absent(len(members)):
+            gone = tuple(sorted(members - set(steps)))
+            raise PartyGoneError(gone, "gone: more than the agreed dropouts")
+        last = {sender: step.values for sender, step in steps.items()}
+        return ReleasedUpdates(updates, last, tuple(sent), plan)
 
 
-def _consider(site: SiteRole, query: Updates) -> None:
-    with refusing(site.party):
-        terms, accounting = query.checked()
-    if site.party not in query.parties:
-        raise QueryRefusedError(site.party, "it is not among the members that are asked")
-    check_shown(site, query, terms)
-    site.policy.check_budget(site.party, site.memory.spent, accounting.cost(1))
-    check_opendp(site.party, accounting.privacy.noise)
-    check_number(site, query)
-    check_own_records(site, terms)
-
-
-def _site(site: SiteRole, query: Updates) -> Program[None]:
-    terms, accounting = query.checked()
-    update = np.clip(noisy_statistics(site, terms, 1), terms.lowest, terms.highest)
-    node = GossipNodes(update[None])
-    site.memory.sum(query.number, accounting.cost(1), query.analyst)
-    shown = "statistics of {} of this site alone, number {}"
-    note_statistics(site.ledger, query, shown, query.promise, site.party, site.analyst)
-    site.note_budget()
-    others = [member for member in query.members if member != site.party]
-    for iteration in range(query.iterations):
-        steps, values = node.estimate()
-        peer = others[uniform_below(len(others), site.randomness)] if others else site.party
-        outbox = {site.analyst: Step(peer, int(steps[0]), values[0])}
-        if iteration == query.iterations - 1:
-            yield from send(outbox)
-            return
-        expect = {site.analyst: Expect(Delivered, KEPT * (terms.counts + 1) + 64)}
-        message = (yield from exchange(outbox, expect))[site.analyst]
-        arrived = _estimates(query, terms, message.steps, message.values, site.analyst)
-        node.receive(np.zeros(len(arrived.steps), np.intp), arrived)
-
-
-def _estimates(
-    query: Updates, terms: Terms, steps: NDArray[np.int64], values: Floats, sender: Party
-) -> Estimate:
+def _estimates(query: Updates, steps: NDArray[np.int64], values: Floats, sender: Party) -> Estimate:
     """Return estimates that a peer has sent; blame it for any that no site can have computed."""
-    fits = steps.dtype == np.int64 and steps.ndim == 1 and len(steps) <= KEPT
-    fits = fits and values.dtype == np.float64 and values.shape == (len(steps), terms.counts)
+    terms = query.terms
+    fits = steps.ndim == 1 and len(steps) <= KEPT and values.shape == (len(steps), terms.counts)
     if not fits or (steps < 1).any() or (steps > query.iterations).any():
         raise MalformedMessageError(sender, "sent estimates of another shape, or of wrong steps")
     if not ((values >= terms.lowest) & (values <= terms.highest)).all():  # nan is not either
@@ -242,50 +259,10 @@ def _estimates(
     return Estimate(steps, values)
 
 
-# ---- the analyst ---------------------------------------------------------------------------------
-
-
-def _need(query: Updates) -> int:
-    """Return how many must answer: the others may be gone."""
-    terms, _ = query.checked()
-    return max(1, len(query.members) - terms.absent(len(query.members)))
-
-
-def _analyst(analyst: AnalystRole, query: Updates) -> Program[ReleasedUpdates]:
-    terms, _ = query.checked()
-    expected, promise = Expect(Step, terms.counts + 256), query.promise
-    steps: dict[Party, Step] = {}
-    updates: dict[Party, Floats] = {}
-    sent: list[dict[Party, Party]] = []
-    for iteration in range(query.iterations):
-        outbox = _carried(steps, terms.counts)
-        expect = dict.fromkeys(steps or query.parties, expected)
-        steps = yield from exchange(outbox, expect, need=1)
-        _check_steps(query, terms, steps)
-        sent.append({sender: step.to for sender, step in steps.items()})
-        if not iteration:
-            updates = {sender: step.values for sender, step in steps.items()}
-            _note(analyst, query, updates, promise)
-    if len(query.members) - len(steps) > terms.absent(len(query.members)):
-        gone = tuple(sorted(set(query.members) - set(steps)))
-        raise PartyGoneError(gone, "gone: more than the agreed dropouts")
-    return ReleasedUpdates(
-        updates, {s: step.values for s, step in steps.items()}, tuple(sent), promise
-    )
-
-
-def _note(
-    analyst: AnalystRole, query: Updates, sites: Iterable[Party], promise: SumPromise
-) -> None:
-    for site in sites:
-        shown = "statistics of {} of one site, number {}"
-        note_statistics(analyst.ledger, query, shown, promise, site, analyst.party)
-
-
-def _check_steps(query: Updates, terms: Terms, steps: Mapping[Party, Step]) -> None:
+def _check_steps(query: Updates, steps: Mapping[Party, Step]) -> None:
     for sender, step in steps.items():
         count = np.array([step.steps if 0 <= step.steps <= MOST_ITERATIONS else 0])
-        _ = _estimates(query, terms, count, step.values[None], sender)
+        _ = _estimates(query, count, step.values[None], sender)
         if step.to not in query.members or (step.to == sender and len(query.members) > 1):
             raise MalformedMessageError(sender, f"sent an estimate to {step.to!r}, not a peer")
 
@@ -301,6 +278,3 @@ def _carried(steps: Mapping[Party, Step], counts: int) -> dict[Party, Delivered]
 def _delivered(arrived: list[Step], counts: int) -> Delivered:
     values = np.array([step.values for step in arrived], np.float64).reshape(-1, counts)
     return Delivered(np.array([step.steps for step in arrived], np.int64), values)
-
-
-UPDATES = Conversation(Updates, _analyst, _need).side(SiteRole, _consider, _site)

@@ -11,13 +11,14 @@ has pinned: an analyst who could name the dealer could read all data. Each two s
 lists of identifiers, in the order of the records, under a key that only these two sites know. A
 missing record, an additional record or another order makes the lists differ. A site commits to a
 study only with sites that it has met and whose lists are equal
-(`vertibayes_protocols.queries.commit`).
+(`vertibayes_protocols.queries.opening.commit`).
 
-In a study with an alignment (`vertibayes_protocols.queries.align`, before this query) the lists are
-those of the people of the study, in the normal form of their identifiers. Where an alignment has
-placed the records, two sites that both hold everybody of the study compare their lists in the order
-of the places, and a matcher that garbled the places of one of them is noticed. Any other two sites
-compare the number of records of the study, because neither of them knows the other's people.
+In a study with an alignment (`vertibayes_protocols.queries.alignment.align`, before this query) the
+lists are those of the people of the study, in the normal form of their identifiers. Where an
+alignment has placed the records, two sites that both hold everybody of the study compare their
+lists in the order of the places, and a matcher that garbled the places of one of them is noticed.
+Any other two sites compare the number of records of the study, because neither of them knows the
+other's people.
 
 Security: the dealer, the relay and an analyst who is not a site learn nothing about the
 identifiers. A *site*, even together with the analyst, can test one guess of another site's whole
@@ -40,24 +41,28 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from vertibayes_mpc.cpace import confirms_first, same_secret
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.prefixed import prefixed
-from vertibayes_mpc.randomness import KeyPair, label
+from vertibayes_mpc.randomness import label
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
+from vertibayes_protocols import wire
+from vertibayes_protocols.approval import Phase
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.effects import Effects, saying
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
-from vertibayes_protocols.public_keys import encode_public
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.queries.opening.pinned import SESSION_BYTES, check_named, check_pinned
+from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.session import Conversation, Query
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.placement import Placement
 
 SAME_RECORDS = "records of two sites, compared"
-SESSION_BYTES = 16
 REVEALED = "whether its records are the same, in the same order"
 AS_WRITTEN = (
     "Identifiers are compared character by character: outer spaces, upper and lower case and "
@@ -68,21 +73,39 @@ NAME_CELLS = 256  # characters of a name, at most
 
 
 @dataclass(frozen=True, slots=True)
-class Meet(Query[None]):
+class Met(Message):
+    """The sites whose records differ from the sender's, and the number of the sender's records."""
+
+    kind: ClassVar[str] = "met"
+    different: tuple[str, ...]
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Meet(Query[None, None]):
     """Ask the sites and, last in `parties`, the dealer to agree on who takes part.
 
-    `keys` are the public keys of the parties, in the same order. `session` is random and new in
-    each run.
+    Parameters
+    ----------
+    keys : tuple of bytes
+        The public keys of the parties, in the same order.
+    session : bytes
+        Random, and new in each run.
+
+    Raises
+    ------
+    ValueError
+        If there are no sites, a party appears twice, or a key is missing.
     """
 
     kind: ClassVar[str] = "meet"
-    keys: tuple[bytes, ...]
-    session: bytes
+    phase: ClassVar[Phase] = "opening"
+    is_dealt: ClassVar[bool] = True
+    keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # `matches` compares them
+    session: bytes = field(metadata=wire.FREE)
 
-    @property
-    def named(self) -> tuple[Party, ...]:
-        """All parties: the sites, then the dealer."""
-        return self.parties
+    def __post_init__(self) -> None:
+        check_named(self.parties, self.keys, self.session)
 
     @classmethod
     def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
@@ -99,86 +122,68 @@ class Meet(Query[None]):
         keys = tuple(analyst.public_keys.get(party, b"") for party in parties)
         return cls(parties, keys, analyst.randomness.bytes(SESSION_BYTES))
 
-
-class NamesParties(Protocol):
-    """A query that names the parties of a study and their public keys."""
-
     @property
-    def named(self) -> tuple[Party, ...]:
-        """All sites, then the dealer."""
-        ...
+    def sites(self) -> tuple[Party, ...]:
+        """All parties but the dealer."""
+        return self.parties[:-1]
 
-    @property
-    def keys(self) -> tuple[bytes, ...]:
-        """Their keys, in the same order."""
-        ...
+    def matches(self, contract: Contract) -> None:
+        """Refuse other parties or keys than those of an approved contract."""
+        contract.check_parties(self.kind, self.parties, dealer=True)
+        contract.check_keys(self.parties, self.keys)
 
-    @property
-    def session(self) -> bytes:
-        """Random, and new in each run."""
-        ...
+    def plan(self, at: At) -> None:
+        """Plan nothing."""
 
+    def effects(self, plan: None, at: At) -> Effects:
+        """Return the effects: whether lists are the same, to both sites and to the analyst."""
+        says = [
+            Fact(REVEALED, site, (*(s for s in self.sites if s != site), at.analyst))
+            for site in at.shown_by(self.sites)
+        ]
+        return saying(self.parties, says)
 
-@dataclass(frozen=True, slots=True)
-class Met(Message):
-    """The sites whose records differ from the sender's, and the number of the sender's records."""
+    def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
+        """Refuse other parties than are pinned, and comparisons that may be guesses."""
+        check_pinned(role, self.parties, self.keys)
+        if isinstance(role, DealerRole):
+            return
+        if role.party not in self.sites:
+            raise ValueError("it is not among the parties of the study")
+        _check_each_has_an_identifier(role)
+        compared = [p for p in self.sites if p != role.party and _compares_people(role, p)]
+        _check_level(role, compared)
+        for peer in compared:
+            _check_failed(role, peer)
 
-    kind: ClassVar[str] = "met"
-    different: tuple[str, ...]
-    records: int
+    def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
+        """Compare lists with each other site, and send the analyst which differ."""
+        others = [party for party in self.sites if party != site.party]
+        counted = [peer for peer in others if _compares_people(site, peer)]
+        people, without = _list_of_people(site) if counted else b"", _without_people(site)
+        lists = {peer: people if peer in counted else without for peer in others}
+        secrets = {peer: _secret(site, peer, lists[peer]) for peer in others}
+        same = yield from _compared(site, secrets, counted, self.session)
+        site.met = frozenset(peer for peer in others if same[peer])
+        different = tuple(peer for peer in others if not same[peer])
+        yield from send({site.analyst: Met(different, site.records)})
 
+    def run_dealer(self, dealer: DealerRole, plan: None) -> Program[None]:
+        """Take no part: the dealer receives no message by which it could compare lists."""
+        yield from ()
 
-def check_pinned(
-    party: Party,
-    own: KeyPair,
-    pinned: Mapping[Party, bytes],
-    dealer: Party,
-    study: NamesParties,
-) -> None:
-    """Refuse parties that differ from those that a party has pinned.
-
-    Parameters
-    ----------
-    party : Party
-        Who refuses.
-    own, pinned, dealer
-        Its keys, the public keys of others that it has pinned, and whom it takes for the dealer.
-    study : NamesParties
-        What the study says: the names of all sites, then of the dealer, and their keys.
-    """
-    parties, keys = study.named, study.keys
-    *sites, named = parties or ("",)
-    if named != dealer:
-        reason = f"the study names {named!r} as the dealer, the dealer pinned here is {dealer!r}"
-        raise QueryRefusedError(party, reason)
-    if len(keys) != len(parties) or len(study.session) != SESSION_BYTES:
-        raise QueryRefusedError(party, "the study must have one key per party, and a session")
-    if len({*parties}) < len(parties) or not sites:
-        raise QueryRefusedError(party, "the study has no sites, or names a party twice")
-    known = {**pinned, party: own.public}
-    for name, key in zip(parties, keys, strict=True):
-        if name not in known:
-            raise QueryRefusedError(party, f"no public key of {name!r} is pinned here")
-        if key != known[name]:
-            theirs = encode_public(key) if key else "none"
-            reason = (
-                f"the study has another public key for {name!r} than is pinned here: {theirs}, "
-                f"here {encode_public(known[name])}"
-            )
-            raise QueryRefusedError(party, reason)
-
-
-def _consider_at_site(site: SiteRole, query: Meet) -> None:
-    check_pinned(site.party, site.keys, site.public_keys, site.dealer, query)
-    if site.party not in query.parties:
-        raise QueryRefusedError(site.party, "it is not among the parties of the study")
-    others = tuple(party for party in query.parties[:-1] if party != site.party)
-    _check_each_has_an_identifier(site)
-    compared = [peer for peer in others if _compares_people(site, peer)]
-    _check_level(site, compared)
-    for peer in compared:
-        _check_failed(site, peer)
-    site.ledger.note(REVEALED, site.party, (*others, site.analyst))
+    def run_analyst(self, analyst: AnalystRole, plan: None) -> Program[None]:
+        """Receive which lists differ; a `RecordsDifferError` if some do."""
+        sites, expect = self.sites, Expect(Met, NAME_CELLS * len(self.parties))
+        met = yield from exchange({}, dict.fromkeys(sites, expect))
+        pairs: set[frozenset[Party]] = set()
+        for site, message in met.items():
+            if not set(message.different) <= set(sites) - {site}:
+                raise MalformedMessageError(site, "names a party that is not another site")
+            pairs |= {frozenset((site, other)) for other in message.different}
+        if pairs:
+            counts = {site: message.records for site, message in met.items()}
+            raise RecordsDifferError(_which_differ(sites, pairs, counts))
 
 
 def _check_each_has_an_identifier(site: SiteRole) -> None:
@@ -198,11 +203,10 @@ def _check_each_has_an_identifier(site: SiteRole) -> None:
 def _check_level(site: SiteRole, compared: Collection[Party]) -> None:
     """Refuse to compare whole lists where sites may not learn who is in the study."""
     if compared and site.limits.least_level > 1:
-        reason = (
+        raise ValueError(
             "sites that compare their lists of people learn who is in the study; here least_level "
             f'= {site.limits.least_level}: declare "level = 2" in [alignment] of study.toml'
         )
-        raise QueryRefusedError(site.party, reason)
 
 
 def _check_failed(site: SiteRole, peer: Party) -> None:
@@ -226,21 +230,6 @@ def _check_failed(site: SiteRole, peer: Party) -> None:
             f"most_failed_meets = {site.policy.most_failed_meets}"
         )
         raise QueryRefusedError(site.party, reason, detail)
-
-
-def _consider_at_dealer(dealer: DealerRole, query: Meet) -> None:
-    check_pinned(dealer.party, dealer.keys, dealer.public_keys, dealer.party, query)
-
-
-def _site(site: SiteRole, query: Meet) -> Program[None]:
-    others = [party for party in query.parties[:-1] if party != site.party]
-    counted = [peer for peer in others if _compares_people(site, peer)]
-    people, without = _list_of_people(site) if counted else b"", _without_people(site)
-    secrets = {peer: _secret(site, peer, people if peer in counted else without) for peer in others}
-    same = yield from _compared(site, secrets, counted, query.session)
-    site.met = frozenset(peer for peer in others if same[peer])
-    different = tuple(peer for peer in others if not same[peer])
-    yield from send({site.analyst: Met(different, site.records)})
 
 
 def _compared(
@@ -367,29 +356,6 @@ def _compares_people(site: SiteRole, peer: Party) -> bool:
     return site.data.ids is not None and known
 
 
-def _dealer(dealer: DealerRole, query: Meet) -> Program[None]:
-    """Take no part: the dealer receives no message by which it could compare lists."""
-    del dealer, query
-    yield from ()
-
-
-def _analyst(analyst: AnalystRole, query: Meet) -> Program[None]:
-    sites = query.parties[:-1]
-    expect = Expect(Met, NAME_CELLS * len(query.parties))
-    met = yield from exchange({}, dict.fromkeys(sites, expect))
-    pairs: set[frozenset[Party]] = set()
-    counts: dict[Party, int] = {}
-    for site, message in met.items():
-        if not set(message.different) <= set(sites) - {site}:
-            raise MalformedMessageError(site, "names a party that is not another site")
-        pairs |= {frozenset((site, other)) for other in message.different}
-        counts[site] = message.records
-    for site in sites:
-        analyst.ledger.note(REVEALED, site, (*(s for s in sites if s != site), analyst.party))
-    if pairs:
-        raise RecordsDifferError(_which_differ(sites, pairs, counts))
-
-
 def _which_differ(
     sites: Sequence[Party], pairs: set[frozenset[Party]], counts: Mapping[Party, int]
 ) -> str:
@@ -410,10 +376,3 @@ def different_numbers(counts: Mapping[Party, int]) -> str:
         f"the sites hold different numbers of records: {numbers}; with [alignment] in study.toml "
         "the study is of the people that all sites hold"
     )
-
-
-MEET = (
-    Conversation(Meet, _analyst)
-    .side(SiteRole, _consider_at_site, _site)
-    .side(DealerRole, _consider_at_dealer, _dealer)
-)

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from vertibayes_mpc.membership import Estimates, Groups
 from vertibayes_mpc.randomness import Randomness, SystemRandomness
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.queries.aggregations import SUMMED_VIA, least_block
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.aggregations import SUMMED_VIA, least_block
+from vertibayes_protocols.queries.sums.terms import Terms
 
 
 class Members:
@@ -36,7 +36,8 @@ class Members:
     Raises
     ------
     ValueError
-        If there are too few or too many parties, or `via` is not one of the two.
+        If there are too few or too many parties, `via` is not one of the two, or the terms cannot
+        be summed.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Members:
         names = sorted(parties)
         if via not in SUMMED_VIA:
             raise ValueError(f"via = {via!r}: it must be {' or '.join(SUMMED_VIA)}")
+        terms.check()
         self.terms, self.via = terms, via
         self._check(names)
         self._estimates = Estimates(names)

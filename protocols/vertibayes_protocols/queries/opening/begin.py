@@ -25,40 +25,18 @@ from typing import ClassVar
 
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
-from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.approval import Approved, Phase
 from vertibayes_protocols.contract import DIGEST_BYTES, Contract, grouped_digest
+from vertibayes_protocols.effects import Effects, saying
 from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.approved_run import ApprovedRun
 from vertibayes_protocols.queries.declared_run import DeclaredRun
-from vertibayes_protocols.roles import AnalystRole, SiteRole
-from vertibayes_protocols.session import Conversation, Query
+from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
 
 MOST_SHOWN = 4_000_000  # winners, and whether they are decided, of one run
-
-
-@dataclass(frozen=True, slots=True)
-class Begin(Query[dict[Party, "Begun"]]):
-    """Ask the sites of a study to run it, or to resume its last run.
-
-    Parameters
-    ----------
-    contract : bytes
-        The digest of the contract.
-    study : bytes
-        The id that `Commit` will have: that of the last run resumes it. Empty if the contract
-        declares its queries, or for a run that is not resumed.
-    """
-
-    kind: ClassVar[str] = "begin"
-    contract: bytes
-    study: bytes = b""
-
-    @classmethod
-    def of(cls, contract: Contract, absent: Collection[Party] = (), *, study: bytes = b"") -> Begin:
-        """Return the query that begins a run of a contract with all its sites but the absent."""
-        present = tuple(site for site in contract.site_names if site not in absent)
-        return cls(present, contract.digest, study)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +63,83 @@ class Begun(Message):
         return [Shown(won, tuple(map(bool, decided))) for won, decided in pairs]
 
 
-def _consider(site: SiteRole, query: Begin) -> None:
-    approved = _approved(site, query)
-    sites = set(approved.contract.site_names)
-    all_are_needed = not approved.contract.queries  # of sums, some sites may be absent
-    if not sites >= set(query.parties) or (all_are_needed and len(query.parties) < len(sites)):
-        raise QueryRefusedError(site.party, "the query asks other parties than the study's sites")
-    if wrong := _wrong_party(site, approved.contract):
-        reason = f"{wrong} of the approved contract is not the one that is pinned here"
-        raise QueryRefusedError(site.party, reason)
-    if _resumed(site, query) is None:
-        _check_runs(site, approved.contract)
+@dataclass(frozen=True, slots=True)
+class Begin(Query[dict[Party, Begun], None]):
+    """Ask the sites of a study to run it, or to resume its last run.
+
+    Parameters
+    ----------
+    contract : bytes
+        The digest of the contract.
+    study : bytes
+        The id that `Commit` will have: that of the last run resumes it. Empty if the contract
+        declares its queries, or for a run that is not resumed.
+    """
+
+    kind: ClassVar[str] = "begin"
+    phase: ClassVar[Phase] = "begin"
+    contract: bytes
+    study: bytes = b""
+
+    @classmethod
+    def of(cls, contract: Contract, absent: Collection[Party] = (), *, study: bytes = b"") -> Begin:
+        """Return the query that begins a run of a contract with all its sites but the absent."""
+        present = tuple(site for site in contract.site_names if site not in absent)
+        return cls(present, contract.digest, study)
+
+    @property
+    def claims(self) -> bytes:
+        """The digest of the contract."""
+        return self.contract
+
+    def plan(self, at: At) -> None:
+        """Plan nothing."""
+
+    def effects(self, plan: None, at: At) -> Effects:
+        """Return the effects: the analyst notes the run, a site what it knows of it."""
+        what = f"a run of the study {grouped_digest(self.contract)}"
+        is_analyst = at.party == at.analyst
+        return saying(self.parties, [Fact(what, at.party, self.parties)] if is_analyst else [])
+
+    def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
+        """Refuse a contract that is not approved, has other parties, or has no run left."""
+        assert isinstance(role, SiteRole)  # the dealer does not answer it
+        contract = _approved(role, self).contract
+        sites = set(contract.site_names)
+        all_are_needed = not contract.queries  # of sums, some sites may be absent
+        if not sites >= set(self.parties) or (all_are_needed and len(self.parties) < len(sites)):
+            raise ValueError("the query asks other parties than the study's sites")
+        if wrong := _wrong_party(role, contract):
+            raise ValueError(f"{wrong} of the approved contract is not the one that is pinned here")
+        if _resumed(role, self) is None:
+            _check_runs(role, contract)
+
+    def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
+        """Begin or resume the run, and send what it has shown so far."""
+        approved, record = _approved(site, self), _resumed(site, self)
+        resumed = record is not None
+        site.run = (
+            DeclaredRun(site, approved)
+            if approved.contract.queries
+            else ApprovedRun(site, approved, study=self.study, resumed=resumed)
+        )
+        begun, used = site.memory.runs(self.contract)
+        what = (
+            f"run {begun + (not resumed)} of the study {grouped_digest(self.contract)}, "
+            f"{'resumed, ' if resumed else ''}approved by {approved.approver} on {approved.date}; "
+            f"{used} of {approved.contract.runs} runs used"
+        )
+        site.ledger.note(what, site.party, (site.analyst,))
+        yield from send({site.analyst: _begun(record)})
+
+    def run_analyst(self, analyst: AnalystRole, plan: None) -> Program[dict[Party, Begun]]:
+        """Receive what each site has recorded."""
+        expect = dict.fromkeys(self.parties, Expect(Begun, MOST_SHOWN))
+        begun = yield from exchange({}, expect)
+        for site, message in begun.items():
+            if [*map(len, message.won)] != [*map(len, message.decided)]:
+                raise MalformedMessageError(site, "its winners do not fit together")
+        return dict(begun)
 
 
 def _resumed(site: SiteRole, query: Begin) -> RunRecord | None:
@@ -149,43 +193,9 @@ def _check_runs(site: SiteRole, contract: Contract) -> None:
         raise QueryRefusedError(site.party, reason, f"the study {grouped_digest(contract.digest)}")
 
 
-def _site(site: SiteRole, query: Begin) -> Program[None]:
-    approved = _approved(site, query)
-    is_declared = bool(approved.contract.queries)
-    record, study = _resumed(site, query), query.study
-    resumed = record is not None
-    site.run = (
-        DeclaredRun(site, approved)
-        if is_declared
-        else ApprovedRun(site, approved, study=study, resumed=resumed)
-    )
-    begun, used = site.memory.runs(query.contract)
-    what = (
-        f"run {begun + (not resumed)} of the study {grouped_digest(query.contract)}, "
-        f"{'resumed, ' if resumed else ''}approved by {approved.approver} on {approved.date}; "
-        f"{used} of {approved.contract.runs} runs used"
-    )
-    site.ledger.note(what, site.party, (site.analyst,))
-    yield from send({site.analyst: _begun(record)})
-
-
 def _begun(record: RunRecord | None) -> Begun:
     if record is None:
         return Begun()
     won = tuple(shown.won for shown in record.shown)
     decided = tuple(tuple(map(int, shown.decided)) for shown in record.shown)
     return Begun(won, decided, record.state)
-
-
-def _analyst(analyst: AnalystRole, query: Begin) -> Program[dict[Party, Begun]]:
-    expect = dict.fromkeys(query.parties, Expect(Begun, MOST_SHOWN))
-    begun = yield from exchange({}, expect)
-    for site, message in begun.items():
-        if [*map(len, message.won)] != [*map(len, message.decided)]:
-            raise MalformedMessageError(site, "its winners do not fit together")
-    what = f"a run of the study {grouped_digest(query.contract)}"
-    analyst.ledger.note(what, analyst.party, query.parties)
-    return dict(begun)
-
-
-BEGIN = Conversation(Begin, _analyst).side(SiteRole, _consider, _site)

@@ -24,10 +24,9 @@ ROWS = (
 def own_list(site: SiteRole) -> Identifiers:
     """Return the identifiers of all people of a site, also during a session that has aligned."""
     if site.everybody.identifiers is None:
-        reason = (
+        raise ValueError(
             "it aligns its list of people with nobody: its owner can add [alignment] to site.toml"
         )
-        raise QueryRefusedError(site.party, reason)
     return site.everybody.identifiers
 
 
@@ -35,20 +34,17 @@ def check_rules(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
     """Refuse other rules, a level that tells too much, and studies of too few people."""
     if alignment.rules != own.rules:
         theirs, ours = ", ".join(alignment.rules), ", ".join(own.rules)
-        reason = f"the rules of the identifiers are {theirs} in the study, and {ours} here"
-        raise QueryRefusedError(site.party, reason)
+        raise ValueError(f"the rules of the identifiers are {theirs} in the study, and {ours} here")
     if alignment.level < site.limits.least_level:
-        reason = (
+        raise ValueError(
             f"at level {alignment.level} of an alignment sites learn who is in the study; here "
             f"least_level = {site.limits.least_level}"
         )
-        raise QueryRefusedError(site.party, reason)
     if alignment.fewest < (fewest := site.policy.fewest_records):
-        reason = (
+        raise ValueError(
             f"the study may have as few as {alignment.fewest} people; the policy here requires "
             f"fewest_records = {fewest}: set fewest in [alignment]"
         )
-        raise QueryRefusedError(site.party, reason)
 
 
 def check_sizes(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:

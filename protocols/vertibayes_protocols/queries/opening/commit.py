@@ -4,7 +4,7 @@
                              ephemeral public key; only to sites, its part of the key that orders
                              shuffled codes
     dealer -> sites          Joining: an ephemeral public key
-    site, dealer -> sites    digests of these messages            (queries.comparing)
+    site, dealer -> sites    digests of these messages            (queries.opening.comparing)
     site -> sites            its masked columns, block by block   (vertibayes_mpc.commitments)
     site -> sites            digests of the columns that it received
     site -> analyst          Committed: a mark of the study, the same at all sites
@@ -20,8 +20,8 @@ A variable of several holders is the sum of their parts: each holder has rows of
 no site holds is missing (`vertibayes_mpc.commitments.columns`). A holder accepts such a variable
 only if an alignment has placed its records, so that no two holders have the same row.
 
-After an alignment at level 2 (`vertibayes_protocols.queries.align_rows`) every site holds shares of
-every column, and commits these. The name of the alignment is part of every label.
+After an alignment at level 2 (`vertibayes_protocols.queries.alignment.align_rows`) every site holds
+shares of every column, and commits these. The name of the alignment is part of every label.
 
 Security: as `vertibayes_mpc.commitments`. A site that has committed a column in this study with
 other data refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends
@@ -45,6 +45,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from vertibayes_mpc.commitments import (
+    BLOCK_ROWS,
     MOST_INDICATORS,
     CodeColumn,
     Column,
@@ -59,14 +60,24 @@ from vertibayes_mpc.labelled import LABEL_BYTES
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
+from vertibayes_protocols.approval import Phase
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.effects import Effects, saying
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
-from vertibayes_protocols.queries.commit_query import Commit, consider_at_dealer, consider_at_site
-from vertibayes_protocols.queries.comparing import compare
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.queries.opening.commit_checks import (
+    check_at_dealer,
+    check_at_site,
+    check_memory,
+)
+from vertibayes_protocols.queries.opening.comparing import compare
+from vertibayes_protocols.queries.opening.describe import REVEALED
+from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.session import Conversation
 from vertibayes_protocols.storage.block_file import BlockFile
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import CHOICE_INDICATORS, Study
 
 ID_BYTES = 16
 MASKS = "masks of a site, shared with the dealer"
@@ -108,22 +119,107 @@ class Committed(Message):
     mark: bytes
 
 
-def _site(site: SiteRole, query: Commit) -> Program[None]:
-    study = query.as_study()
-    site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
-    held = sum(site.party in holders for holders in study.holders.values())
-    fresh = KeyPair.generate(site.randomness)
-    joinings = yield from _exchange_joinings(site, study, held, fresh.public)
-    site.leave_study()
-    site.joined = _join(study, joinings)
-    site.holder = _holder(site, site.joined, fresh, joinings)
-    del fresh
-    columns = yield from commit(site.holder)
-    digests = {
-        peer: label("sent", digest, joinings[peer].order) for peer, digest in columns.items()
-    }
-    yield from compare(site.party, COLUMNS, digests, study.sites, study.sites)
-    yield from send({site.analyst: Committed(label("mark", site.joined.commitments.study))})
+@dataclass(frozen=True, slots=True)
+class Commit(Query[Joined, None]):
+    """Ask the sites of a study to commit its variables."""
+
+    kind: ClassVar[str] = "commit"
+    phase: ClassVar[Phase] = "opening"
+    is_dealt: ClassVar[bool] = True
+    study: Study
+
+    @classmethod
+    def of(cls, study: Study) -> Commit:
+        """Return the query for a study."""
+        return cls(study.parties, study)
+
+    @property
+    def claims(self) -> bytes:
+        """The id of the study."""
+        return self.study.id
+
+    def matches(self, contract: Contract) -> None:
+        """Refuse another study than that of an approved contract."""
+        study = self.study
+        contract.check_parties(self.kind, self.parties, dealer=True)
+        if contract.queries:
+            if not {*study.variables} <= {*contract.variables}:
+                raise ValueError("the query names variables that the contract does not have")
+            return
+        if tuple(study.variables) != contract.variables:
+            raise ValueError("the variables, or their order, are not those of the contract")
+        if study.memory != contract.memory:
+            raise ValueError(
+                f"queries may take {study.memory:,} bytes of memory: the contract says "
+                f"{contract.memory:,}"
+            )
+        if (study.block_rows, study.most_indicators) != (BLOCK_ROWS, CHOICE_INDICATORS):
+            raise ValueError(  # they decide, too, which tables are too large for a candidate
+                f"columns are committed in blocks of {study.block_rows} rows and with up to "
+                f"{study.most_indicators} indicators: approved studies have {BLOCK_ROWS} rows and "
+                f"{CHOICE_INDICATORS} indicators"
+            )
+
+    def plan(self, at: At) -> None:
+        """Plan nothing."""
+
+    def effects(self, plan: None, at: At) -> Effects:
+        """Return the effects: names and states to all parties; masked columns are stored."""
+        study = self.study
+        says = [
+            Fact(REVEALED, site, tuple(party for party in study.parties if party != site))
+            for site in at.shown_by(study.sites)
+        ]
+        stored = Costs(study, study.records, missing=True).stored_bytes
+        return replace(saying(study.parties, says), stored=stored)
+
+    def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
+        """Refuse a study that is not as the party has pinned, declared or aligned it."""
+        check_memory(role, self.study)
+        if isinstance(role, DealerRole):
+            check_at_dealer(role, self.study)
+        else:
+            check_at_site(role, self.study)
+
+    def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
+        """Agree on ids, seed and keys, and send the masked columns."""
+        study = self.study
+        site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
+        held = sum(site.party in holders for holders in study.holders.values())
+        fresh = KeyPair.generate(site.randomness)
+        joinings = yield from _exchange_joinings(site, study, held, fresh.public)
+        site.leave_study()
+        site.joined = _join(study, joinings)
+        site.holder = _holder(site, site.joined, fresh, joinings)
+        del fresh
+        columns = yield from commit(site.holder)
+        digests = {
+            peer: label("sent", digest, joinings[peer].order) for peer, digest in columns.items()
+        }
+        yield from compare(site.party, COLUMNS, digests, study.sites, study.sites)
+        yield from send({site.analyst: Committed(label("mark", site.joined.commitments.study))})
+
+    def run_dealer(self, dealer: DealerRole, plan: None) -> Program[None]:
+        """Agree on ids and keys."""
+        study, fresh = self.study, KeyPair.generate(dealer.randomness)
+        outbox = dict.fromkeys(study.sites, Joining((), b"", b"", fresh.public))
+        joinings = yield from exchange(outbox, _expect(study, study.sites))
+        _check(study, joinings, 0)
+        digests = {site: joining.digest for site, joining in joinings.items()}
+        dealer.leave_study()
+        dealer.joined = _join(study, joinings)
+        dealer.mask_keys = _session_keys(dealer, dealer.joined, fresh, joinings, MASKS)
+        del fresh
+        yield from compare(dealer.party, JOININGS, digests, study.sites)
+
+    def run_analyst(self, analyst: AnalystRole, plan: None) -> Program[Joined]:
+        """Join the study, which must have the same mark at all sites."""
+        study = self.study
+        mark = _mark((yield from exchange({}, dict.fromkeys(study.sites, Expect(Committed)))))
+        # The analyst only adds shares; the ids, which masks depend on, stay with sites and dealer.
+        ids = {name: [name.encode()] for name in study.variables}
+        analyst.joined = Joined(study, commitments_of(study, ids, b""), None, mark)
+        return analyst.joined
 
 
 def _exchange_joinings(
@@ -187,19 +283,6 @@ def _session_keys(
             raise MalformedMessageError(party, "its ephemeral key is not valid") from None
         keys[party] = StreamKey(key)
     return keys
-
-
-def _dealer(dealer: DealerRole, query: Commit) -> Program[None]:
-    study, fresh = query.as_study(), KeyPair.generate(dealer.randomness)
-    ours = Joining((), b"", b"", fresh.public)
-    joinings = yield from exchange(dict.fromkeys(study.sites, ours), _expect(study, study.sites))
-    _check(study, joinings, 0)
-    digests = {site: joining.digest for site, joining in joinings.items()}
-    dealer.leave_study()
-    dealer.joined = _join(study, joinings)
-    dealer.mask_keys = _session_keys(dealer, dealer.joined, fresh, joinings, MASKS)
-    del fresh
-    yield from compare(dealer.party, JOININGS, digests, study.sites)
 
 
 def _expect(study: Study, parties: tuple[Party, ...]) -> dict[Party, Expect[Joining]]:
@@ -268,23 +351,3 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
     aligned = (study.alignment,) if study.alignment else ()
     name = label("study", study.id, seed, *wider, *aligned)
     return Commitments(name, ring, study.records, tuple(operands), study.dealer, study.block_rows)
-
-
-def _analyst(analyst: AnalystRole, query: Commit) -> Program[Joined]:
-    study = query.as_study()
-    committed = yield from exchange({}, dict.fromkeys(study.sites, Expect(Committed)))
-    mark = _mark(committed)
-    # The analyst only adds shares; the ids, which masks depend on, stay with sites and dealer.
-    ids = {name: [name.encode()] for name in study.variables}
-    analyst.joined = Joined(study, commitments_of(study, ids, b""), None, mark)
-    for site in study.sites:
-        others = tuple(party for party in query.parties if party != site)
-        analyst.ledger.note("record count, names and states of variables", site, others)
-    return analyst.joined
-
-
-COMMIT = (
-    Conversation(Commit, _analyst)
-    .side(SiteRole, consider_at_site, _site)
-    .side(DealerRole, consider_at_dealer, _dealer)
-)
