@@ -20,11 +20,12 @@ from vertibayes_mpc.oracles import SummationHistogram
 from vertibayes_mpc.oracles.summation import GRID
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.budget import Cost, rho_of
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.gossip import Estimate, GossipNodes
 from vertibayes_protocols.local_reports import Client, ReportPlan
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries import CONVERSATIONS, Publish, Report, Sums, Updates
+from vertibayes_protocols.queries import Publish, Report, Sums, Updates
 from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.queries.sums.contributing import noisy_statistics
@@ -41,12 +42,8 @@ Z = Numeric("z", -2.0, 2.0)
 MIXED = Schema(SCHEMA.target, {"a": SCHEMA.features["a"], "z": Z})
 
 
-def consider(site, query):
-    return CONVERSATIONS.side_of(site, query).consider(site, query)
-
-
 def program(site, query):
-    return CONVERSATIONS.side_of(site, query).program(site, query, consider(site, query))
+    return answer(site, consider(site, query))
 
 
 def refusal(site, query):

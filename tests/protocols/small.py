@@ -14,7 +14,8 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
 from vertibayes_protocols.queries.tables.tables import ask_tables
-from vertibayes_protocols.session import QUERY_CELLS, Query
+from vertibayes_protocols.query import Query
+from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import Study

@@ -31,10 +31,10 @@ from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Choose, Commit, Release, Tables
 from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.queries.tables.tables import ask_tables
-from vertibayes_protocols.query import At
+from vertibayes_protocols.query import At, Query
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.roles import DealerRole
-from vertibayes_protocols.session import QUERY_CELLS, Query
+from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.variables import Family, Rows
 
 MIB = 1 << 20
