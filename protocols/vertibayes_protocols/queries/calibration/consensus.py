@@ -43,12 +43,12 @@ from vertibayes_mpc.errors import MalformedMessageError, ProtocolError, Unexpect
 from vertibayes_mpc.masked_sum import Member, SumPlan, collect, contribute
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
+from vertibayes_protocols.approval import Use
 from vertibayes_protocols.calibration.agreed import Calibration
 from vertibayes_protocols.calibration.classifier import Examples
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.local import Update
-from vertibayes_protocols.approval import Use
-from vertibayes_protocols.calibration.nodes import Checkpoints, AveragingNode, Node
+from vertibayes_protocols.calibration.nodes import AveragingNode, Checkpoints, Node
 from vertibayes_protocols.effects import NONE, Effects, Number, takes_little
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.calibration.consensus_checks import (
