@@ -138,7 +138,7 @@ def test_a_gaussian_release_costs_what_it_says():
     federation = federation_of(parties(4))
     privacy = Privacy(eps=0.5, noise="gaussian", delta=DELTA)
     query = query_of(federation, privacy=privacy)
-    accounting = query.terms().accounting
+    accounting = query.terms.accounting
     rho = rho_of(0.5, DELTA)
     assert accounting.cost(4) == (0.5, pytest.approx(DELTA + TAIL), rho, TAIL)
     copy = accounting.copy()
