@@ -12,10 +12,10 @@ with what its receiver expects. Then
     session    one message of a session is replaced, and the session is run to its end
 
 Bytes are flipped, cut, inserted, taken from another message; sizes and kinds are written over.
-Readable messages have fields changed, lengthened, shortened, exchanged. A message has a second, a
-session ten; of every 20th of both the memory is traced. Whatever is not a named error, or too slow,
-or too large, is printed with its place, and the exit status is 1. The memory of a message is also
-given as a multiple of its frame, of frames of 8 KiB and more.
+Readable messages have fields changed, lengthened, shortened, exchanged. A message has a second of
+the processor's time, a session ten; of every 20th of both the memory is traced. Whatever is not a
+named error, or too slow, or too large, is printed with its place, and the exit status is 1. The
+memory of a message is also given as a multiple of its frame, of frames of 8 KiB and more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import tracemalloc
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -156,8 +156,8 @@ class Tried:
         traced = bound is not None
         if traced:
             tracemalloc.start()
-        start = perf_counter()
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        start = process_time()
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             found = call()
             outcome = found if isinstance(found, str) else "read"
@@ -167,8 +167,8 @@ class Tried:
             outcome = f"WRONG: {type(error).__name__}"
             self.note(what, error)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        self.longest = max(self.longest, perf_counter() - start)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        self.longest = max(self.longest, process_time() - start)
         if traced:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
@@ -334,7 +334,7 @@ def main():
     parser.add_argument("--sessions", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGPROF, stop)
     with noted() as (started, study, seen):
         talk(started, study)
         kinds = tuple(queries_of(started, study))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vertibayes_protocols.wire.types import free_of, is_record, values_of
+from vertibayes_protocols.wire.types import floats_of, free_of, is_record, with_floats
 
 
 def declared_of(value: Any) -> Any:
@@ -47,8 +47,12 @@ def declared_of(value: Any) -> Any:
 
 def _fields(record: Any) -> dict[str, Any]:
     cls: Any = type(record)
-    free = free_of(cls)
-    return {name: declared_of(value) for name, value in values_of(record) if name not in free}
+    values = ((name, getattr(record, name), floats) for name, floats in floats_of(cls))
+    return {
+        name: declared_of(value if floats is None else with_floats(value, floats))
+        for name, value, floats in values
+        if name not in free_of(cls)
+    }
 
 
 def difference(declared: Any, asked: Any) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from vertibayes_mpc.rounds import Message
-from vertibayes_protocols.wire.types import is_record, values_of
+from vertibayes_protocols.wire.types import floats_of, is_record, with_floats
 
 ALIGN = 64
 DTYPES = tuple(np.dtype(name) for name in ("u1", "<u2", "<u4", "<u8", "<i8", "<f8"))
@@ -45,8 +45,10 @@ def encode(message: Message) -> bytes:
 
 
 def _put_parts(head: bytearray, arrays: list[Any], record: object) -> None:
-    for _, value in values_of(record):
-        _put(head, arrays, value)
+    cls: Any = type(record)
+    for name, floats in floats_of(cls):
+        value = getattr(record, name)
+        _put(head, arrays, value if floats is None else with_floats(value, floats))
 
 
 def _put(head: bytearray, arrays: list[Any], value: Any) -> None:

@@ -86,20 +86,9 @@ def written_out(hint: Any) -> Any:
 # ---- whole numbers where floats are declared -----------------------------------------------------
 
 
-def values_of(record: Any) -> Iterator[tuple[str, Any]]:
-    """Return the fields that travel; a whole number is a float where a float is declared.
-
-    Objects that are equal therefore have equal bytes: ``1 == 1.0``.
-    """
-    cls: Any = type(record)
-    for name, floats in _floats_of(cls):
-        value = getattr(record, name)
-        yield name, value if floats is None else _with_floats(value, floats)
-
-
 @cache
-def _floats_of(cls: Any) -> tuple[tuple[str, Any], ...]:
-    """Return the fields of a record, with the types of those that have floats."""
+def floats_of(cls: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a record that travel, with the types of those that have floats."""
     parts = parts_of(cls).items()
     return tuple((name, hint if _has_floats(hint) else None) for name, hint in parts)
 
@@ -110,23 +99,26 @@ def _has_floats(hint: Any) -> bool:
     return hint is float or any(map(_has_floats, get_args(hint)))
 
 
-def _with_floats(value: Any, hint: Any) -> Any:
-    """Return a value of a type with floats; a value of another type as it is."""
+def with_floats(value: Any, hint: Any) -> Any:
+    """Return a value in which a whole number is a float where its type declares a float.
+
+    Objects that are equal therefore have equal bytes: ``1 == 1.0``.
+    """
     hint = written_out(hint)
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _with_floats(value, args[0])
+        return with_floats(value, args[0])
     if type(value) is int:
         is_float = hint is float or (origin in UNIONS and float in args and int not in args)
         return float(value) if is_float else value
     if origin in UNIONS:
         for option in args:
-            value = _with_floats(value, option)
+            value = with_floats(value, option)
     elif origin is tuple and type(value) is tuple:
         hints = repeat(args[0], len(value)) if args[-1:] == (Ellipsis,) else args
         if len(value) == len(args) or hints is not args:
-            return tuple(map(_with_floats, value, hints))
+            return tuple(map(with_floats, value, hints))
     elif isinstance(value, Mapping):
         key, item = args
-        return {_with_floats(k, key): _with_floats(v, item) for k, v in value.items()}
+        return {with_floats(k, key): with_floats(v, item) for k, v in value.items()}
     return value
