@@ -16,9 +16,13 @@ import vertibayes_mpc
 import vertibayes_protocols
 from vertibayes_mpc.rounds import Message
 from vertibayes_protocols import wire
+from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.odds import OddsShape
-from vertibayes_protocols.queries import Choose, Tables
+from vertibayes_protocols.queries import Align, Choose, Meet, Tables
 from vertibayes_protocols.queries.predictions.score_table import ScoreTable
+from vertibayes_protocols.site.hidden_rows import CarriedColumns
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Variable
 from vertibayes_protocols.wire.types import UNIONS, is_record, parts_of, written_out
 
 PACKAGES = (vertibayes_mpc, vertibayes_protocols, vertibayes)
@@ -31,8 +35,32 @@ def _places(*places: int) -> NDArray[np.uint32]:
     return np.array(places, np.uint32)
 
 
+OF_STUDY = {name: Variable(name, ("no", "yes"), name == "ü") for name in NAMED["variables"]}
+SITES = ("a", "b")
+RUN = {"session": bytes(range(16)), "keys": (b"\0a", b"\0b", b"\0d")}
+
 # What a constructor takes, where it refuses values that the declared types alone would allow.
 VALID: dict[type, dict[str, Any]] = {
+    Alignment: {
+        "level": 2,
+        "rules": ("digits",),
+        "sizes": (("a", 30), ("b", 40)),
+        "everyone": SITES,
+        "apart": (),
+    },
+    CarriedColumns: {
+        "variables": OF_STUDY,
+        "owners": dict(zip(OF_STUDY, "abb", strict=True)),
+        "size": 40,
+    },
+    Align: RUN,
+    Meet: {"parties": ("a", "b", "d"), **RUN},
+    Study: {
+        "variables": OF_STUDY,
+        "holders": dict(zip(OF_STUDY, [("a",), ("b",), SITES], strict=True)),
+        "block_rows": 1 << 15,
+        "most_indicators": 127,
+    },
     OddsShape: {"target": "y", "fraction_bits": 30},
     ScoreTable: {"thresholds": np.array([-4, 0, 9])},
     Tables: {"prefixes": (_places(0), _places(1, 0)), "lasts": (_places(), _places(2)), **NAMED},
