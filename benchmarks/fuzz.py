@@ -41,8 +41,7 @@ from tests.vectors.forged import at, places, put
 from tests.vectors.messages import example, message_classes
 from vertibayes_mpc.errors import DealReusedError, ProtocolError
 from vertibayes_mpc.rounds import Expect
-from vertibayes_protocols import parties, wire
-from vertibayes_protocols.engine import consider
+from vertibayes_protocols import engine, parties, wire
 from vertibayes_protocols.errors import DataError, QueryRefusedError, TransportError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.queries import Commit, Describe, Meet
@@ -299,7 +298,7 @@ def consider_at(role, body):
     query = wire.decode(body, "analyst", Expect(Query, QUERY_CELLS))
     if isinstance(role, DealerRole) and not query.is_dealt:
         return "no part"
-    consider(role, query)
+    engine.consider(role, query)
     return "agreed"
 
 
