@@ -16,6 +16,7 @@ from vertibayes_mpc.errors import ProtocolError
 from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_protocols import parties as life
 from vertibayes_protocols.effects import saying
+from vertibayes_protocols.engine import Considered
 from vertibayes_protocols.errors import PeerAbortedError, PeerGoneError, QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.opening import open_study
@@ -314,7 +315,9 @@ def test_a_query_is_considered_again_when_another_session_has_noted_something():
 
 def test_without_that_two_sessions_spend_what_is_left_for_one(monkeypatch):
     """The control of the test above."""
-    monkeypatch.setattr(life, "_consider_again", lambda *_: None)
+    monkeypatch.setattr(
+        life, "_consider_again", lambda role, query, _: Considered(query, None, query.effects(0, 0))
+    )
     (alice, bob), left = spenders()
     for program, name in ((alice, "alice"), (bob, "bob")):
         assert answered(program, name, Spend(())).agreed
