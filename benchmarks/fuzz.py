@@ -41,12 +41,14 @@ from tests.vectors.forged import at, places, put
 from tests.vectors.messages import example, message_classes
 from vertibayes_mpc.errors import DealReusedError, ProtocolError
 from vertibayes_mpc.rounds import Expect
-from vertibayes_protocols import parties, wire
+from vertibayes_protocols import engine, parties, wire
 from vertibayes_protocols.errors import DataError, QueryRefusedError, TransportError
 from vertibayes_protocols.federation import DEALER, federate
-from vertibayes_protocols.queries import CONVERSATIONS, Commit, Describe, Meet
+from vertibayes_protocols.queries import Commit, Describe, Meet
 from vertibayes_protocols.queries.tables.tables import ask_tables
-from vertibayes_protocols.session import QUERY_CELLS, Query
+from vertibayes_protocols.query import Query
+from vertibayes_protocols.roles import DealerRole
+from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.study import Study
@@ -295,10 +297,9 @@ def queries_of(started, study):
 
 def consider_at(role, body):
     query = wire.decode(body, "analyst", Expect(Query, QUERY_CELLS))
-    side = CONVERSATIONS.side_of(role, query)
-    if side is None:
+    if isinstance(role, DealerRole) and not query.is_dealt:
         return "no part"
-    side.consider(role, query)
+    engine.consider(role, query)
     return "agreed"
 
 

@@ -23,7 +23,6 @@ from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.query import At, Query
 from vertibayes_protocols.record_checks import check_number, check_records, remember_records
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.session import Conversation, Side
 
 R = TypeVar("R")
 P = TypeVar("P")
@@ -168,6 +167,19 @@ class _Given:
 # ---- the analyst ---------------------------------------------------------------------------------
 
 
+def planned(role: AnalystRole, query: Query[R, P]) -> Considered[R, P]:
+    """Return a query with its plan and effects, or refuse one that would take too long.
+
+    The memory of a query is that of the study, by which queries are divided.
+    """
+    at = At.of(role)
+    plan = query.plan(at)
+    effects = query.effects(plan, at)
+    for step in effects.takes():
+        role.policy.check_planned(role.party, 0, step.seconds, step.less)
+    return Considered(query, plan, effects)
+
+
 def open_answers(role: AnalystRole, considered: Considered[R, P]) -> Program[R]:
     """Run the analyst's program; note what was revealed, or what was asked if it fails."""
     query, plan, at = considered.query, considered.plan, At.of(role)
@@ -185,18 +197,3 @@ def note(role: SiteRole | AnalystRole, effects: Effects) -> None:
     role.ledger.open(effects.opens)
     for fact in effects.says:
         role.ledger.note(*fact)
-
-
-def conversation(kind: type[Query[R, P]]) -> Conversation[Query[R, P], R]:
-    """Return the conversation of a kind of query."""
-
-    def analyst(role: AnalystRole, query: Query[R, P]) -> Program[R]:
-        at = At.of(role)
-        plan = query.plan(at)
-        return (yield from open_answers(role, Considered(query, plan, query.effects(plan, at))))
-
-    made = Conversation(kind, analyst, lambda query: query.need)
-    roles = (SiteRole, DealerRole) if kind.is_dealt else (SiteRole,)
-    for role in roles:
-        made._sides[role] = Side(consider, lambda party, _, considered: answer(party, considered))
-    return made

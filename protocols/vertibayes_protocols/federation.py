@@ -14,7 +14,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentLimits
 from vertibayes_protocols.parties import serve
 from vertibayes_protocols.policy import FREE, GIBIBYTE, Policy
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole, check_apart
 from vertibayes_protocols.session import Session, Traffic
 from vertibayes_protocols.site.data import SiteData
@@ -128,10 +128,10 @@ def federate(
         roles[site].people = StudyPeople(data[site], placement=placement)
     sites = {site: public[site] for site in data}
     dealer = DealerRole(DEALER, keys[DEALER], sites, rules, randomness=source)
-    programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}
-    programs[DEALER] = serve(dealer, ANALYST, CONVERSATIONS)
+    programs = {site: serve(role, ANALYST, KINDS) for site, role in roles.items()}
+    programs[DEALER] = serve(dealer, ANALYST, KINDS)
     transport = LocalTransport(ANALYST, programs, source)
-    session = Session(analyst, transport, CONVERSATIONS)
+    session = Session(analyst, transport)
     return Federation(session, tuple(data), DEALER, transport.traffic, roles)
 
 
@@ -223,9 +223,9 @@ class RecordFederation:
     def session(self, absent: Collection[Party] = ()) -> Session:
         """Begin a session with all sites but the absent."""
         programs = {
-            party: serve(role, ANALYST, CONVERSATIONS)
+            party: serve(role, ANALYST, KINDS)
             for party, role in self.roles.items()
             if party not in absent
         }
         transport = LocalTransport(ANALYST, programs, self.randomness, self.traffic)
-        return Session(self.analyst, transport, CONVERSATIONS)
+        return Session(self.analyst, transport)

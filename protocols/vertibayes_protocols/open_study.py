@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,9 @@ from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.queries.tables.shared_products import order_of_products
 from vertibayes_protocols.queries.tables.tables import ASKED, ask_tables, parties_of
 from vertibayes_protocols.queries.tables.ways import batches, choose_ways, grouped, load_of
+from vertibayes_protocols.query import Query
 from vertibayes_protocols.release import FamilyTables
-from vertibayes_protocols.session import Query, Session, Traffic
+from vertibayes_protocols.session import Session, Traffic
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows
 
@@ -102,7 +103,7 @@ class OpenStudy:
         """What has travelled in all sessions of the study, as far as it can be seen from here."""
         return self.session.transport.traffic
 
-    def ask(self, make: Callable[[Joined], Query[T]]) -> T:
+    def ask(self, make: Callable[[Joined], Query[T, Any]]) -> T:
         """Ask a query; ask it again where the study was opened again, in another session.
 
         Parameters
@@ -121,7 +122,7 @@ class OpenStudy:
             pass
         return answer[0]
 
-    def _asked_once(self, make: Callable[[Joined], Query[T]]) -> tuple[T] | None:
+    def _asked_once(self, make: Callable[[Joined], Query[T, Any]]) -> tuple[T] | None:
         """Return the answer to a query; None if the study was opened again instead."""
         try:
             result = self.session.ask(make(self.joined))
@@ -196,7 +197,7 @@ class OpenStudy:
         """Return the tables of one query, and the place of each family's table."""
         places: Sequence[int] = ()
 
-        def query(joined: Joined) -> Query[list[NDArray[np.int64]]]:
+        def query(joined: Joined) -> Query[list[NDArray[np.int64]], Any]:
             nonlocal places
             asked, places = ask_tables(joined, families, missing, rows)
             return asked

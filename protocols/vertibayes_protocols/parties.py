@@ -8,27 +8,21 @@ remembers. A session that asks for a study that another session runs is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_protocols.engine import Considered, consider
+from vertibayes_protocols.engine import answer as run_query
 from vertibayes_protocols.errors import QueryRefusedError, SessionOverError, TransportError
+from vertibayes_protocols.query import AnyQuery, Query
 from vertibayes_protocols.roles import DealerRole, SiteRole
-from vertibayes_protocols.session import (
-    QUERY_CELLS,
-    REASON_BYTES,
-    Answer,
-    AnyQuery,
-    Conversations,
-    Go,
-    Query,
-    Side,
-    Traffic,
-)
+from vertibayes_protocols.session import QUERY_CELLS, REASON_BYTES, Answer, Go, Traffic
 
+Kinds: TypeAlias = Collection[type[AnyQuery]]
 P = TypeVar("P", bound=SiteRole | DealerRole)
 
 
@@ -54,7 +48,7 @@ UNWATCHED = Watch()
 def serve(
     role: P,
     analyst: Party,
-    conversations: Conversations,
+    kinds: Kinds,
     watch: Watch = UNWATCHED,
     traffic: Traffic | None = None,
 ) -> Program[None]:
@@ -66,7 +60,7 @@ def serve(
         The party's state, which the programs read and extend.
     analyst : Party
         Whose queries are answered.
-    conversations : Conversations
+    kinds : collection of type of Query
         The kinds of queries that are answered at all.
     watch : Watch, optional
         Is notified of each query.
@@ -76,18 +70,17 @@ def serve(
     traffic = traffic or Traffic()
     with _noted(role, analyst):
         while True:
-            expect = {analyst: Expect(Query, QUERY_CELLS)}
+            expect = {analyst: Expect(Query, QUERY_CELLS)}  # type: ignore[type-abstract]
             query = (yield from exchange({}, expect, idle=True))[analyst]
-            side = conversations.side_of(role, query)
-            (answer, detail, considered), begun = _consider(role, query, side), role.shared.queries
+            (answer, detail, considered), begun = _consider(role, query, kinds), role.shared.queries
             watch.considered(query, answer, detail)
             verdict = (yield from exchange({analyst: answer}, {analyst: Expect(Go)}))[analyst]
-            if side is not None and answer.agreed and verdict.run:
+            if considered is not None and verdict.run:
                 if role.shared.queries != begun:
-                    considered = _consider_again(role, query, side)
+                    considered = _consider_again(role, query, kinds)
                 role.shared.queries += 1
                 began, sent = perf_counter(), traffic.bytes
-                yield from _answered(role, query, side, considered)
+                yield from _answered(role, considered)
                 watch.finished(query, perf_counter() - began, traffic.bytes - sent)
 
 
@@ -124,14 +117,13 @@ def study_now(role: SiteRole | DealerRole) -> tuple[str, str]:
     return "" if role.joined is None else role.joined.study.id.hex(), ""
 
 
-def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> tuple[Answer, str, Any]:
-    """Return the answer to a query, the detail of a refusal for the owner, and what was planned."""
+def _consider(
+    role: P, query: AnyQuery, kinds: Kinds
+) -> tuple[Answer, str, Considered[Any, Any] | None]:
+    """Return the answer to a query, the detail of a refusal for the owner, and what was agreed."""
     try:
-        if side is None:
-            reason = f"queries of the kind {query.kind!r} are not answered"
-            raise QueryRefusedError(role.party, reason)
-        _admit(role, query)
-        considered = side.consider(role, query)
+        _admit(role, query, kinds)
+        considered = consider(role, query)
         _claim(role, query)
     except QueryRefusedError as refusal:
         if isinstance(role, SiteRole):
@@ -141,10 +133,10 @@ def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> tuple
     return Answer(True, ""), "", considered
 
 
-def _consider_again(role: P, query: AnyQuery, side: Side[P, AnyQuery]) -> Any:
+def _consider_again(role: P, query: AnyQuery, kinds: Kinds) -> Considered[Any, Any]:
     """Consider a query that the party has agreed to; the session fails if it must now refuse."""
-    answer, _, considered = _consider(role, query, side)
-    if not answer.agreed:
+    answer, _, considered = _consider(role, query, kinds)
+    if considered is None:
         reason = f"agreed to a query, and now refuses it: {answer.reason}"
         raise ProtocolError(role.party, reason)
     return considered
@@ -161,9 +153,12 @@ def _claim(role: P, query: AnyQuery) -> None:
         raise QueryRefusedError(role.party, reason)
 
 
-def _admit(role: P, query: AnyQuery) -> None:
-    """Let pass, at a site, what its owner has agreed to: the one gate of all queries."""
-    if not isinstance(role, SiteRole):
+def _admit(role: P, query: AnyQuery, kinds: Kinds) -> None:
+    """Let pass the kinds that a party answers and, at a site, what its owner has agreed to."""
+    if type(query) not in kinds or not (query.is_dealt or isinstance(role, SiteRole)):
+        reason = f"queries of the kind {query.kind!r} are not answered"
+        raise QueryRefusedError(role.party, reason)
+    if isinstance(role, DealerRole):
         return
     if role.run is not None:
         role.run.check(query)
@@ -175,11 +170,11 @@ def _admit(role: P, query: AnyQuery) -> None:
         raise QueryRefusedError(role.party, reason)
 
 
-def _answered(role: P, query: AnyQuery, side: Side[P, AnyQuery], considered: Any) -> Program[None]:
+def _answered(role: P, considered: Considered[Any, Any]) -> Program[None]:
     """Run a query; the run of an approved study notes before what it uses up, and advances."""
     run = role.run if isinstance(role, SiteRole) else None
     if run is not None:
-        run.begin(query)
-    yield from side.program(role, query, considered)
+        run.begin(considered.query)
+    yield from run_query(role, considered)
     if run is not None:
-        run.end(query)
+        run.end(considered.query)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from vertibayes_mpc.rounds import Party, Program
+from vertibayes_protocols.approval import Asked
 from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.session import Query as AnyOfKind
 
 R_co = TypeVar("R_co", covariant=True)
 P = TypeVar("P")
@@ -69,7 +69,7 @@ class At:
 
 
 @dataclass(frozen=True, slots=True)
-class Query(AnyOfKind[R_co], ABC, Generic[R_co, P]):
+class Query(Asked, ABC, Generic[R_co, P]):
     """What the analyst asks of `parties`: a result of the type `R_co`, by a plan of the type `P`.
 
     The class attributes say what the engine cannot see in the effects:
@@ -131,3 +131,6 @@ class Query(AnyOfKind[R_co], ABC, Generic[R_co, P]):
     def need(self) -> int | None:
         """How many of the parties must answer, if the result does not need all of them."""
         return None
+
+
+AnyQuery: TypeAlias = Query[Any, Any]

@@ -19,7 +19,7 @@ from vertibayes.network import read_model
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.deployment.running import site_role
 from vertibayes_protocols.parties import serve
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.transports.local import LocalTransport
@@ -68,8 +68,8 @@ def sites(monkeypatch, away):
         def open_session():
             absent = frozenset(away.pop(0) if away else ())
             there = {site: own for site, own in roles.items() if site not in absent}
-            programs = {site: serve(own, file.party, CONVERSATIONS) for site, own in there.items()}
-            with Session(role, LocalTransport(file.party, programs), CONVERSATIONS) as session:
+            programs = {site: serve(own, file.party, KINDS) for site, own in there.items()}
+            with Session(role, LocalTransport(file.party, programs)) as session:
                 yield session, absent
 
         with ExitStack() as held:

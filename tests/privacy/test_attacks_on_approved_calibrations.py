@@ -13,7 +13,7 @@ from tests.calibration_worlds import agree, federation_of, network_of, parties, 
 from tests.protocols.small import packets
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.randomness import KeyPair
-from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.approval import Approved, Use
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.errors import PeerGoneError, QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
@@ -21,7 +21,6 @@ from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Begin, Consensus
 from vertibayes_protocols.queries.calibration import consensus
 from vertibayes_protocols.queries.declared_run import declare
-from vertibayes_protocols.query import Use
 
 HELD, ROUNDS, FAILED = parties(5), 4, 3
 AGREED = agree(ring(5), HELD, shown=False)
@@ -149,8 +148,8 @@ def test_parts_that_a_site_and_the_analyst_break_count_a_run_each(monkeypatch):
 def test_broken_parts_that_do_not_count_show_the_statistics_of_every_site(monkeypatch):
     """The control: the sites as they were, which counted the parts that they had finished."""
 
-    def counts_finished(query, site):
-        return Use(query.first <= max(1, 0, *site.checkpoints.nodes), query.reveal)
+    def counts_finished(query, party, checkpoints):
+        return Use(query.first <= max(1, 0, *checkpoints.nodes), query.reveal)
 
     monkeypatch.setattr(Consensus, "uses_run", counts_finished)
     answers, _, sums, truth = sums_of_broken_parts(monkeypatch)

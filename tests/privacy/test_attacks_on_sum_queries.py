@@ -29,8 +29,9 @@ from vertibayes_protocols.queries import Commit, Sums
 from vertibayes_protocols.queries.sums.aggregations import parameters_of
 from vertibayes_protocols.queries.sums.members import Members
 from vertibayes_protocols.queries.sums.terms import Terms
+from vertibayes_protocols.query import Query
 from vertibayes_protocols.schema import Declaration, Schema
-from vertibayes_protocols.session import QUERY_CELLS, Query
+from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.site.statistics import Counts, LocalData, Moments
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Family, Variable

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.protocols.small import received
+from tests.protocols.small import noisy, received
 from tests.randomness import SeededRandomness
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, parties
 from vertibayes_mpc.errors import MalformedMessageError
@@ -20,11 +20,12 @@ from vertibayes_mpc.oracles import SummationHistogram
 from vertibayes_mpc.oracles.summation import GRID
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.budget import Cost, rho_of
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.gossip import Estimate, GossipNodes
 from vertibayes_protocols.local_reports import Client, ReportPlan
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries import CONVERSATIONS, Publish, Report, Sums, Updates
+from vertibayes_protocols.queries import Publish, Report, Sums, Updates
 from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.queries.sums.contributing import noisy_statistics
@@ -41,12 +42,8 @@ Z = Numeric("z", -2.0, 2.0)
 MIXED = Schema(SCHEMA.target, {"a": SCHEMA.features["a"], "z": Z})
 
 
-def consider(site, query):
-    return CONVERSATIONS.side_of(site, query).consider(site, query)
-
-
 def program(site, query):
-    return CONVERSATIONS.side_of(site, query).program(site, query, consider(site, query))
+    return answer(site, consider(site, query))
 
 
 def refusal(site, query):
@@ -218,7 +215,7 @@ def test_what_releases_cost_together_is_at_least_their_exact_privacy_loss(laplac
 @pytest.mark.parametrize("value", [-1.0, float("nan")])
 def test_a_memory_that_says_less_than_nothing_was_spent_is_refused(tmp_path, part, value):
     with closing(SiteMemory(tmp_path / "memory")) as memory:
-        memory.charge(Cost()._replace(**{part: value}))
+        memory.apply(noisy(Cost()._replace(**{part: value})))
     with pytest.raises(ValueError, match="negative or not a number"):
         SiteMemory(tmp_path / "memory")
 

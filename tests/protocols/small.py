@@ -10,11 +10,13 @@ import pytest
 
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.rounds import Expect
+from vertibayes_protocols.effects import Noise, saying
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
 from vertibayes_protocols.queries.tables.tables import ask_tables
-from vertibayes_protocols.session import QUERY_CELLS, Query
+from vertibayes_protocols.query import Query
+from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import Study
@@ -93,6 +95,16 @@ def refusal_of(federation, make):
 def received(query):
     """Return a query as the party reads it that receives it."""
     return decode(encode(query), ANALYST, Expect(Query, QUERY_CELLS))
+
+
+def costing(**changes):
+    """Return the effects of a query that costs this, and shows nothing."""
+    return replace(saying((), ()), **changes)
+
+
+def noisy(cost):
+    """Return the effects of a release that costs this of the privacy budget."""
+    return costing(noise=Noise(cost, ""))
 
 
 def plain(data, *names, places=slice(None)):

@@ -31,10 +31,10 @@ from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Choose, Commit, Release, Tables
 from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.queries.tables.tables import ask_tables
-from vertibayes_protocols.query import At
+from vertibayes_protocols.query import At, Query
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.roles import DealerRole
-from vertibayes_protocols.session import QUERY_CELLS, Query
+from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.variables import Family, Rows
 
 MIB = 1 << 20
@@ -128,7 +128,7 @@ def test_plans_of_random_queries_are_bounds(ask, states, records, number, width,
     query = ask(study, families(study, number, width))
     with federation, measured(federation) as taken:
         federation.session.ask(query)
-        plan = federation.session.role.joined.planned[1]
+        plan = query.plan(At.of(federation.roles["site-1"]))
     planned = plan.needed.planned if ask is choices else plan.planned
     most = max(party.most for party in taken.values())
     assert most <= planned.memory + OBJECTS

@@ -16,9 +16,10 @@ from vertibayes_protocols.queries import Consensus, Publish, Scores
 from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.queries.declared_run import declare, declare_opening
+from vertibayes_protocols.query import AnyQuery, Query
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.session import AnyQuery, Query, Session
+from vertibayes_protocols.session import Session
 from vertibayes_protocols.variables import Variable
 
 Declared = tuple[dict[str, Any], ...]
@@ -92,6 +93,6 @@ class _Recorder(Session):
     def __init__(self, party: str) -> None:
         self.role = AnalystRole(party)
 
-    def ask(self, query: Query[Any]) -> NoReturn:
+    def ask(self, query: Query[Any, Any]) -> NoReturn:
         """Raise the query."""
         raise _AskedError(query)

@@ -17,8 +17,9 @@ from typing import TypeAlias
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.parties import Watch, study_now
+from vertibayes_protocols.query import AnyQuery
 from vertibayes_protocols.roles import DealerRole, SiteRole
-from vertibayes_protocols.session import Answer, AnyQuery
+from vertibayes_protocols.session import Answer
 
 LOG = logging.getLogger("vertibayes")
 TRANSPORT = logging.getLogger("nvflare")

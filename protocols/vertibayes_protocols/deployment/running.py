@@ -35,7 +35,7 @@ from vertibayes_protocols.deployment.files import (
 from vertibayes_protocols.deployment.log import SessionLog, Tell
 from vertibayes_protocols.deployment.roster.identity import identity_of
 from vertibayes_protocols.errors import words
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.session import Session
@@ -181,7 +181,7 @@ def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell)
 
     with expiry_logged(file, tell), _mailbox(file, role.keys, refused) as mailbox:
         tell("connected", relay=file.relay.address)
-        answer(mailbox, role, file.analysts, CONVERSATIONS, watches=watch)
+        answer(mailbox, role, file.analysts, KINDS, watches=watch)
 
 
 def _reason(error: Exception) -> str:
@@ -234,7 +234,7 @@ def study_sessions(
             role.joined = None
             parties = (*file.sites, file.dealer)
             transport = NetworkTransport(mailbox, parties, watch)
-            return Session(role, transport, CONVERSATIONS, watch)
+            return Session(role, transport, watch)
 
         yield begin
 
@@ -263,7 +263,7 @@ def star_session(
     """
     with _analyst(file) as (mailbox, role):
         transport = NetworkTransport(mailbox, file.sites, watch, star=True, most_absent=most_absent)
-        with Session(role, transport, CONVERSATIONS, watch) as session:
+        with Session(role, transport, watch) as session:
             yield session, transport.absent
 
 
@@ -293,7 +293,7 @@ def record_sessions(
         def open_session() -> Iterator[tuple[Session, frozenset[Party]]]:
             hello = patience.pop() if patience else None
             transport, absent = session_of_those_there(mailbox, file.sites, watch, hello=hello)
-            with Session(role, transport, CONVERSATIONS, watch) as session:
+            with Session(role, transport, watch) as session:
                 yield session, absent
 
         yield open_session

@@ -1,6 +1,5 @@
 """The kinds of queries: names, policy and ledger over the generators of `vertibayes_mpc`."""
 
-from vertibayes_protocols.engine import conversation
 from vertibayes_protocols.queries.alignment.align import Align
 from vertibayes_protocols.queries.calibration.consensus import Consensus
 from vertibayes_protocols.queries.calibration.consensus_query import ReleasedConsensus
@@ -18,19 +17,15 @@ from vertibayes_protocols.queries.reports.report import Report
 from vertibayes_protocols.queries.sums.sums import ReleasedSums, Sums
 from vertibayes_protocols.queries.sums.updates import ReleasedUpdates, Updates
 from vertibayes_protocols.queries.tables.tables import Tables
-from vertibayes_protocols.session import Conversations
+from vertibayes_protocols.query import AnyQuery
 
-CONVERSATIONS = Conversations(
-    conversation(Begin), conversation(Align), conversation(Meet), conversation(Describe),
-    conversation(Commit),
-    conversation(Tables), conversation(Choose), conversation(Release),
-    conversation(Predict), conversation(ScoreTable),
-    conversation(Publish), conversation(Scores), conversation(Report),
-    conversation(Sums), conversation(Updates), conversation(Consensus),
-)  # fmt: skip
+KINDS = frozenset[type[AnyQuery]]({
+    Begin, Align, Meet, Describe, Commit, Tables, Choose, Release, Predict, ScoreTable,
+    Sums, Updates, Report, Publish, Scores, Consensus,
+})  # fmt: skip
 
 __all__ = [
-    "CONVERSATIONS",
+    "KINDS",
     "Align",
     "Begin",
     "Choose",

@@ -25,7 +25,6 @@ from vertibayes_protocols.roles import Party, SiteRole
 from vertibayes_protocols.wire import declared_of, difference
 
 
-
 def declare(query: Asked) -> dict[str, Any]:
     """Return what a contract has of a query, as JSON.
 

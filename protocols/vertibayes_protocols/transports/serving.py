@@ -31,9 +31,8 @@ from typing import NoReturn, TypeAlias
 from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.errors import PeerGoneError, SessionOverError
-from vertibayes_protocols.parties import UNWATCHED, Watch, serve
+from vertibayes_protocols.parties import UNWATCHED, Kinds, Watch, serve
 from vertibayes_protocols.roles import DealerRole, SiteRole
-from vertibayes_protocols.session import Conversations
 from vertibayes_protocols.transports.channel import Channel, Steps, drive
 from vertibayes_protocols.transports.connection import A_MESSAGE, MOST_WAITING
 from vertibayes_protocols.transports.mailbox import Address, Delivery, Mail, Mailbox, party_of
@@ -55,7 +54,7 @@ def answer(
     mailbox: Mailbox,
     role: SiteRole | DealerRole,
     analysts: Mapping[Party, bytes],
-    conversations: Conversations,
+    kinds: Kinds,
     *,
     watches: Watches = unwatched,
 ) -> NoReturn:
@@ -69,12 +68,12 @@ def answer(
         The party's state; each session has its own copy of what belongs to a session.
     analysts : mapping of Party to bytes
         The parties whose sessions are served, and their public keys.
-    conversations : Conversations
+    kinds : collection of type of Query
         The kinds of queries that are answered.
     watches : callable, optional
         (the party's state in a session, the name of the session) -> what is notified of it.
     """
-    serving = _Serving(mailbox, role, analysts, conversations, watches)
+    serving = _Serving(mailbox, role, analysts, kinds, watches)
     try:
         while True:
             serving.turn()
@@ -119,12 +118,12 @@ class _Serving:
         mailbox: Mailbox,
         role: SiteRole | DealerRole,
         analysts: Mapping[Party, bytes],
-        conversations: Conversations,
+        kinds: Kinds,
         watches: Watches,
     ) -> None:
         self.live: dict[bytes, _Served] = {}
         self._mailbox, self._role, self._analysts = mailbox, role, analysts
-        self._conversations, self._watches = conversations, watches
+        self._kinds, self._watches = kinds, watches
         self._outbox = Outbox(mailbox.link)
         self._hellos: dict[Party, _Hello] = {}
 
@@ -190,9 +189,7 @@ class _Serving:
             role = self._role.for_session(analyst, self._analysts[analyst])
             watch = self._watches(role, session)
             traffic = channel.connection.traffic
-            steps = _joined(
-                channel, serve(role, analyst, self._conversations, watch, traffic), watch
-            )
+            steps = _joined(channel, serve(role, analyst, self._kinds, watch, traffic), watch)
         else:
             steps = _refused(channel, refusal)
         served = _Served(channel, analyst, hello.sender, steps, refusal is not None, watch)

@@ -43,12 +43,12 @@ from vertibayes_mpc.errors import MalformedMessageError, ProtocolError, Unexpect
 from vertibayes_mpc.masked_sum import Member, SumPlan, collect, contribute
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
+from vertibayes_protocols.approval import Use
 from vertibayes_protocols.calibration.agreed import Calibration
 from vertibayes_protocols.calibration.classifier import Examples
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.local import Update
-from vertibayes_protocols.approval import Use
-from vertibayes_protocols.calibration.nodes import Checkpoints, AveragingNode, Node
+from vertibayes_protocols.calibration.nodes import AveragingNode, Checkpoints, Node
 from vertibayes_protocols.effects import NONE, Effects, Number, takes_little
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.calibration.consensus_checks import (
@@ -145,7 +145,6 @@ class Consensus(ConsensusQuery):
 
     def fits(self, role: SiteRole | DealerRole, plan: Calibration) -> None:
         """Refuse what the site's keys, policy on neighbours, records or memory do not fit."""
-        del plan
         assert isinstance(role, SiteRole)  # no dealer is asked
         check_site(role, self)
 
@@ -160,7 +159,6 @@ class Consensus(ConsensusQuery):
 
     def run_site(self, site: SiteRole, plan: Calibration, give: Give) -> Program[None]:
         """Take part in the rounds, and in the sum at the end."""
-        del give
         node = _node(site, self)
         records, trace, diverged = records_of(site, plan), [], not _fits(node)
         if diverged:
