@@ -7,10 +7,11 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from vertibayes_protocols.effects import Effects
+from vertibayes_protocols.effects import Effects, Leaves
 
 ROOT = Path(__file__).parents[1]
 QUERIES = "protocols/vertibayes_protocols/queries"
@@ -113,3 +114,8 @@ def test_the_type_checker_reports_each_effect_that_a_query_forgets(tmp_path):
     found = re.findall(r':(\d+): error: Missing named argument "(\w+)"', ran.stdout)
     assert found == [(str(line), name) for line, name in enumerate(names, 4)], ran.stdout
     assert ran.stdout.count("error:") == len(names)
+
+
+def test_no_way_in_which_results_leave_has_a_field_with_a_default():
+    ways = [way for way in get_args(Leaves) if way is not type(None)]
+    assert len(ways) == 5 and not any(way._field_defaults for way in ways)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.budget import Cost, Released
@@ -25,12 +25,15 @@ class Planned(NamedTuple):
         The bytes at one party.
     picoseconds : int
         The work of all parties, and the time on a link of 4 Gbit/s.
+    stored : int
+        Bytes of masked columns that each site keeps.
     less : str
-        What to do if it is too much.
+        What to do if memory or time are too much.
     """
 
     memory: int = 0
     picoseconds: int = 0
+    stored: int = 0
     less: str = "ask for fewer or smaller tables in one query"
 
     @property
@@ -53,13 +56,6 @@ class Number(NamedTuple):
     analyst: bytes = b""
 
 
-class Scored(NamedTuple):
-    """Records of which each one's own scores leave: how many, and what they are."""
-
-    records: int
-    what: str
-
-
 class Noise(NamedTuple):
     """The noise of a release: what it costs a site's budget, and its kind as OpenDP draws it.
 
@@ -70,19 +66,56 @@ class Noise(NamedTuple):
     mechanism: str
 
 
-NONE = Released()  # no tables
+# ---- in which way results leave ------------------------------------------------------------------
 
 
-def takes_little() -> Iterable[Planned]:
-    """Return nothing: of a query whose memory and time need no limit."""
-    return ()
+class Freely(NamedTuple):
+    """Exact tables leave, without a rule."""
+
+    tables: Released
 
 
+class ByRule(NamedTuple):
+    """Tables leave by a rule, which may add noise.
+
+    `dishonest` is the share of the sites that may work with the analyst, where noise depends on it.
+    """
+
+    tables: Released
+    noise: Noise | None
+    dishonest: float | None
+
+
+class RecordStatistics(NamedTuple):
+    """Counts or sums of a site's own records leave: with noise, or exact in a sum over sites.
+
+    `dishonest` is as of `ByRule`.
+    """
+
+    noise: Noise | None
+    dishonest: float | None
+
+
+class Scored(NamedTuple):
+    """Each record's own scores leave: of how many records, and what they are."""
+
+    records: int
+    what: str
+
+
+class Winners(NamedTuple):
+    """The winners of choices leave, in so many bits; sites limit those of approved studies."""
+
+    bits: int
+
+
+# None if it only names things
+Leaves: TypeAlias = Freely | ByRule | RecordStatistics | Scored | Winners | None
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Later(Iterable[T_co]):
-    """Items that are computed when they are used, after the sizes of a query were allowed."""
+    """Items that are computed whenever they are used, once the sizes of a query were allowed."""
 
     def __init__(self, make: Callable[[], Iterable[T_co]]) -> None:
         self._make = make
@@ -93,7 +126,7 @@ class Later(Iterable[T_co]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effects:
-    """What a query does, as one party sees it. A field for each rule of a policy, without defaults.
+    """What a query does, as one party sees it; no field has a default.
 
     Parameters
     ----------
@@ -105,23 +138,11 @@ class Effects:
         Variables and cells of all that is counted, by table or by group of tables.
     counts : Rows, optional
         The records of the joined study that tables or sums are over; None if it counts none.
-    takes : callable
-        () -> what the query takes, in steps: each is allowed before the next is computed.
-    stored : int
-        Bytes of masked columns that each site keeps.
+    takes : iterable of Planned
+        What the query takes, in steps: each is allowed before the next is computed.
     number : Number, optional
-    released : Released
-        Tables and cells that leave by a rule.
-    freely : Released
-        Exact tables that leave without a rule.
-    scores : Scored, optional
-    bits : int
-        Of the winners of choices; sites limit those of approved studies.
-    noise : Noise, optional
-    dishonest : float, optional
-        The share of the members that may work with the analyst, where the query depends on it.
-    exact : bool
-        Whether it adds up sites with other records without noise.
+    leaves : Leaves
+        In which way results leave, and what this uses up.
     says : iterable of Fact
     opens : tuple of RevealedTable
         What the party's ledger notes.
@@ -131,43 +152,28 @@ class Effects:
     columns: tuple[str, ...]
     tables: tuple[tuple[int, int], ...]
     counts: Rows | None
-    takes: Callable[[], Iterable[Planned]]
-    stored: int
+    takes: Iterable[Planned]
     number: Number | None
-    released: Released
-    freely: Released
-    scores: Scored | None
-    bits: int
-    noise: Noise | None
-    dishonest: float | None
-    exact: bool
+    leaves: Leaves
     says: Iterable[Fact]
     opens: tuple[RevealedTable, ...]
 
+    @property
+    def noise(self) -> Noise | None:
+        """The noise of what leaves; None without noise."""
+        return self.leaves.noise if isinstance(self.leaves, ByRule | RecordStatistics) else None
+
 
 def saying(asks: tuple[Party, ...], says: Iterable[Fact]) -> Effects:
-    """Return the effects of a query that counts, releases and charges nothing: it names things.
-
-    Parameters
-    ----------
-    asks, says
-        As of `Effects`.
-    """
+    """Return the effects of a query that counts, releases and charges nothing: it names things."""
     return Effects(
         asks=asks,
         columns=(),
         tables=(),
         counts=None,
-        takes=takes_little,
-        stored=0,
+        takes=(),
         number=None,
-        released=NONE,
-        freely=NONE,
-        scores=None,
-        bits=0,
-        noise=None,
-        dishonest=None,
-        exact=False,
+        leaves=None,
         says=says,
         opens=(),
     )

@@ -13,11 +13,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, assert_never
 
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_mpc.rounds import Party, Program, Round
-from vertibayes_protocols.effects import Effects
+from vertibayes_protocols.effects import (
+    ByRule,
+    Effects,
+    Freely,
+    Planned,
+    RecordStatistics,
+    Scored,
+    Winners,
+)
 from vertibayes_protocols.errors import QueryRefusedError, refusing
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.query import At, Query
@@ -74,30 +82,41 @@ def _check_sizes(
     if query.parties != effects.asks:
         raise ValueError("the query asks other parties than the holders and the dealer")
     policy.check_tables(party, effects.tables)
-    for planned in effects.takes():
+    for planned in effects.takes:
         policy.check_planned(party, planned.memory, planned.seconds, planned.less)
-    policy.check_stored(party, effects.stored)
+        policy.check_stored(party, planned.stored)
 
 
 def _check_budgets(site: SiteRole, effects: Effects) -> None:
     """Refuse what exceeds what is left of a site's budgets, or what its policy never allows."""
-    party, policy, memory = site.party, site.policy, site.memory
-    if effects.released.tables:
-        policy.check_released(party, memory.released, *effects.released)
-    if effects.bits and site.run is not None:
-        policy.check_chosen(party, memory.chosen, effects.bits)
-    if effects.scores is not None:
-        policy.check_scores(party, memory.scored, *effects.scores)
-    if effects.dishonest is not None:
-        policy.check_dishonest(party, effects.dishonest)
-    if effects.exact:
-        policy.check_exact(party)
-    if effects.noise is not None:
-        policy.check_budget(party, memory.spent, effects.noise.cost)
-        mechanism = effects.noise.mechanism
-        if mechanism and find_spec("opendp") is None:
-            reason = f"{mechanism} noise needs OpenDP, which is not installed"
+    party, policy, memory, leaves = site.party, site.policy, site.memory, effects.leaves
+    match leaves:
+        case ByRule(tables):
+            policy.check_released(party, memory.released, *tables)
+        case Scored(records, what):
+            policy.check_scores(party, memory.scored, records, what)
+        case Winners(bits) if site.run is not None:
+            policy.check_chosen(party, memory.chosen, bits)
+        case Freely() | RecordStatistics() | Winners() | None:
+            pass
+        case _:
+            assert_never(leaves)
+    if isinstance(leaves, ByRule | RecordStatistics):
+        _check_noise(site, leaves)
+
+
+def _check_noise(site: SiteRole, leaves: ByRule | RecordStatistics) -> None:
+    """Refuse noise that costs more than is left or cannot be drawn here, and exact sums."""
+    party, policy, noise = site.party, site.policy, leaves.noise
+    if leaves.dishonest is not None:
+        policy.check_dishonest(party, leaves.dishonest)
+    if noise is not None:
+        policy.check_budget(party, site.memory.spent, noise.cost)
+        if noise.mechanism and find_spec("opendp") is None:
+            reason = f"{noise.mechanism} noise needs OpenDP, which is not installed"
             raise QueryRefusedError(party, reason)
+    elif isinstance(leaves, RecordStatistics):
+        policy.check_exact(party)
 
 
 # ---- a site answers ------------------------------------------------------------------------------
@@ -168,27 +187,31 @@ class _Given:
 
 
 def planned(role: AnalystRole, query: Query[R, P]) -> Considered[R, P]:
-    """Return a query with its plan and effects, or refuse one that would take too long.
-
-    The memory of a query is that of the study, by which queries are divided.
-    """
+    """Return a query with its plan and effects, or refuse one that would take too long."""
     at = At.of(role)
     plan = query.plan(at)
     effects = query.effects(plan, at)
-    for step in effects.takes():
-        role.policy.check_planned(role.party, 0, step.seconds, step.less)
+    for step in effects.takes:
+        check_time(role, step)
     return Considered(query, plan, effects)
+
+
+def check_time(role: AnalystRole, planned: Planned) -> None:
+    """Refuse a query that takes longer than the analyst allows.
+
+    The memory of a query is that of the study, by which queries are divided.
+    """
+    role.policy.check_planned(role.party, 0, planned.seconds, planned.less)
 
 
 def open_answers(role: AnalystRole, considered: Considered[R, P]) -> Program[R]:
     """Run the analyst's program; note what was revealed, or what was asked if it fails."""
-    query, plan, at = considered.query, considered.plan, At.of(role)
-    effects: Callable[[], Effects] = lambda: considered.effects  # noqa: E731
+    query, plan, effects = considered.query, considered.plan, considered.effects
     try:
         result = yield from query.run_analyst(role, plan)
-        effects = lambda: query.revealed(plan, at, result)  # noqa: E731
+        effects = query.revealed(plan, At.of(role), result)
     finally:
-        note(role, effects())
+        note(role, effects)
     return result
 
 

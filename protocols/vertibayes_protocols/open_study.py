@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.effects import Planned
+from vertibayes_protocols.engine import check_time
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Ledger, RevealedTable
@@ -277,7 +278,7 @@ class OpenStudy:
     def _watched(self, planned: Sequence[tuple[T, Planned]]) -> Iterator[T]:
         """Go through the queries of a step, after all were checked; notify the watchers."""
         for _, query in planned:
-            self._check_time(query)
+            check_time(self.session.role, query)
         done, total = 0, sum(query.picoseconds for _, query in planned)
         for asked, query in planned:
             self._notify(done, total)
@@ -288,14 +289,6 @@ class OpenStudy:
     def _notify(self, done: int, total: int) -> None:
         for watcher in self.watchers:
             watcher(done, total)
-
-    def _check_time(self, planned: Planned) -> None:
-        """Refuse, before it is asked, a query that takes longer than the analyst allows.
-
-        The memory of a query is that of the study, by which queries are divided.
-        """
-        role = self.session.role
-        role.policy.check_planned(role.party, 0, planned.seconds, planned.less)
 
     def note_earlier(self, tables: Sequence[Revealed]) -> None:
         """Note in the analyst's ledger the tables that earlier sessions of the study revealed."""

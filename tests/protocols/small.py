@@ -10,7 +10,7 @@ import pytest
 
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.rounds import Expect
-from vertibayes_protocols.effects import Noise, saying
+from vertibayes_protocols.effects import Noise, RecordStatistics, saying
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
@@ -104,7 +104,7 @@ def costing(**changes):
 
 def noisy(cost):
     """Return the effects of a release that costs this of the privacy budget."""
-    return costing(noise=Noise(cost, ""))
+    return costing(leaves=RecordStatistics(Noise(cost, ""), None))
 
 
 def plain(data, *names, places=slice(None)):

@@ -64,7 +64,7 @@ def test_a_memory_of_0_1_0_forgets_nothing_and_gets_a_format_with_its_first_writ
             assert len(memory.changes.snapshots) == 1
             with pytest.raises(DataError, match="'x' has changed"):
                 memory.check(study_of(DATA).id, OTHERS)
-            memory.apply(costing(scores=Scored(1, "scores")))
+            memory.apply(costing(leaves=Scored(1, "scores")))
     assert notes_of(old / "memory")["format"] == 1
 
 

@@ -14,7 +14,7 @@ from tests.protocols.small import costing, noisy
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.randomness import KEY_BYTES
 from vertibayes_protocols.budget import Cost
-from vertibayes_protocols.effects import Noise, Number, Scored
+from vertibayes_protocols.effects import Noise, Number, RecordStatistics, Scored
 from vertibayes_protocols.errors import ChangedDataError, DataError
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.text import TextColumn
@@ -147,9 +147,14 @@ def test_a_memory_is_the_same_after_it_was_read_again(tmp_path):
         seed = first.seed(b"1")
         first.answer(data, first.digests(data))
         named = first.digests(with_ids("p", "q"))
-        first.apply(costing(number=Number(7, b"key"), noise=Noise(Cost.of(0.5, 1e-9), "")))
+        first.apply(
+            costing(
+                number=Number(7, b"key"),
+                leaves=RecordStatistics(Noise(Cost.of(0.5, 1e-9), ""), None),
+            )
+        )
         first.apply(noisy(Cost(0.25, 0.0, 0.5)))
-        first.apply(costing(scores=Scored(40, "scores")))
+        first.apply(costing(leaves=Scored(40, "scores")))
     with closing(memory(tmp_path / "memory", b"another seed, and yet the same key")) as again:
         assert again.seed(b"1") == seed
         with pytest.raises(DataError):
@@ -162,7 +167,11 @@ def test_a_memory_is_the_same_after_it_was_read_again(tmp_path):
         assert (again.last_sum(b"key"), again.last_sum(b"another")) == (7, -1)
         assert (again.spent, again.scored) == ((0.75, 1e-9, 0.625, 1e-9), 40)
         with pytest.raises(ValueError, match="must be above 7, got 7"):
-            again.apply(costing(number=Number(7, b"key"), noise=Noise(Cost.of(1.0), "")))
+            again.apply(
+                costing(
+                    number=Number(7, b"key"), leaves=RecordStatistics(Noise(Cost.of(1.0), ""), None)
+                )
+            )
         assert again.spent == (0.75, 1e-9, 0.625, 1e-9)
 
 

@@ -125,7 +125,7 @@ def test_the_dealer_refuses(reason, changes):
 def test_the_dealer_deals_to_sites_that_it_knows_alone():
     assert "no public key of the sites site-1" in refusal_of_the_dealer(scores_of(), ["site-0"])
     dealer = DealerRole(DEALER, KeyPair.generate(SeededRandomness()), dict.fromkeys(SPLIT.sites))
-    assert consider(dealer, scores_of()).effects.scores == (40, "scores")
+    assert consider(dealer, scores_of()).effects.leaves == (40, "scores")
 
 
 def refusal_of_the_dealer(query, known):

@@ -25,7 +25,7 @@ from vertibayes_mpc.prefixed import prefixed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.budget import Cost, Released
-from vertibayes_protocols.effects import Effects
+from vertibayes_protocols.effects import ByRule, Effects, Freely, Scored, Winners
 from vertibayes_protocols.errors import ChangedDataError, DataError
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
@@ -306,15 +306,20 @@ class SiteMemory:
         ValueError
             If the site has taken part in a sum of this number or above with the analyst.
         """
-        number, before = effects.number, self._used
+        number, leaves, before = effects.number, effects.leaves, self._used
         if number is not None and number.analyst:
             if number.value <= (last := self.last_sum(number.analyst)):
                 raise ValueError(f"the number of a sum must be above {last}, got {number.value}")
             self._sums[number.analyst.hex()] = number.value
-        self.released = self.released.plus(*effects.released)
-        self.released_freely = self.released_freely.plus(*effects.freely)
-        self.scored += 0 if effects.scores is None else effects.scores.records
-        self.chosen += effects.bits if contract else 0
+        match leaves:
+            case ByRule(tables):
+                self.released = self.released.plus(*tables)
+            case Freely(tables):
+                self.released_freely = self.released_freely.plus(*tables)
+            case Scored(records):
+                self.scored += records
+            case Winners(bits) if contract:
+                self.chosen += bits
         self.spent = self.spent if effects.noise is None else self.spent.plus(effects.noise.cost)
         if contract and ends_run:
             begun, used = self.runs(contract)

@@ -209,11 +209,11 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
             says.append(Fact(WHO if rows is None else HOW_MANY, at.party, others))
         if rows is None:
             return saying(asks, says)
+        stored = min(alignment.size.values()) * rows.stored_bytes
         return replace(
             saying(asks, says),
             columns=tuple(rows.of(at.party)),
-            takes=lambda: [Planned(memory_of(alignment, rows), less=LESS)],
-            stored=min(alignment.size.values()) * rows.stored_bytes,
+            takes=[Planned(memory_of(alignment, rows), stored=stored, less=LESS)],
         )
 
     def fits(self, role: SiteRole | DealerRole, plan: AlignmentPlan) -> None:

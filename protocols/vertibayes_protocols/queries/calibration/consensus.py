@@ -49,7 +49,7 @@ from vertibayes_protocols.calibration.classifier import Examples
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.local import Update
 from vertibayes_protocols.calibration.nodes import AveragingNode, Checkpoints, Node
-from vertibayes_protocols.effects import NONE, Effects, Number, takes_little
+from vertibayes_protocols.effects import Effects, Number, RecordStatistics
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.calibration.consensus_checks import (
     check_site,
@@ -129,16 +129,9 @@ class Consensus(ConsensusQuery):
             columns=(*spec.variables, *spec.numerics),
             tables=(*((len(family.members), 0) for family in spec.tables), (0, spec.cells)),
             counts=None,
-            takes=takes_little,
-            stored=0,
+            takes=(),
             number=Number(self.number, self.analyst),
-            released=NONE,
-            freely=NONE,
-            scores=None,
-            bits=0,
-            noise=None,
-            dishonest=None,
-            exact=True,
+            leaves=RecordStatistics(None, None),
             says=says,
             opens=(),
         )

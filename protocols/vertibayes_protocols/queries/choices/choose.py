@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from math import ceil, log2
 from typing import ClassVar, TypeVar
@@ -37,7 +38,7 @@ from vertibayes_protocols.choices import (
     constants_last,
     scores_of,
 )
-from vertibayes_protocols.effects import NONE, Effects, Number, Planned
+from vertibayes_protocols.effects import Effects, Later, Number, Planned, Winners
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, choice_lookups
@@ -219,16 +220,9 @@ class Choose(Query[tuple[int, ...], ChoicePlan]):
             columns=(),
             tables=tuple(plan.needed.tables.table_sizes),
             counts=self.rows,
-            takes=lambda: _takes(plan),
-            stored=0,
+            takes=Later(partial(_takes, plan)),
             number=Number(self.number),
-            released=NONE,
-            freely=NONE,
-            scores=None,
-            bits=ceil(self.bits),
-            noise=None,
-            dishonest=None,
-            exact=False,
+            leaves=Winners(ceil(self.bits)),
             says=(*winners, *compared),
             opens=(),
         )

@@ -31,7 +31,7 @@ from vertibayes_mpc.noise import DiscreteLaplace, Noise, no_noise
 from vertibayes_mpc.rounds import Expect, Message, Program, exchange, send
 from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.contract import Contract
-from vertibayes_protocols.effects import NONE, Effects, takes_little
+from vertibayes_protocols.effects import Effects, RecordStatistics
 from vertibayes_protocols.effects import Noise as NoiseEffect
 from vertibayes_protocols.ledger import Fact, RevealedTable
 from vertibayes_protocols.promise import Promise
@@ -163,16 +163,9 @@ class Publish(Query[dict[str, Table], DiscreteLaplace]):
             columns=(target, *own),
             tables=(),
             counts=None,
-            takes=takes_little,
-            stored=0,
+            takes=(),
             number=None,
-            released=NONE,
-            freely=NONE,
-            scores=None,
-            bits=0,
-            noise=NoiseEffect(Cost.of(plan.eps * len(own)), "laplace"),
-            dishonest=None,
-            exact=False,
+            leaves=RecordStatistics(NoiseEffect(Cost.of(plan.eps * len(own)), "laplace"), None),
             says=tuple(
                 Fact(f"counts of {', '.join(names)} by {target}, with {noise}", site, (at.analyst,))
                 for site, names in held

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols import wire
 from vertibayes_protocols.contract import Contract
-from vertibayes_protocols.effects import NONE, Effects, Scored, takes_little
+from vertibayes_protocols.effects import Effects, Scored
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.columns.scoring import (
     FRACTION_BITS,
@@ -224,16 +224,9 @@ class Scores(Query[Floats, Variant]):
             columns=split.held(at.party),
             tables=(),
             counts=None,
-            takes=takes_little,
-            stored=0,
+            takes=(),
             number=None,
-            released=NONE,
-            freely=NONE,
-            scores=Scored(self.records, "scores"),
-            bits=0,
-            noise=None,
-            dishonest=None,
-            exact=False,
+            leaves=Scored(self.records, "scores"),
             says=(*tables, Fact(shown, ", ".join(split.sites), (at.analyst,))),
             opens=(),
         )

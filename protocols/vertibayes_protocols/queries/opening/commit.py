@@ -62,7 +62,7 @@ from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols.approval import Phase
 from vertibayes_protocols.contract import Contract
-from vertibayes_protocols.effects import Effects, saying
+from vertibayes_protocols.effects import Effects, Planned, saying
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
 from vertibayes_protocols.ledger import Fact
@@ -171,7 +171,7 @@ class Commit(Query[Joined, None]):
             for site in at.shown_by(study.sites)
         ]
         stored = Costs(study, study.records, missing=True).stored_bytes
-        return replace(saying(study.parties, says), stored=stored)
+        return replace(saying(study.parties, says), takes=[Planned(stored=stored)])
 
     def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
         """Refuse a study that is not as the party has pinned, declared or aligned it."""

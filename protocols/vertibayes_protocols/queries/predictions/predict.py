@@ -37,7 +37,7 @@ from vertibayes_mpc.table_lookups import (
     share_rows,
     show_rows,
 )
-from vertibayes_protocols.effects import NONE, Effects, Number, Planned, Scored
+from vertibayes_protocols.effects import Effects, Number, Planned, Scored
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.predictions.odds_query import OddsQuery
 from vertibayes_protocols.queries.tables.costs import LOOKUP_PS_PER_BYTE
@@ -75,16 +75,9 @@ class Predict(OddsQuery[NDArray[np.float64], TableLookupPlan]):
             columns=(),
             tables=(),
             counts=None,
-            takes=lambda: (Planned(plan.memory, work),),
-            stored=0,
+            takes=[Planned(plan.memory, work)],
             number=Number(self.number),
-            released=NONE,
-            freely=NONE,
-            scores=Scored(records, "log odds"),
-            bits=0,
-            noise=None,
-            dishonest=None,
-            exact=False,
+            leaves=Scored(records, "log odds"),
             says=(
                 Fact(shown, ", ".join(plan.parties), (at.analyst,)),
                 Fact(f"tables to predict {target} from {named}", at.analyst, plan.parties),

@@ -46,11 +46,12 @@ from vertibayes_mpc.table_lookups import (
     share_rows,
 )
 from vertibayes_protocols.budget import Released
-from vertibayes_protocols.effects import NONE, Effects, Number
+from vertibayes_protocols.effects import Effects, Later, Number
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.odds import OddsShape
 from vertibayes_protocols.queries.predictions.odds_query import OddsQuery
 from vertibayes_protocols.queries.predictions.score_plan import ScorePlan
+from vertibayes_protocols.queries.releases.plan import by_rule
 from vertibayes_protocols.query import At, Give
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -123,16 +124,9 @@ class ScoreTable(OddsQuery[NDArray[np.int64], ScorePlan]):
             columns=(),
             tables=((2, plan.cells),),
             counts=self.rows,
-            takes=lambda: (plan.planned,),
-            stored=0,
+            takes=Later(lambda: [plan.planned]),
             number=Number(self.number),
-            released=Released(1, plan.cells),
-            freely=NONE,
-            scores=None,
-            bits=0,
-            noise=None if plan.noise is None else plan.noise.effect,
-            dishonest=self.rule.dishonest if self.rule.kind == "laplace" else None,
-            exact=False,
+            leaves=by_rule(self.rule, Released(1, plan.cells), plan.noise),
             says=(
                 Fact(shown, ", ".join(plan.sites), (at.analyst,)),
                 Fact(f"tables to predict {target} from {named}", at.analyst, plan.lookups.parties),

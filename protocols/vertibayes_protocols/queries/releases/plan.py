@@ -34,7 +34,7 @@ from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.accounting import SAMPLER, share_of
 from vertibayes_protocols.budget import Cost, Released, rho_of
-from vertibayes_protocols.effects import Noise, Planned
+from vertibayes_protocols.effects import ByRule, Noise, Planned
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.queries.tables.costs import (
@@ -48,7 +48,7 @@ from vertibayes_protocols.queries.tables.costs import (
 from vertibayes_protocols.queries.tables.counting import TablePlan, plan_products
 from vertibayes_protocols.queries.tables.held_counts import Holders
 from vertibayes_protocols.queries.tables.ways import Group, cells_of, check_multiplied, grouped
-from vertibayes_protocols.release import FamilyTables
+from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Rows, axis_lengths
 
@@ -112,15 +112,18 @@ class ReleaseNoise:
         both_ways = 1 + math.exp(min(rule.epsilon, 600.0))
         return Cost.of(rule.epsilon, min(self.sites * both_ways * SAMPLER, 1.0))
 
-    @property
-    def effect(self) -> Noise:
-        """What it costs, and who draws it: the project draws Polya shares itself."""
-        kind = self.tables.rule.kind
-        return Noise(self.cost, kind if kind == "gaussian" else "")
-
     def reach(self, cells: int) -> int:
         """Return what the noise of all sites stays within, in all cells."""
         return self.of_a_site().bound(self.sites, TAIL / max(cells, 1))
+
+
+def by_rule(rule: Rule, released: Released, noise: ReleaseNoise | None) -> ByRule:
+    """Return in which way tables leave by a rule."""
+    if noise is None:
+        return ByRule(released, None, None)
+    if rule.kind == "gaussian":
+        return ByRule(released, Noise(noise.cost, "gaussian"), None)
+    return ByRule(released, Noise(noise.cost, ""), rule.dishonest)  # the project draws Polya shares
 
 
 def check_rule(study: Study, tables: FamilyTables) -> None:

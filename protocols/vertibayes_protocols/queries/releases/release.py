@@ -40,7 +40,7 @@ from vertibayes_mpc.rounds import Program
 from vertibayes_mpc.sharing import open_sum, send_share
 from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
 from vertibayes_protocols import wire
-from vertibayes_protocols.effects import NONE, Effects, Later, Number, Planned
+from vertibayes_protocols.effects import Effects, Later, Number, Planned
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact
@@ -51,7 +51,7 @@ from vertibayes_protocols.queries.releases.given import (
     open_kept,
     record_of,
 )
-from vertibayes_protocols.queries.releases.plan import ReleasePlan
+from vertibayes_protocols.queries.releases.plan import ReleasePlan, by_rule
 from vertibayes_protocols.queries.releases.shares import release_share
 from vertibayes_protocols.queries.tables.tables import ASKED
 from vertibayes_protocols.queries.tables.ways import MOST_GROUPS
@@ -123,7 +123,7 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
 
     def effects(self, plan: ReleasePlan, at: At) -> Effects:
         """Return the effects: tables leave by the rule."""
-        study, rule, opens = plan.study, self.tables.rule, plan.revealed(at.analyst)
+        study, opens = plan.study, plan.revealed(at.analyst)
         asked = [Fact(ASKED, at.party, (party,)) for party in self.parties]
         dropped = Later(partial(plan.counted.dropped_at, at.party))
         sizes = [[study.variables[n].codes for n in f.members] for f in self.tables.families]
@@ -132,16 +132,9 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
             columns=(),
             tables=tuple((len(codes), prod(codes)) for codes in sizes),
             counts=Rows(),
-            takes=lambda: _takes(plan),
-            stored=0,
+            takes=Later(partial(_takes, plan)),
             number=Number(self.number),
-            released=plan.size,
-            freely=NONE,
-            scores=None,
-            bits=0,
-            noise=None if plan.noise is None else plan.noise.effect,
-            dishonest=rule.dishonest if rule.kind == "laplace" else None,
-            exact=False,
+            leaves=by_rule(self.tables.rule, plan.size, plan.noise),
             says=asked if at.party == at.analyst else dropped,
             opens=opens,
         )

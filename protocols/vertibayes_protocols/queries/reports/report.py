@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
-from vertibayes_protocols.effects import NONE, Effects, Noise, takes_little
+from vertibayes_protocols.effects import Effects, Noise, RecordStatistics
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan, Reports
@@ -106,16 +106,9 @@ class Report(Query[Aggregator, ReportPlan]):
             columns=columns,
             tables=((2, sum(map(_cells, plan.questions))),),
             counts=None,
-            takes=takes_little,
-            stored=0,
+            takes=(),
             number=None,
-            released=NONE,
-            freely=NONE,
-            scores=None,
-            bits=0,
-            noise=Noise(promise.cost, "laplace"),
-            dishonest=None,
-            exact=False,
+            leaves=RecordStatistics(Noise(promise.cost, "laplace"), None),
             says=tuple(Fact(what, site, (at.analyst,)) for site in shown),
             opens=(),
         )

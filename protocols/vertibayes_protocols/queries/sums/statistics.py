@@ -11,7 +11,7 @@ from vertibayes_mpc.aggregation import MOST_TIME
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols import wire
 from vertibayes_protocols.accounting import OPENDP
-from vertibayes_protocols.effects import NONE, Effects, Noise, Number, takes_little
+from vertibayes_protocols.effects import Effects, Noise, Number, RecordStatistics
 from vertibayes_protocols.ledger import Fact, RevealedTable
 from vertibayes_protocols.promise import SumPromise
 from vertibayes_protocols.queries.sums.terms import Terms
@@ -47,7 +47,12 @@ class StatisticsQuery(Query[R_co, P]):
             raise ValueError("it is not among the members that are asked")
 
     def effects_of(
-        self, at: At, promise: SumPromise | None, shown: str, about: Sequence[Party]
+        self,
+        at: At,
+        promise: SumPromise | None,
+        shown: str,
+        about: Sequence[Party],
+        dishonest: float | None = None,
     ) -> Effects:
         """Return the effects: columns, numbers, noise, and what is shown of whose records.
 
@@ -61,6 +66,8 @@ class StatisticsQuery(Query[R_co, P]):
             What is shown of `{}`, which are counts and moments.
         about : sequence of Party
             Whose records are counted, one after the other.
+        dishonest : float, optional
+            The share of the members that may work with the analyst, if the noise depends on it.
         """
         schema, counts = self.terms.schema, self.terms.families
         moments = [s for s in schema.statistics if isinstance(s, Moments)]
@@ -79,16 +86,9 @@ class StatisticsQuery(Query[R_co, P]):
             columns=(*schema.variables, *schema.numerics),
             tables=(*((len(f.members), 0) for f in counts), (0, self.terms.counts)),
             counts=None,
-            takes=takes_little,
-            stored=0,
+            takes=(),
             number=Number(self.number, self.analyst),
-            released=NONE,
-            freely=NONE,
-            scores=None,
-            bits=0,
-            noise=None if promise is None else _noise(promise),
-            dishonest=None,
-            exact=promise is None,
+            leaves=RecordStatistics(None if promise is None else _noise(promise), dishonest),
             says=tuple(Fact(said, party, (at.analyst,)) for party in about),
             opens=tables * len(about),
         )

@@ -26,7 +26,7 @@ Cost: two rounds for query and answer, and those of the way; the names of all me
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
@@ -212,8 +212,8 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
 
     def _effects(self, plan: Summation, at: At, promise: SumPromise | None) -> Effects:
         shown = f"sums of {{}} over {len(self.asked)} of {len(plan.members)} parties"
-        of = self.effects_of(at, promise, shown, ("all parties together",))
-        return replace(of, dishonest=self.terms.dishonest)
+        about = ("all parties together",)
+        return self.effects_of(at, promise, shown, about, self.terms.dishonest)
 
     def fits(self, role: SiteRole | DealerRole, plan: Summation) -> None:
         """Refuse members whose keys are not pinned, too few honest ones, and unfit records."""

@@ -25,7 +25,7 @@ from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols import wire
 from vertibayes_protocols.budget import Released
-from vertibayes_protocols.effects import NONE, Effects, Later, Number, Planned
+from vertibayes_protocols.effects import Effects, Freely, Later, Number, Planned
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact, RevealedTable
 from vertibayes_protocols.queries.names import (
@@ -128,16 +128,9 @@ class Tables(Query[list[NDArray[np.int64]], TablePlan]):
             columns=(),
             tables=tuple(_sizes(study, plan.groups)),
             counts=self.rows,
-            takes=lambda: _takes(plan),
-            stored=0,
+            takes=Later(partial(_takes, plan)),
             number=Number(self.number),
-            released=NONE,
-            freely=Released(len(opens), sum(table.cells for table in opens)),
-            scores=None,
-            bits=0,
-            noise=None,
-            dishonest=None,
-            exact=False,
+            leaves=Freely(Released(len(opens), sum(table.cells for table in opens))),
             says=asked if at.party == at.analyst else Later(partial(plan.dropped_at, at.party)),
             opens=opens,
         )
