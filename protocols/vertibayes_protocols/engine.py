@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import Any, Generic, TypeVar, assert_never
 
 from vertibayes_mpc.errors import ProtocolError
-from vertibayes_mpc.rounds import Party, Program, Round
+from vertibayes_mpc.rounds import Program, Round
 from vertibayes_protocols.effects import (
     ByRule,
     Effects,
@@ -26,7 +26,7 @@ from vertibayes_protocols.effects import (
     Scored,
     Winners,
 )
-from vertibayes_protocols.errors import QueryRefusedError, refusing
+from vertibayes_protocols.errors import refusing
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.query import At, Query
 from vertibayes_protocols.record_checks import check_number, check_records, remember_records
@@ -60,9 +60,9 @@ def consider(role: SiteRole | DealerRole, query: Query[R, P]) -> Considered[R, P
         at = At.of(role)
         plan = query.plan(at)
         effects = query.effects(plan, at)
-        _check_sizes(role.party, role.policy, query, effects, at)
+        _check_sizes(role.policy, query, effects, at)
         if isinstance(role, SiteRole):
-            role.policy.check_shown(role.party, effects.columns)
+            role.policy.check_shown(effects.columns)
             check_number(role, effects.number)
             if not query.is_paid(role):
                 _check_budgets(role, effects)
@@ -72,31 +72,29 @@ def consider(role: SiteRole | DealerRole, query: Query[R, P]) -> Considered[R, P
     return Considered(query, plan, effects)
 
 
-def _check_sizes(
-    party: Party, policy: Policy, query: Query[R, P], effects: Effects, at: At
-) -> None:
+def _check_sizes(policy: Policy, query: Query[R, P], effects: Effects, at: At) -> None:
     """Refuse what is too wide, too large or too long, before more is computed of it."""
     if effects.counts is not None:
         assert at.joined is not None  # it is a set of records of a study
-        policy.check_records(party, effects.counts, at.joined.study.records)
+        policy.check_records(effects.counts, at.joined.study.records)
     if query.parties != effects.asks:
         raise ValueError("the query asks other parties than the holders and the dealer")
-    policy.check_tables(party, effects.tables)
+    policy.check_tables(effects.tables)
     for planned in effects.takes:
-        policy.check_planned(party, planned.memory, planned.seconds, planned.less)
-        policy.check_stored(party, planned.stored)
+        policy.check_planned(planned.memory, planned.seconds, planned.less)
+        policy.check_stored(planned.stored)
 
 
 def _check_budgets(site: SiteRole, effects: Effects) -> None:
     """Refuse what exceeds what is left of a site's budgets, or what its policy never allows."""
-    party, policy, memory, leaves = site.party, site.policy, site.memory, effects.leaves
+    policy, memory, leaves = site.policy, site.memory, effects.leaves
     match leaves:
         case ByRule(tables):
-            policy.check_released(party, memory.released, *tables)
+            policy.check_released(memory.released, *tables)
         case Scored(records, what):
-            policy.check_scores(party, memory.scored, records, what)
+            policy.check_scores(memory.scored, records, what)
         case Winners(bits) if site.run is not None:
-            policy.check_chosen(party, memory.chosen, bits)
+            policy.check_chosen(memory.chosen, bits)
         case Freely() | RecordStatistics() | Winners() | None:
             pass
         case _:
@@ -107,16 +105,15 @@ def _check_budgets(site: SiteRole, effects: Effects) -> None:
 
 def _check_noise(site: SiteRole, leaves: ByRule | RecordStatistics) -> None:
     """Refuse noise that costs more than is left or cannot be drawn here, and exact sums."""
-    party, policy, noise = site.party, site.policy, leaves.noise
+    policy, noise = site.policy, leaves.noise
     if leaves.dishonest is not None:
-        policy.check_dishonest(party, leaves.dishonest)
+        policy.check_dishonest(leaves.dishonest)
     if noise is not None:
-        policy.check_budget(party, site.memory.spent, noise.cost)
+        policy.check_budget(site.memory.spent, noise.cost)
         if noise.mechanism and find_spec("opendp") is None:
-            reason = f"{noise.mechanism} noise needs OpenDP, which is not installed"
-            raise QueryRefusedError(party, reason)
+            raise ValueError(f"{noise.mechanism} noise needs OpenDP, which is not installed")
     elif isinstance(leaves, RecordStatistics):
-        policy.check_exact(party)
+        policy.check_exact()
 
 
 # ---- a site answers ------------------------------------------------------------------------------
@@ -155,8 +152,8 @@ class _Given:
         site, effects = self.site, self.considered.effects
         try:
             _check_budgets(site, effects)
-        except QueryRefusedError as refusal:
-            raise ProtocolError(site.party, refusal.reason) from None
+        except ValueError as error:
+            raise ProtocolError(site.party, str(error)) from None
         self.is_done = True
         contract = b"" if site.run is None else site.run.approved.contract.digest
         site.memory.apply(effects, contract, ends_run=self.considered.query.ends_run)
@@ -201,7 +198,8 @@ def check_time(role: AnalystRole, planned: Planned) -> None:
 
     The memory of a query is that of the study, by which queries are divided.
     """
-    role.policy.check_planned(role.party, 0, planned.seconds, planned.less)
+    with refusing(role.party):
+        role.policy.check_planned(0, planned.seconds, planned.less)
 
 
 def open_answers(role: AnalystRole, considered: Considered[R, P]) -> Program[R]:

@@ -1,7 +1,7 @@
 """The numbers and record sets of queries: what a site refuses, and what it remembers of an answer.
 
 Tables over two record sets that differ by a few people show what these people have, and a mask or
-key that is used twice shows more. Each check raises a `QueryRefusedError`, which names the site.
+key that is used twice shows more. A check refuses with a ValueError.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from time import time_ns
 
 from vertibayes_mpc.commitments import Selection
 from vertibayes_protocols.effects import Number
-from vertibayes_protocols.errors import QueryRefusedError, refusing
+from vertibayes_protocols.errors import refusing
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.memory import Digests
@@ -44,7 +44,7 @@ def check_number(site: SiteRole, number: Number | None) -> None:
     elif value > now + CLOCKS:
         reason = f"sum number {value} is a time in the future: no later sum could come after it"
     if reason:
-        raise QueryRefusedError(site.party, reason)
+        raise ValueError(reason)
 
 
 def check_records(site: SiteRole, rows: Rows) -> None:
@@ -60,11 +60,10 @@ def check_records(site: SiteRole, rows: Rows) -> None:
 def _check_values(site: SiteRole, joined: Joined) -> None:
     """Refuse values of which a few have changed since an earlier study."""
     if not joined.answered:  # otherwise they were checked: a study's values do not change
-        with refusing(site.party):
-            values = site.values_of(joined.study)
-            site.memory.changes.check(values, site.policy.fewest_records)
-            if site.hidden is not None:
-                site.memory.changes.check_people(values.people, site.policy.fewest_records)
+        values = site.values_of(joined.study)
+        site.memory.changes.check(values, site.policy.fewest_records)
+        if site.hidden is not None:
+            site.memory.changes.check_people(values.people, site.policy.fewest_records)
 
 
 def _check_size(site: SiteRole, study: bytes, records: int) -> None:
@@ -73,11 +72,9 @@ def _check_size(site: SiteRole, study: bytes, records: int) -> None:
     few = f"fewer than {fewest} records more or less than those of an earlier"
     differ = "tables of both could differ by them"
     if site.memory.is_near_hidden(study, records, fewest):
-        reason = f"{few} study whose people no site knows: {differ}"
-        raise QueryRefusedError(site.party, reason)
+        raise ValueError(f"{few} study whose people no site knows: {differ}")
     if site.hidden is not None and site.memory.is_near_known(site.hidden.records, fewest):
-        reason = f"{few} record set, in a study whose people no site knows: {differ}"
-        raise QueryRefusedError(site.party, reason)
+        raise ValueError(f"{few} record set, in a study whose people no site knows: {differ}")
 
 
 def _check_set(site: SiteRole, records: Digests) -> None:
@@ -90,13 +87,13 @@ def _check_set(site: SiteRole, records: Digests) -> None:
         return
     if site.memory.count_sets() >= site.policy.most_row_sets:
         reason = f"it has answered for {site.policy.most_row_sets} record sets, no more are allowed"
-        raise QueryRefusedError(site.party, reason)
+        raise ValueError(reason)
     if site.memory.smallest_atom(records) < site.policy.fewest_records:
         reason = (
             "together with the earlier record sets, these records would single out fewer than "
             f"{site.policy.fewest_records}"
         )
-        raise QueryRefusedError(site.party, reason)
+        raise ValueError(reason)
 
 
 def remember_records(site: SiteRole, rows: Rows) -> None:

@@ -327,11 +327,11 @@ def test_released_tables_are_counted_over_all_studies(tmp_path):
         assert remembered.released == (5, 49) and remembered.released_freely == (100, 5000)
         assert remembered.chosen == 7
     policy = Policy(most_released_tables=6, most_released_cells=60)
-    policy.check_released("a", remembered.released, 1, 11)
-    with pytest.raises(QueryRefusedError, match=r"released 7 tables.*most_released_tables = 6"):
-        policy.check_released("a", remembered.released, 2, 4)
-    with pytest.raises(QueryRefusedError, match=r"released 61 cells.*most_released_cells = 60"):
-        policy.check_released("a", remembered.released, 1, 12)
+    policy.check_released(remembered.released, 1, 11)
+    with pytest.raises(ValueError, match=r"released 7 tables.*most_released_tables = 6"):
+        policy.check_released(remembered.released, 2, 4)
+    with pytest.raises(ValueError, match=r"released 61 cells.*most_released_cells = 60"):
+        policy.check_released(remembered.released, 1, 12)
 
 
 def test_free_tables_are_counted_and_not_limited():

@@ -32,7 +32,6 @@ from tests.protocols.test_choice_precision import k2_score, log_likelihood
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes_protocols.choices import Choices, Constant, Score, constants_last
-from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact
@@ -459,6 +458,6 @@ def test_values_are_within_the_stated_error_of_scores(records, kind, exact):
 
 def test_winners_of_more_bits_than_the_policy_allows_are_refused():
     policy = Policy(most_choice_bits=5)
-    policy.check_chosen("a", 3, 2)
-    with pytest.raises(QueryRefusedError, match="shown winners of 6 bits: its policy allows"):
-        policy.check_chosen("a", 3, 3)
+    policy.check_chosen(3, 2)
+    with pytest.raises(ValueError, match="shown winners of 6 bits: its policy allows"):
+        policy.check_chosen(3, 3)

@@ -28,7 +28,7 @@ from vertibayes.report.people import report_of_people
 from vertibayes.report.strengths import report_of_strengths
 from vertibayes.words import area_of, counted, size
 from vertibayes_protocols.alignment import MOST_SIZE, AlignmentLimits, AlignmentRequest
-from vertibayes_protocols.errors import RecordsDifferError
+from vertibayes_protocols.errors import RecordsDifferError, refusing
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.opening import open_study
@@ -192,7 +192,8 @@ def _check(counter: SecureCounter, options: Options) -> None:
             option = "--constraints: " if name == "constraints" else ""
             raise ValueError(f"{option}{text}") from None
     rows = sample_rows(counter, options.structure_records)
-    Policy().check_records(counter.study.sites[0], rows, counter.records)
+    with refusing(counter.study.sites[0]):
+        Policy().check_records(rows, counter.records)
 
 
 def learn_with(

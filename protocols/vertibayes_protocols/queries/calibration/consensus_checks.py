@@ -33,14 +33,14 @@ def check_site(site: SiteRole, query: ConsensusQuery) -> None:
     _check_sums(site, query)
     exposed = is_exposed(site.party, query)
     if exposed:
-        site.policy.check_neighbours(site.party)
+        site.policy.check_neighbours()
     check_own_records(
         site, Terms(agreed.spec.declaration, len(agreed.network.nodes), agreed.most_records)
     )
     records = records_of(site, agreed)
     _check_memory(site, agreed, records)
     if exposed:
-        site.policy.check_exposed(site.party, records)
+        site.policy.check_exposed(records)
     if not query.starts(site.party) and site.checkpoints.get(query.same, query.first - 1) is None:
         raise ValueError(LOST)
 

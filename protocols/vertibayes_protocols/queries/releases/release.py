@@ -41,7 +41,6 @@ from vertibayes_mpc.sharing import open_sum, send_share
 from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
 from vertibayes_protocols import wire
 from vertibayes_protocols.effects import Effects, Later, Number, Planned
-from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.names import check_most, check_variables
@@ -147,7 +146,7 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
     def fits(self, role: SiteRole | DealerRole, plan: ReleasePlan) -> None:
         """Refuse to give again what was not kept."""
         if self.again and isinstance(role, SiteRole) and record_of(role) is None:
-            raise QueryRefusedError(role.party, "it has kept no share of released tables")
+            raise ValueError("it has kept no share of released tables")
 
     def run_site(self, site: SiteRole, plan: ReleasePlan, give: Give) -> Program[None]:
         """Count, keep the share, and give it once all sites have kept theirs."""
