@@ -47,15 +47,6 @@ class Declared(Protocol):
 def check_declared(holder: str, declared: Declared, data: LocalData) -> None:
     """Refuse records of other states or bounds than declared.
 
-    Parameters
-    ----------
-    holder : str
-        Who holds the records, for the error.
-    declared : Declared
-        The variables and the columns of numbers.
-    data : LocalData
-        The records.
-
     Raises
     ------
     DataError

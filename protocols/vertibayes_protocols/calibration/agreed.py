@@ -219,14 +219,7 @@ class Calibration:
         return self.network.tree if self.mixing == "relay" else self.network
 
     def node(self, party: Party, examples: Examples) -> Node:
-        """Return a node at its start.
-
-        Parameters
-        ----------
-        party : Party
-        examples : Examples
-            The records of the party.
-        """
+        """Return a node at its start."""
         start, iterations = self.start, self.iterations
         if self.mixing == "relay":
             rate = relay_rate(self.rate, iterations, self.network)

@@ -50,11 +50,6 @@ class Update(NamedTuple):
 def statistics_of(classifier: GenerativeClassifier, examples: Examples) -> Floats:
     """Return s(X, Y): the sums of phi(x) over the records of each class.
 
-    Parameters
-    ----------
-    classifier : GenerativeClassifier
-    examples : Examples
-
     Returns
     -------
     statistics : ndarray of shape (classes, width), dtype float64

@@ -26,28 +26,14 @@ from vertibayes_protocols.wire import declared_of, difference
 
 
 def declare(query: Asked) -> dict[str, Any]:
-    """Return what a contract has of a query, as JSON.
-
-    Parameters
-    ----------
-    query : Query
-        The query as the analyst asks it.
-    """
+    """Return what a contract has of a query, as JSON."""
     return {"kind": query.kind, "fields": declared_of(query)}
 
 
 def declare_opening(
     dealer: Party, alignment: Alignment | AlignmentRequest | None
 ) -> tuple[dict[str, Any], ...]:
-    """Return what a contract has of the queries that `open_study` asks.
-
-    Parameters
-    ----------
-    dealer : Party
-        The dealer of the study.
-    alignment : Alignment, AlignmentRequest or None
-        Who is in the study.
-    """
+    """Return what a contract has of the queries that `open_study` asks."""
     *kinds, commit = opening_of(alignment)
     study = {"dealer": dealer, "most_indicators": MOST_INDICATORS}
     opening = [{"kind": kind, "fields": {}} for kind in kinds]

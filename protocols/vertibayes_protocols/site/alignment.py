@@ -39,11 +39,6 @@ def check_ids(source: str, named: str, ids: TextColumn, remedy: str = "") -> Non
 def check_known(source: str, named: str, ids: TextColumn) -> None:
     """Refuse identifiers that are missing.
 
-    Parameters
-    ----------
-    source, named, ids
-        As `check_ids`.
-
     Raises
     ------
     DataError

@@ -49,13 +49,6 @@ def draft(name: str, column: TextColumn, encoding: Encoding) -> Draft:
 
     Numbers of many values get bins of a fifth of the records each, with edges of two digits, which
     tell little of single records. Other columns get the states that they have.
-
-    Parameters
-    ----------
-    name, column : str, TextColumn
-        The column.
-    encoding : Encoding
-        The missing codes that are declared already, and the remedies that findings advise.
     """
     says = encoding.says_missing
     gone = np.array([says(text, name) for text in column.texts], bool)[column.places]

@@ -47,11 +47,6 @@ def read_column_of_numbers(
 ) -> Numbers:
     """Read a column that stays numbers: one of ``encoding.bounds``.
 
-    Parameters
-    ----------
-    source, name, column, encoding
-        As `encode`.
-
     Raises
     ------
     UnsuitableColumnError
@@ -71,13 +66,6 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
 
     Without declared states, the states are the column's texts, sorted by their characters, or up to
     16 distinct numbers, ascending. More numbers are binned.
-
-    Parameters
-    ----------
-    source, name : str
-        The file or site, which errors name, and the name of the column.
-    column, encoding : TextColumn, Encoding
-        The column, and how to encode it.
 
     Raises
     ------

@@ -55,14 +55,7 @@ def columns_of(source: str, frame: DataFrame) -> FrameColumns:
 
 
 def text_column(source: str, name: str, column: Series) -> TextColumn:
-    """Read one column.
-
-    Parameters
-    ----------
-    source, name, column : str, str, Series
-        The names of the data frame and of the column, for errors, and the column. Errors are those
-        of `columns_of`.
-    """
+    """Read one column."""
     from pandas import factorize
 
     try:

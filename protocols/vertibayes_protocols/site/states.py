@@ -55,13 +55,7 @@ class StateFinder:
     # ---- values and columns that cannot be encoded -----------------------------------------------
 
     def unsuitable(self, kind: str, what: str, remedy: str = "") -> UnsuitableColumnError:
-        """Return the error about a column that cannot be used as it is.
-
-        Parameters
-        ----------
-        kind, what, remedy : str
-            As `Finding`.
-        """
+        """Return the error about a column that cannot be used as it is."""
         finding = Finding(kind, what, remedy)
         return UnsuitableColumnError(finding, self.source, self.name, self.encoding.advice)
 

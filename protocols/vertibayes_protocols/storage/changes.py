@@ -122,11 +122,6 @@ class Snapshot:
     def changes(self, later: Snapshot) -> dict[str, int]:
         """Return how many records changed, in each way that tables can separate.
 
-        Parameters
-        ----------
-        later : Snapshot
-            The values of another study.
-
         Returns
         -------
         changes : dict of str to int

@@ -109,13 +109,7 @@ class LedgerFile(Ledger):
             session.refusals.add(refusal)
 
     def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:
-        """Note a fact; the file gets an entry in each session that reveals it.
-
-        Parameters
-        ----------
-        what, about, to
-            As `Ledger.note`.
-        """
+        """Note a fact; the file gets an entry in each session that reveals it."""
         fact, purpose = Fact(what, about, to), self._purpose
         if self._session is None or (purpose, fact) not in self._session.noted:
             self._write(fact)

@@ -80,11 +80,6 @@ def memory_of(alignment: Alignment, carried: CarriedColumns) -> int:
     next order. At the end the first site has its own rows, the last list, the shares of all rows,
     and the masks of one list before and after they are subtracted. Then shares become columns. The
     dealer has less.
-
-    Parameters
-    ----------
-    alignment, carried : Alignment, CarriedColumns
-        Of level 2.
     """
     longest = max(
         size * (POINT_BYTES + sum(ring.dtype.itemsize for ring in carried.rings(site)))
@@ -95,14 +90,7 @@ def memory_of(alignment: Alignment, carried: CarriedColumns) -> int:
 
 
 def check_own(site: SiteRole, carried: CarriedColumns) -> None:
-    """Refuse columns that a site does not show, and a list that changed by a few people.
-
-    Parameters
-    ----------
-    site : SiteRole
-    carried : CarriedColumns
-        The columns of the alignment.
-    """
+    """Refuse columns that a site does not show, and a list that changed by a few people."""
     for name, owner in carried.owners.items():
         if owner == site.party and site.shown.get(name) != carried.variables[name]:
             raise ValueError(f"it shows no variable {name!r} with these states")
@@ -121,17 +109,7 @@ def rings_of(alignment: Alignment, carried: CarriedColumns) -> dict[Party, tuple
 def dealer_key(
     role: SiteRole | DealerRole, peer: Party, fresh: KeyPair, key: bytes, plan: AlignmentPlan
 ) -> StreamKey:
-    """Return the key of a site and the dealer in one run, from their static and ephemeral keys.
-
-    Parameters
-    ----------
-    role, peer : SiteRole or DealerRole, Party
-        The two ends.
-    fresh, key : KeyPair, bytes
-        The ephemeral key of the role, and the public half of the peer's.
-    plan : AlignmentPlan
-        The plan of the run.
-    """
+    """Return the key of a site and the dealer in one run, from their static and ephemeral keys."""
     ends = Own(role.party, role.keys, fresh), Peer(peer, role.public_keys[peer], key)
     try:
         return StreamKey(agree_session_key(*ends, ROW_MASKS, plan.label))
@@ -146,15 +124,7 @@ def share_rows(
     plan: AlignmentPlan,
     alignment: Alignment,
 ) -> Program[KeptAlignment]:
-    """Share the rows of the study's people; return what the site keeps.
-
-    Parameters
-    ----------
-    site, member : SiteRole, Member
-        The site, and its keys in the ring.
-    carried, plan, alignment : CarriedColumns, AlignmentPlan, Alignment
-        Of level 2.
-    """
+    """Share the rows of the study's people; return what the site keeps."""
     data = site.everybody
     own = data.identifiers
     assert own is not None  # considered

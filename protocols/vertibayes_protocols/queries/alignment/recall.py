@@ -29,17 +29,7 @@ class Recall(Message):
 def recalled(
     site: SiteRole, parties: Sequence[Party], dealer: Party, kept: bool, fresh: KeyPair | None
 ) -> Program[dict[Party, Recall]]:
-    """Exchange who has kept the alignment, parts of the sites' key, and ephemeral keys.
-
-    Parameters
-    ----------
-    site, parties, dealer : SiteRole, sequence of Party, Party
-        The site, whom the query asks, and the dealer of the study.
-    kept : bool
-        Whether the site has kept the alignment.
-    fresh : KeyPair, optional
-        At level 2 the site's ephemeral key.
-    """
+    """Exchange who has kept the alignment, parts of the sites' key, and ephemeral keys."""
     key = b"" if fresh is None else fresh.public
     ours = Recall(kept, site.randomness.bytes(KEY_BYTES), key)
     others = [peer for peer in parties if peer not in (site.party, dealer)]

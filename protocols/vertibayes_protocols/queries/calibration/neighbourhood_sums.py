@@ -75,15 +75,7 @@ class Grid(NamedTuple):
 
 
 def plan_over(name: bytes, keys: Mapping[Party, bytes], length: int, least: int) -> SumPlan:
-    """Return the plan of a sum that at least `least` parties, more than half, must finish.
-
-    Parameters
-    ----------
-    name, keys, length
-        As of `SumPlan`.
-    least : int
-        How many parties must be left.
-    """
+    """Return the plan of a sum that at least `least` parties, more than half, must finish."""
     near = Neighbourhood(len(keys) - 1, least)
     return SumPlan(name, keys, length, Grid(len(keys)).bound, near)
 
@@ -92,13 +84,7 @@ def plan_over(name: bytes, keys: Mapping[Party, bytes], length: int, least: int)
 def schedule(
     network: tuple[tuple[Party, tuple[Party, ...]], ...],
 ) -> tuple[tuple[Party, ...], ...]:
-    """Return groups of nodes whose neighbourhoods do not overlap, in the order of their sums.
-
-    Parameters
-    ----------
-    network : tuple of (Party, tuple of Party)
-        Each node that sums, and whom it sums.
-    """
+    """Return groups of nodes whose neighbourhoods do not overlap, in the order of their sums."""
     groups: list[tuple[list[Party], set[Party]]] = []
     for node, peers in sorted(network, key=lambda item: (-len(item[1]), item[0])):
         hood = {node, *peers}

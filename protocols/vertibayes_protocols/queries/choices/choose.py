@@ -266,11 +266,6 @@ def portions(study: Study, choices: Choices) -> list[Choices]:
     set takes longer: a session that breaks loses one query. All parties divide equal choices
     equally.
 
-    Parameters
-    ----------
-    study : Study
-    choices : Choices
-
     Raises
     ------
     ValueError
@@ -302,11 +297,6 @@ def score_error(study: Study, choices: Choices) -> float:
     columns two, or one in a likelihood. Each is at most `error`
     (`vertibayes_mpc.lookups.PublicFunction`) from its logarithm. Of two candidates whose scores
     differ by more than twice this number, the better one wins.
-
-    Parameters
-    ----------
-    study : Study
-    choices : Choices
     """
     asked = portions(study, choices)
     return max((choice_lookups(study, portion).error for portion in asked), default=0.0)

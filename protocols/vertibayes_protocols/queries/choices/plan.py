@@ -101,13 +101,7 @@ class Chosen(NamedTuple):
 
 
 def choose(site: Holder, plan: ChoicePlan, analyst: Party) -> Program[Chosen]:
-    """Return the winners: a site's side.
-
-    Parameters
-    ----------
-    site, plan, analyst : Holder, ChoicePlan, Party
-        The site's columns and keys, the plan, and the party that learns the winners too.
-    """
+    """Return the winners: a site's side."""
     site.begin("choose", plan.number)
     shares = np.zeros(0, site.commitments.ring.dtype)
     if site.party in plan.products.parties:

@@ -328,13 +328,6 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
     """Return the public commitments of a study.
 
     The seed is part of all labels: parties with different seeds would choose different records.
-
-    Parameters
-    ----------
-    study, seed : Study, bytes
-        The study and its common seed.
-    ids : dict of str to list of bytes
-        The ids that the holders of each variable drew.
     """
     operands = [
         Operand(

@@ -330,13 +330,7 @@ def _list_of_people(site: SiteRole) -> bytes:
 
 
 def placed_digest(data: SiteData, placement: Placement) -> bytes:
-    """Return the digest of all identifiers of a study's people, by their places in the study.
-
-    Parameters
-    ----------
-    data, placement : SiteData, Placement
-        Of a site that holds everybody of the study.
-    """
+    """Return the digest of all identifiers of a study's people, by their places in the study."""
     own, ids = placement.own, data.identifiers
     digest = hashlib.sha256(label("identifiers by place", placement.records))
     digest.update(prefixed(*(() if ids is None else ids.take(own, data.records).forms)))

@@ -33,15 +33,7 @@ def check_named(parties: Sequence[Party], keys: Sequence[bytes], session: bytes)
 def check_pinned(
     role: SiteRole | DealerRole, parties: Sequence[Party], keys: Sequence[bytes]
 ) -> None:
-    """Refuse, with a ValueError, parties that differ from those that a party has pinned.
-
-    Parameters
-    ----------
-    role : SiteRole or DealerRole
-        Who refuses.
-    parties, keys
-        As of `check_named`.
-    """
+    """Refuse, with a ValueError, parties that differ from those that a party has pinned."""
     named, dealer = parties[-1], role.dealer if isinstance(role, SiteRole) else role.party
     if named != dealer:
         raise ValueError(

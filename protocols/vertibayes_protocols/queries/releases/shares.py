@@ -32,13 +32,6 @@ class TableSums(Labelled):
 def release_share(site: Holder, plan: ReleasePlan, randomness: Randomness) -> Program[Elements]:
     """Return a site's share of released tables, with its noise, hidden under a zero share.
 
-    Parameters
-    ----------
-    site, plan : Holder, ReleasePlan
-        The site's columns and keys, and the plan.
-    randomness : Randomness
-        Where noise is drawn from.
-
     Raises
     ------
     ImpossibleTablesError

@@ -114,21 +114,7 @@ def contribute_additive(
     streams: Mapping[Party, StreamKey],
     values: Values,
 ) -> Program[None]:
-    """Answer the aggregator's roll with a party's encrypted values: a party's program.
-
-    Parameters
-    ----------
-    summation : Summation
-        The sum.
-    modulus : int
-        N, whose factors nobody knows.
-    party, aggregator : Party
-        This party, and who sums.
-    streams : mapping of Party to StreamKey
-        What this party has agreed with each neighbour and with the aggregator.
-    values : ndarray of shape (terms.counts,), dtype int64
-        Its noisy counts.
-    """
+    """Answer the aggregator's roll with a party's encrypted values: a party's program."""
     near = summation.neighbourhood(party)
     parameters = parameters_of(summation, modulus)
     member = CarefulMember(parameters, party, aggregator, near, streams, last_time=NEVER)
@@ -143,21 +129,7 @@ def open_additive(
     streams: Mapping[Party, StreamKey],
     present: Collection[Party],
 ) -> Program[Sum]:
-    """Call the roll and decrypt the sum over those present: the aggregator's program.
-
-    Parameters
-    ----------
-    summation : Summation
-        The sum.
-    modulus : int
-        N, as the parties have it.
-    aggregator : Party
-        This party's own name.
-    streams : mapping of Party to StreamKey
-        What it has agreed with each member.
-    present : collection of Party
-        Who answered.
-    """
+    """Call the roll and decrypt the sum over those present: the aggregator's program."""
     absent = sorted(set(summation.members) - set(present))
     opener = Aggregator(parameters_of(summation, modulus), aggregator, streams)
     sums = yield from call_roll(opener, absent, summation.number, summation.terms.counts)
@@ -177,13 +149,7 @@ def plan_of(summation: Summation, signing_keys: Mapping[Party, bytes]) -> SumPla
 
 
 def neighbourhood_of(parties: int, corrupt: int, dropped: int) -> Neighbourhood:
-    """Return how many neighbours each party of a masked sum has, and the threshold.
-
-    Parameters
-    ----------
-    parties, corrupt, dropped : int
-        How many there are, and how many may work with the aggregator and may drop out.
-    """
+    """Return how many neighbours each party of a masked sum has, and the threshold."""
     return _neighbourhood(parties, corrupt, dropped, ALL_TO_ALL)
 
 

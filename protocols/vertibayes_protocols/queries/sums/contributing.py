@@ -64,17 +64,7 @@ def _missing(name: str, others: Collection[str], what: str) -> str:
 
 
 def noisy_statistics(site: SiteRole, terms: Terms, estimate: int) -> Values:
-    """Return a site's own statistics with its noise; exact ones without.
-
-    Parameters
-    ----------
-    site : SiteRole
-        Whose records are counted.
-    terms : Terms
-        What is counted.
-    estimate : int
-        What the site takes the number of members for.
-    """
+    """Return a site's own statistics, exact or with its noise for an estimate of the members."""
     counts = count_query("its data", terms, site_records(site, terms.schema))
     if terms.accounting is None:
         return counts

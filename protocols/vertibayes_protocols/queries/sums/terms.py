@@ -176,15 +176,6 @@ def check_records(party: Party, terms: Terms, batches: Sequence[LocalData]) -> N
 def count_query(party: Party, terms: Terms, batches: Sequence[LocalData]) -> Values:
     """CountQuery: return a party's own counts; zeros if it has no records.
 
-    Parameters
-    ----------
-    party : Party
-        Whom an error names.
-    terms : Terms
-        Which statistics are counted.
-    batches : sequence of LocalData
-        The records that the release is of.
-
     Raises
     ------
     DataError

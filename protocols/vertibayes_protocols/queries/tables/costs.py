@@ -267,15 +267,7 @@ class Costs:
         return columns.terms * TERM_PS * self.parties * max(self.blocks, 1)
 
     def choice_memory(self, prefix: Sequence[str], cells: int) -> int:
-        """Return the memory, in bytes, at one party for choices by tables of one prefix.
-
-        Parameters
-        ----------
-        prefix : sequence of str
-            All variables of the tables except the last.
-        cells : int
-            The number of cells of all tables.
-        """
+        """Return the memory, in bytes, at one party for choices by tables of one prefix."""
         products = self.products_memory(self.columns_of(prefix))
         return products + CHOICE_BYTES_PER_CELL * cells
 

@@ -18,13 +18,6 @@ from vertibayes_protocols.study import Study
 def uniform_errors(analyst: AnalystRole, study: Study) -> Iterator[None]:
     """Raise the same error for all tables that no records have.
 
-    Parameters
-    ----------
-    analyst : AnalystRole
-        Whose ledger notes which check failed.
-    study : Study
-        The study, whose sites and dealer the error names.
-
     Raises
     ------
     ImpossibleTablesError

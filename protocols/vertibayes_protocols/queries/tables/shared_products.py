@@ -33,12 +33,6 @@ def order_of_products(study: Study, tables: Iterable[Names]) -> list[Names]:
 
     Wide tables have many products to compare: many of them keep the order in which they are given,
     so that no party compares for long before it considers a query.
-
-    Parameters
-    ----------
-    study : Study
-    tables : iterable of tuple of str
-        Tables of different variables.
     """
     given = list(tables)
     if sum(len(table) << len(table) for table in given) > MOST_COMPARED:

@@ -107,15 +107,7 @@ def cells_of(
 
 
 def check_multiplied(study: Study, names: Sequence[str], why: str) -> None:
-    """Refuse a table of a column whose indicators are not committed, with a ValueError.
-
-    Parameters
-    ----------
-    study, names
-        The study, and the variables of the table.
-    why : str
-        Why the table has to be counted by products.
-    """
+    """Refuse a table of a column whose indicators are not committed, with a ValueError."""
     for name in names:
         codes, most = study.variables[name].codes, study.most_indicators + 1
         if codes > most:
