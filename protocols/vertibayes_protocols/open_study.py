@@ -25,8 +25,9 @@ from vertibayes_protocols.queries.choices.choose import portions, score_error
 from vertibayes_protocols.queries.choices.lookups import choice_lookups
 from vertibayes_protocols.queries.releases.plan import check_rule
 from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.counting import ASKED
 from vertibayes_protocols.queries.tables.shared_products import order_of_products
-from vertibayes_protocols.queries.tables.tables import ASKED, parties_of
+from vertibayes_protocols.queries.tables.tables import parties_of
 from vertibayes_protocols.queries.tables.ways import batches, choose_ways, grouped, load_of
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.release import FamilyTables

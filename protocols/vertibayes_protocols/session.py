@@ -52,17 +52,16 @@ def ask(role: AnalystRole, query: Query[R, Any]) -> Program[R]:
     """
     expect = dict.fromkeys(query.parties, Expect(Answer, REASON_BYTES))
     answers = yield from exchange(dict.fromkeys(query.parties, query), expect, need=query.need)
-    refused, considered = None, None
-    for party, answer in answers.items():
-        if not answer.agreed and refused is None:
-            refused = QueryRefusedError(party, printable(answer.reason))
+    refused = {party: answer for party, answer in answers.items() if not answer.agreed}
+    considered = None
     try:
-        considered = planned(role, query) if refused is None else None
+        if not refused:
+            considered = planned(role, query)
     finally:
         yield from send(dict.fromkeys(answers, Go(considered is not None)))
     if considered is None:
-        assert refused is not None  # otherwise it is planned
-        raise refused
+        party, answer = next(iter(refused.items()))
+        raise QueryRefusedError(party, printable(answer.reason))
     return (yield from open_answers(role, considered))
 
 

@@ -55,7 +55,7 @@ def columns_of(source: str, frame: DataFrame) -> FrameColumns:
 
 
 def text_column(source: str, name: str, column: Series) -> TextColumn:
-    """Read one column."""
+    """Read one column; errors are those of `columns_of`."""
     from pandas import factorize
 
     try:

@@ -113,12 +113,6 @@ class CarriedColumns:
         return columns
 
     @property
-    def row_bytes(self) -> dict[Party, int]:
-        """The size on the wire, in bytes, of one row of each site."""
-        owners = dict.fromkeys(self.owners.values())
-        return {owner: sum(ring.bytes for ring in self.rings(owner)) for owner in owners}
-
-    @property
     def stored_bytes(self) -> int:
         """How many bytes the shares of one person take at a site."""
         forms = (form for name in self.variables for form in self.forms(name))

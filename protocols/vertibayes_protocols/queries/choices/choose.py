@@ -211,10 +211,11 @@ class Choose(Query[tuple[int, ...], ChoicePlan]):
             f"which of {len(self.candidates)} candidates win, and whether narrowly, in "
             f"{sets}{over}: at most {self.bits:.0f} bits"
         )
-        is_analyst = at.party == at.analyst
-        known = {s: (at.analyst, *(p for p in study.sites if p != s)) for s in study.sites}
-        winners = [Fact(what, s, to) for s, to in known.items() if is_analyst or s == at.party]
-        compared = [Fact(COMPARED, at.analyst, (p,)) for p in self.parties if is_analyst]
+        winners = [
+            Fact(what, site, (at.analyst, *(other for other in study.sites if other != site)))
+            for site in at.shown_by(study.sites)
+        ]
+        asked = self.parties if at.party == at.analyst else ()
         return Effects(
             asks=study.parties,
             columns=(),
@@ -223,7 +224,7 @@ class Choose(Query[tuple[int, ...], ChoicePlan]):
             takes=Later(partial(_takes, plan)),
             number=Number(self.number),
             leaves=Winners(ceil(self.bits)),
-            says=(*winners, *compared),
+            says=(*winners, *(Fact(COMPARED, at.analyst, (party,)) for party in asked)),
             opens=(),
         )
 

@@ -155,8 +155,7 @@ class Publish(Query[dict[str, Table], DiscreteLaplace]):
         """Return the effects: noisy tables of all features of a site leave."""
         split, target = self.split, self.split.target.name
         own = split.held(at.party)
-        shown = split.sites if at.party == at.analyst else [at.party]
-        held = [(site, split.held(site)) for site in shown]
+        held = [(site, split.held(site)) for site in at.shown_by(split.sites)]
         noise = f"discrete Laplace noise, eps = {self.eps:.6g} a count"
         return Effects(
             asks=tuple(split.sites),

@@ -42,7 +42,6 @@ from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_s
 from vertibayes_protocols import wire
 from vertibayes_protocols.effects import Effects, Later, Number, Planned
 from vertibayes_protocols.joined import Joined
-from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.names import check_most, check_variables
 from vertibayes_protocols.queries.releases.given import (
     all_have_counted,
@@ -52,7 +51,6 @@ from vertibayes_protocols.queries.releases.given import (
 )
 from vertibayes_protocols.queries.releases.plan import ReleasePlan, by_rule
 from vertibayes_protocols.queries.releases.shares import release_share
-from vertibayes_protocols.queries.tables.tables import ASKED
 from vertibayes_protocols.queries.tables.ways import MOST_GROUPS
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.release import FamilyTables
@@ -123,8 +121,6 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
     def effects(self, plan: ReleasePlan, at: At) -> Effects:
         """Return the effects: tables leave by the rule."""
         study, opens = plan.study, plan.revealed(at.analyst)
-        asked = [Fact(ASKED, at.party, (party,)) for party in self.parties]
-        dropped = Later(partial(plan.counted.dropped_at, at.party))
         sizes = [[study.variables[n].codes for n in f.members] for f in self.tables.families]
         return Effects(
             asks=study.sites if self.again else study.parties,
@@ -134,7 +130,7 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
             takes=Later(partial(_takes, plan)),
             number=Number(self.number),
             leaves=by_rule(self.tables.rule, plan.size, plan.noise),
-            says=asked if at.party == at.analyst else dropped,
+            says=Later(partial(plan.counted.facts, at, self.parties)),
             opens=opens,
         )
 

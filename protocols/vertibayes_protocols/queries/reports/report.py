@@ -100,7 +100,6 @@ class Report(Query[Aggregator, ReportPlan]):
         schema, promise = plan.schema, self.promise
         columns = (*schema.variables, *schema.numerics)
         what = f"a perturbed report of each person about {', '.join(columns)}: {promise.sentence}"
-        shown = self.parties if at.party == at.analyst else (at.party,)
         return Effects(
             asks=self.parties,
             columns=columns,
@@ -109,7 +108,7 @@ class Report(Query[Aggregator, ReportPlan]):
             takes=(),
             number=None,
             leaves=RecordStatistics(Noise(promise.cost, "laplace"), None),
-            says=tuple(Fact(what, site, (at.analyst,)) for site in shown),
+            says=tuple(Fact(what, site, (at.analyst,)) for site in at.shown_by(self.parties)),
             opens=(),
         )
 

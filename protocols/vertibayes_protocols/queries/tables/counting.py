@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -21,9 +21,11 @@ from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.queries.tables.ways import Group, Load, Ways, choose_ways
+from vertibayes_protocols.query import At
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Rows
 
+ASKED = "which tables are asked, over which records"
 COMPLETE = "how many records are complete in the columns of tables that miss values"
 
 
@@ -129,10 +131,13 @@ class TablePlan:
         names = (name for group in self.groups for name in (*group.prefix, *group.lasts))
         return self.joined.study.holders_of(names)
 
-    def dropped_at(self, site: Party) -> Iterator[Fact]:
-        """Go through what the holders of shuffled tables learn of a site: complete records."""
+    def facts(self, at: At, asked: Iterable[Party]) -> Iterator[Fact]:
+        """Go through what parties learn: which tables are asked, or complete records of a site."""
+        if at.party == at.analyst:
+            yield from (Fact(ASKED, at.party, (party,)) for party in asked)
+            return
         for table in self.shuffles.dropping:
-            yield Fact(COMPLETE, site, tuple(sorted(set(table.chain) - {site})))
+            yield Fact(COMPLETE, at.party, tuple(sorted(set(table.chain) - {at.party})))
 
 
 def plan_products(

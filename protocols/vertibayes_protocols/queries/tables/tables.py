@@ -13,6 +13,7 @@ records drop out of it, to its holders.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -27,7 +28,7 @@ from vertibayes_protocols import wire
 from vertibayes_protocols.budget import Released
 from vertibayes_protocols.effects import Effects, Freely, Later, Number, Planned
 from vertibayes_protocols.joined import Joined
-from vertibayes_protocols.ledger import Fact, RevealedTable
+from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.queries.names import (
     check_most,
     check_places,
@@ -36,14 +37,11 @@ from vertibayes_protocols.queries.names import (
     numbers,
 )
 from vertibayes_protocols.queries.tables.counting import TablePlan, count, deal, open_
-from vertibayes_protocols.queries.tables.impossible import uniform_errors
 from vertibayes_protocols.queries.tables.ways import MOST_FAMILIES, MOST_GROUPS, Group, grouped
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows, axis_lengths
-
-ASKED = "which tables are asked, over which records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,6 @@ class Tables(Query[list[NDArray[np.int64]], TablePlan]):
         """Return the effects: exact tables, each cell, to the analyst."""
         study = plan.joined.study
         opens = tuple(_revealed(study, self, at.analyst))
-        asked = [Fact(ASKED, at.party, (party,)) for party in self.parties]
         return Effects(
             asks=(*plan.parties, study.dealer),
             columns=(),
@@ -148,7 +145,7 @@ class Tables(Query[list[NDArray[np.int64]], TablePlan]):
             takes=Later(partial(_takes, plan)),
             number=Number(self.number),
             leaves=Freely(Released(len(opens), sum(table.cells for table in opens))),
-            says=asked if at.party == at.analyst else Later(partial(plan.dropped_at, at.party)),
+            says=Later(partial(plan.facts, at, self.parties)),
             opens=opens,
         )
 
@@ -198,6 +195,20 @@ def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedT
             yield RevealedTable((*prefix, last), cells * lengths[last], analyst, rows)
         if not lasts:
             yield RevealedTable(prefix, cells, analyst, rows)
+
+
+@contextmanager
+def uniform_errors(analyst: AnalystRole, study: Study) -> Iterator[None]:
+    """Raise one error for all tables that no records have; the analyst's ledger says which check.
+
+    A site that changes what it sends learns a bit per run from whether the run ends. If the error
+    said which check failed, or named the sites of the table, it would learn a bit per table.
+    """
+    try:
+        yield
+    except ImpossibleTablesError as error:
+        analyst.ledger.note(f"a check failed: {error.check}", analyst.party, (analyst.party,))
+        raise ImpossibleTablesError(study.sites, study.dealer) from None
 
 
 def _check_possible(plan: TablePlan, tables: Sequence[NDArray[np.int64]]) -> None:
