@@ -68,7 +68,9 @@ def consider(role: SiteRole | DealerRole, query: Query[R, P]) -> Considered[R, P
                 _check_budgets(role, effects)
             if effects.counts is not None:
                 check_records(role, effects.counts)
-        query.fits(role, plan)
+            query.fits(role, plan)
+        else:
+            query.fits_dealer(role, plan)
     return Considered(query, plan, effects)
 
 
@@ -183,7 +185,7 @@ class _Given:
 # ---- the analyst ---------------------------------------------------------------------------------
 
 
-def planned(role: AnalystRole, query: Query[R, P]) -> Considered[R, P]:
+def prepare(role: AnalystRole, query: Query[R, P]) -> Considered[R, P]:
     """Return a query with its plan and effects, or refuse one that would take too long."""
     at = At.of(role)
     plan = query.plan(at)

@@ -61,7 +61,7 @@ class At:
         """Return of which sites it notes what they show: the analyst of all, a site of itself."""
         return tuple(sites) if self.party == self.analyst else (self.party,)
 
-    def study(self, study: bytes) -> Joined:
+    def joined_study(self, study: bytes) -> Joined:
         """Return the study of a query; a ValueError if the party has not joined it."""
         if self.joined is None or self.joined.study.id != study:
             raise ValueError("it has not committed to this study")
@@ -111,11 +111,14 @@ class Query(Asked, ABC, Generic[R_co, P]):
 
     # ---- what most kinds leave as it is ----------------------------------------------------------
 
-    def fits(self, role: SiteRole | DealerRole, plan: P) -> None:
-        """Refuse what does not fit the party's keys, lists or data, with a ValueError or a refusal.
+    def fits(self, site: SiteRole, plan: P) -> None:
+        """Refuse what does not fit a site's keys, lists or data, with a ValueError or a refusal.
 
         It comes last, because its reasons tell of the data.
         """
+
+    def fits_dealer(self, dealer: DealerRole, plan: P) -> None:
+        """Refuse, with a ValueError, what does not fit the keys or limits of the dealer."""
 
     def is_paid(self, site: SiteRole) -> bool:
         """Whether the site has charged this query before, and gives its answer again."""

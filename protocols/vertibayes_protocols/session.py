@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
-from vertibayes_protocols.engine import open_answers, planned
+from vertibayes_protocols.engine import open_answers, prepare
 from vertibayes_protocols.errors import QueryRefusedError, TransportError, printable
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.roles import AnalystRole
@@ -56,7 +56,7 @@ def ask(role: AnalystRole, query: Query[R, Any]) -> Program[R]:
     considered = None
     try:
         if not refused:
-            considered = planned(role, query)
+            considered = prepare(role, query)
     finally:
         yield from send(dict.fromkeys(answers, Go(considered is not None)))
     if considered is None:

@@ -248,7 +248,7 @@ class Spend(Query):
     def effects(self, plan, at):
         return saying(self.parties, ())
 
-    def fits(self, role, plan):
+    def fits_dealer(self, dealer, plan):
         if not self.left[0]:
             raise ValueError("nothing is left")
 

@@ -216,25 +216,27 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
             takes=[Planned(memory_of(alignment, rows), stored=stored, less=LESS)],
         )
 
-    def fits(self, role: SiteRole | DealerRole, plan: AlignmentPlan) -> None:
+    def fits(self, site: SiteRole, plan: AlignmentPlan) -> None:
         """Refuse what does not fit the pinned parties, the list of people, or its limits."""
-        check_pinned(role, self.named, self.keys)
+        check_pinned(site, self.named, self.keys)
         alignment = self.alignment
-        if isinstance(role, DealerRole):
-            if self.carried is None:
-                raise ValueError("it takes part in alignments of level 2 alone")
-            if (longest := max(alignment.size.values())) > (most := role.most_records):
-                raise ValueError(f"a list may have {longest} people; at most {most} are allowed")
-            return
-        if role.party not in alignment.sites:
+        if site.party not in alignment.sites:
             raise ValueError("it is not among the sites of the study")
-        own = own_list(role)
-        check_rules(role, alignment, own)
-        check_sizes(role, alignment, own)
+        own = own_list(site)
+        check_rules(site, alignment, own)
+        check_sizes(site, alignment, own)
         if self.carried is not None:
-            check_own(role, self.carried)
-        if kept_alignment(role, self.study, alignment, own) is None:
-            check_spent(role)
+            check_own(site, self.carried)
+        if kept_alignment(site, self.study, alignment, own) is None:
+            check_spent(site)
+
+    def fits_dealer(self, dealer: DealerRole, plan: AlignmentPlan) -> None:
+        """Refuse other parties than are pinned, level 1, and lists that are too long."""
+        check_pinned(dealer, self.named, self.keys)
+        if self.carried is None:
+            raise ValueError("it takes part in alignments of level 2 alone")
+        if (longest := max(self.alignment.size.values())) > (most := dealer.most_records):
+            raise ValueError(f"a list may have {longest} people; at most {most} are allowed")
 
     def run_site(self, site: SiteRole, plan: AlignmentPlan, give: Give) -> Program[None]:
         """Match the lists, or continue with what all sites have kept."""

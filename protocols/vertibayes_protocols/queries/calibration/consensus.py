@@ -72,7 +72,7 @@ from vertibayes_protocols.queries.calibration.neighbourhood_sums import (
     tolerant,
 )
 from vertibayes_protocols.query import At, Give
-from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.roles import AnalystRole, SiteRole
 
 TRACED = 5  # numbers of a round: soft loss, errors, records, repairs, sites that diverge
 LARGEST = 1e14  # of a node's statistics
@@ -136,10 +136,9 @@ class Consensus(ConsensusQuery):
             opens=(),
         )
 
-    def fits(self, role: SiteRole | DealerRole, plan: Calibration) -> None:
+    def fits(self, site: SiteRole, plan: Calibration) -> None:
         """Refuse what the site's keys, policy on neighbours, records or memory do not fit."""
-        assert isinstance(role, SiteRole)  # no dealer is asked
-        check_site(role, self)
+        check_site(site, self)
 
     def uses_run(self, party: Party, checkpoints: Checkpoints) -> Use:
         """Return that a start, or rounds that began before, begin a run; the reveal uses it up.

@@ -197,7 +197,7 @@ class Choose(Query[tuple[int, ...], ChoicePlan]):
 
     def plan(self, at: At) -> ChoicePlan:
         """Return the plan; a ValueError if the choices do not fit the study."""
-        joined = at.study(self.study)
+        joined = at.joined_study(self.study)
         check_variables(joined.study, self.variables)
         needed, digest = choice_lookups(joined.study, self.step), label("choose", wire.encode(self))
         return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest)

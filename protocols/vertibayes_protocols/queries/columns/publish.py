@@ -45,7 +45,7 @@ from vertibayes_protocols.queries.columns.split import (
     records_of,
 )
 from vertibayes_protocols.query import At, Give, Query
-from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.variables import Rows
 
@@ -176,11 +176,10 @@ class Publish(Query[dict[str, Table], DiscreteLaplace]):
             ),
         )
 
-    def fits(self, role: SiteRole | DealerRole, plan: DiscreteLaplace) -> None:
+    def fits(self, site: SiteRole, plan: DiscreteLaplace) -> None:
         """Refuse a split of which the site has other people, states or counts of classes."""
-        assert isinstance(role, SiteRole)  # the dealer is not asked
-        check_people(role, self.split)
-        _ = self._counted(role)
+        check_people(site, self.split)
+        _ = self._counted(site)
 
     def _counted(self, site: SiteRole, noise: Noise = no_noise) -> dict[str, Table]:
         """Count a site's tables; confirm counts of classes only where exact tables are free too."""

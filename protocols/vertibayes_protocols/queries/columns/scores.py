@@ -231,16 +231,17 @@ class Scores(Query[Floats, Variant]):
             opens=(),
         )
 
-    def fits(self, role: SiteRole | DealerRole, plan: Variant) -> None:
-        """Refuse sites that the dealer does not know, or records that the site does not have."""
+    def fits(self, site: SiteRole, plan: Variant) -> None:
+        """Refuse other people, and records that the site does not have."""
         split = self.split
-        if isinstance(role, DealerRole):
-            if unknown := sorted(set(split.sites) - set(role.public_keys)):
-                raise ValueError(f"it has no public key of the sites {', '.join(unknown)}")
-            return
-        check_people(role, split)
-        features = {name: split.features[name] for name in split.holders[role.party]}
-        check_features(features, self._chosen(role))
+        check_people(site, split)
+        features = {name: split.features[name] for name in split.holders[site.party]}
+        check_features(features, self._chosen(site))
+
+    def fits_dealer(self, dealer: DealerRole, plan: Variant) -> None:
+        """Refuse sites that the dealer does not know."""
+        if unknown := sorted(set(self.split.sites) - set(dealer.public_keys)):
+            raise ValueError(f"it has no public key of the sites {', '.join(unknown)}")
 
     def _chosen(self, site: SiteRole) -> LocalData:
         """Return the site's records that are scored; ValueError if there are no such records."""

@@ -33,7 +33,7 @@ from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.approved_run import ApprovedRun
 from vertibayes_protocols.queries.declared_run import DeclaredRun
 from vertibayes_protocols.query import At, Give, Query
-from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
 
 MOST_SHOWN = 4_000_000  # winners, and whether they are decided, of one run
@@ -101,18 +101,17 @@ class Begin(Query[dict[Party, Begun], None]):
         is_analyst = at.party == at.analyst
         return saying(self.parties, [Fact(what, at.party, self.parties)] if is_analyst else [])
 
-    def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
+    def fits(self, site: SiteRole, plan: None) -> None:
         """Refuse a contract that is not approved, has other parties, or has no run left."""
-        assert isinstance(role, SiteRole)  # the dealer does not answer it
-        contract = _approved(role, self).contract
+        contract = _approved(site, self).contract
         sites = set(contract.site_names)
         all_are_needed = not contract.queries  # of sums, some sites may be absent
         if not sites >= set(self.parties) or (all_are_needed and len(self.parties) < len(sites)):
             raise ValueError("the query asks other parties than the study's sites")
-        if wrong := _wrong_party(role, contract):
+        if wrong := _wrong_party(site, contract):
             raise ValueError(f"{wrong} of the approved contract is not the one that is pinned here")
-        if _resumed(role, self) is None:
-            _check_runs(role, contract)
+        if _resumed(site, self) is None:
+            _check_runs(site, contract)
 
     def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
         """Begin or resume the run, and send what it has shown so far."""

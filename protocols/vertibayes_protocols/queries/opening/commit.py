@@ -69,7 +69,6 @@ from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.opening.commit_checks import (
     check_at_dealer,
     check_at_site,
-    check_memory,
 )
 from vertibayes_protocols.queries.opening.comparing import compare
 from vertibayes_protocols.queries.opening.describe import REVEALED
@@ -173,13 +172,13 @@ class Commit(Query[Joined, None]):
         stored = Costs(study, study.records, missing=True).stored_bytes
         return replace(saying(study.parties, says), takes=[Planned(stored=stored)])
 
-    def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
-        """Refuse a study that is not as the party has pinned, declared or aligned it."""
-        check_memory(role, self.study)
-        if isinstance(role, DealerRole):
-            check_at_dealer(role, self.study)
-        else:
-            check_at_site(role, self.study)
+    def fits(self, site: SiteRole, plan: None) -> None:
+        """Refuse a study that is not as the site has pinned, declared or aligned it."""
+        check_at_site(site, self.study)
+
+    def fits_dealer(self, dealer: DealerRole, plan: None) -> None:
+        """Refuse a study of other parties or of more records than the dealer expects."""
+        check_at_dealer(dealer, self.study)
 
     def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
         """Agree on ids, seed and keys, and send the masked columns."""

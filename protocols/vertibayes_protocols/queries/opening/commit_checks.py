@@ -11,7 +11,7 @@ from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Variable
 
 
-def check_memory(role: SiteRole | DealerRole, study: Study) -> None:
+def _check_memory(role: SiteRole | DealerRole, study: Study) -> None:
     """Refuse a study whose queries may take too much memory."""
     if study.memory > (most := role.policy.most_memory):
         raise ValueError(
@@ -22,6 +22,7 @@ def check_memory(role: SiteRole | DealerRole, study: Study) -> None:
 
 def check_at_site(site: SiteRole, study: Study) -> None:
     """Refuse a study that is not as a site has pinned, declared or aligned it."""
+    _check_memory(site, study)
     if site.party not in study.sites:
         raise ValueError("it holds no variable of the study")
     strangers = set(study.parties) - set(site.public_keys) - {site.party}
@@ -43,6 +44,7 @@ def check_at_site(site: SiteRole, study: Study) -> None:
 
 def check_at_dealer(dealer: DealerRole, study: Study) -> None:
     """Refuse a study of other parties than the dealer knows, or of too many records."""
+    _check_memory(dealer, study)
     if study.dealer != dealer.party:
         raise ValueError(f"it is not the dealer of the study, which names {study.dealer}")
     if unknown := set(study.sites) - set(dealer.public_keys):

@@ -143,18 +143,20 @@ class Meet(Query[None, None]):
         ]
         return saying(self.parties, says)
 
-    def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
+    def fits(self, site: SiteRole, plan: None) -> None:
         """Refuse other parties than are pinned, and comparisons that may be guesses."""
-        check_pinned(role, self.parties, self.keys)
-        if isinstance(role, DealerRole):
-            return
-        if role.party not in self.sites:
+        check_pinned(site, self.parties, self.keys)
+        if site.party not in self.sites:
             raise ValueError("it is not among the parties of the study")
-        _check_each_has_an_identifier(role)
-        compared = [p for p in self.sites if p != role.party and _compares_people(role, p)]
-        _check_level(role, compared)
+        _check_each_has_an_identifier(site)
+        compared = [p for p in self.sites if p != site.party and _compares_people(site, p)]
+        _check_level(site, compared)
         for peer in compared:
-            _check_failed(role, peer)
+            _check_failed(site, peer)
+
+    def fits_dealer(self, dealer: DealerRole, plan: None) -> None:
+        """Refuse other parties than are pinned."""
+        check_pinned(dealer, self.parties, self.keys)
 
     def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
         """Compare lists with each other site, and send the analyst which differ."""

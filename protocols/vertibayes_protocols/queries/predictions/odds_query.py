@@ -108,7 +108,7 @@ class OddsQuery(Query[R_co, P]):
 
     def lookups(self, at: At) -> TableLookupPlan:
         """Return the plan of the lookups, or refuse what does not fit the study."""
-        joined = at.study(self.study)
+        joined = at.joined_study(self.study)
         if not self.rows.count(joined.study.records):
             raise ValueError("no records are predicted; choose at least one")
         check_variables(joined.study, self.odds.variables)

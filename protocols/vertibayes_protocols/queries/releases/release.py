@@ -104,7 +104,7 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
 
     def plan(self, at: At) -> ReleasePlan:
         """Return the plan; a ValueError if the families do not fit the study."""
-        joined, families = at.study(self.study), self.tables.families
+        joined, families = at.joined_study(self.study), self.tables.families
         check_most("tables", len(families), MOST_GROUPS)
         if not families:
             raise ValueError("a release must have families, each with a child")
@@ -139,9 +139,9 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
         record = record_of(site) if self.again else None
         return record is not None and record.state == GIVEN
 
-    def fits(self, role: SiteRole | DealerRole, plan: ReleasePlan) -> None:
+    def fits(self, site: SiteRole, plan: ReleasePlan) -> None:
         """Refuse to give again what was not kept."""
-        if self.again and isinstance(role, SiteRole) and record_of(role) is None:
+        if self.again and record_of(site) is None:
             raise ValueError("it has kept no share of released tables")
 
     def run_site(self, site: SiteRole, plan: ReleasePlan, give: Give) -> Program[None]:

@@ -42,7 +42,7 @@ from vertibayes_protocols.local_reports.questions import CodeQuestion, Question
 from vertibayes_protocols.promise import Promise
 from vertibayes_protocols.queries.sums.contributing import site_records
 from vertibayes_protocols.query import At, Give, Query
-from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.site.statistics import LocalData
 
 PEOPLE = "how many people each site reports for"
@@ -112,10 +112,9 @@ class Report(Query[Aggregator, ReportPlan]):
             opens=(),
         )
 
-    def fits(self, role: SiteRole | DealerRole, plan: ReportPlan) -> None:
+    def fits(self, site: SiteRole, plan: ReportPlan) -> None:
         """Refuse a plan that does not fit the site's records, or more records than agreed."""
-        assert isinstance(role, SiteRole)  # the dealer is not asked
-        if sum(data.records for data in _records(role, plan)) > self.most_records:
+        if sum(data.records for data in _records(site, plan)) > self.most_records:
             raise DataError(f"it has more records than the {self.most_records} agreed")
 
     def run_site(self, site: SiteRole, plan: ReportPlan, give: Give) -> Program[None]:

@@ -55,7 +55,7 @@ from vertibayes_protocols.queries.sums.members import Members
 from vertibayes_protocols.queries.sums.statistics import StatisticsQuery, check_numbered
 from vertibayes_protocols.queries.sums.terms import Terms, Values
 from vertibayes_protocols.query import At, Give
-from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole, agree_pairs
+from vertibayes_protocols.roles import AnalystRole, SiteRole, agree_pairs
 from vertibayes_protocols.session import QUERY_CELLS
 
 PAIRS = "pair keys of a sum"
@@ -215,16 +215,15 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
         about = ("all parties together",)
         return self.effects_of(at, promise, shown, about, self.terms.dishonest)
 
-    def fits(self, role: SiteRole | DealerRole, plan: Summation) -> None:
+    def fits(self, site: SiteRole, plan: Summation) -> None:
         """Refuse members whose keys are not pinned, too few honest ones, and unfit records."""
-        assert isinstance(role, SiteRole)  # no dealer is asked
-        _check_members(role, self, plan)
+        _check_members(site, self, plan)
         honest = len(plan.members) - plan.most_absent - self.terms.colluding(len(plan.members))
-        if honest < 2 and role.policy.dishonest:
+        if honest < 2 and site.policy.dishonest:
             raise ValueError(
                 "fewer than two members who do not work with the analyst could be in the sum"
             )
-        check_own_records(role, self.terms)
+        check_own_records(site, self.terms)
 
     def run_site(self, site: SiteRole, plan: Summation, give: Give) -> Program[None]:
         """Count the site's records, add its noise, and contribute to the sum."""

@@ -47,7 +47,7 @@ from vertibayes_protocols.queries.sums.contributing import check_own_records, no
 from vertibayes_protocols.queries.sums.statistics import StatisticsQuery, check_numbered
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.query import At, Give
-from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.roles import AnalystRole, SiteRole
 
 MOST_ITERATIONS = 10_000
 KEPT = 2  # of the estimates that arrive at a site in one iteration, the last that it uses
@@ -201,10 +201,9 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
         about = (at.party,) if is_own else tuple(sites)
         return self.effects_of(at, plan, shown, about)
 
-    def fits(self, role: SiteRole | DealerRole, plan: SumPromise) -> None:
+    def fits(self, site: SiteRole, plan: SumPromise) -> None:
         """Refuse records that do not fit the terms."""
-        assert isinstance(role, SiteRole)  # no dealer is asked
-        check_own_records(role, self.terms)
+        check_own_records(site, self.terms)
 
     def run_site(self, site: SiteRole, plan: SumPromise, give: Give) -> Program[None]:
         """Count the site's records, add its noise, and gossip."""

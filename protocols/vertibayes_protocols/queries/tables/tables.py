@@ -125,7 +125,7 @@ class Tables(Query[list[NDArray[np.int64]], TablePlan]):
 
     def plan(self, at: At) -> TablePlan:
         """Return the plan; a ValueError if the groups do not fit the study."""
-        joined, groups = at.study(self.study), self.groups
+        joined, groups = at.joined_study(self.study), self.groups
         check_variables(joined.study, self.variables)
         keys = [(prefix, bool(lasts)) for prefix, lasts in groups]
         if len(set(keys)) < len(keys):
