@@ -250,8 +250,8 @@ OF_MASKS = (
     ),
     skipped(
         "a site takes a number of a query twice",
-        "protocols/vertibayes_protocols/queries/study_checks.py",
-        "query.number <= site.holder.last",
+        "protocols/vertibayes_protocols/record_checks.py",
+        "value <= (last := site.holder.last)",
         "tests/protocols/test_tables.py",
     ),
     skipped(
@@ -263,7 +263,7 @@ OF_MASKS = (
 )
 
 POLICY, POLICIES = "protocols/vertibayes_protocols/policy.py", "tests/protocols/test_policy.py"
-CHECKS = "protocols/vertibayes_protocols/queries/study_checks.py"
+CHECKS = "protocols/vertibayes_protocols/record_checks.py"
 CHANGES = "protocols/vertibayes_protocols/storage/changes.py"
 CHANGED = "tests/protocols/test_changes.py"
 
@@ -302,8 +302,8 @@ OF_POLICIES = (
     ),
     mutant(
         "tables are not compared with the policy",
-        "protocols/vertibayes_protocols/queries/tables.py",
-        "        policy.check_tables(party, _sizes(joined.study, query))\n",
+        "protocols/vertibayes_protocols/engine.py",
+        "    policy.check_tables(effects.tables)\n",
         "",
         "tests/protocols/test_tables.py",
     ),
@@ -322,7 +322,7 @@ OF_POLICIES = (
     mutant(
         "record sets are not remembered",
         CHECKS,
-        "        site.memory.answer(site.data, _records(site, site.joined.selection(rows)))\n",
+        "        site.memory.answer(site.data, records)\n",
         "",
         "tests/protocols/test_tables.py",
     ),
@@ -393,7 +393,7 @@ OF_APPROVALS = (
     skipped(
         "a contract with other keys",
         BEGIN,
-        "wrong := _wrong_party(role, contract)",
+        "wrong := _wrong_party(site, contract)",
         APPROVED,
     ),
     skipped("more runs than the contract's", BEGIN, "used >= contract.runs", APPROVED),
