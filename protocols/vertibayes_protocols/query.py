@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from vertibayes_mpc.rounds import Party, Program
@@ -17,6 +17,7 @@ from vertibayes_protocols.approval import Asked
 from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.wire import FREE
 
 R_co = TypeVar("R_co", covariant=True)
 P = TypeVar("P")
@@ -60,12 +61,6 @@ class At:
     def shown_by(self, sites: Iterable[Party]) -> tuple[Party, ...]:
         """Return of which sites it notes what they show: the analyst of all, a site of itself."""
         return tuple(sites) if self.party == self.analyst else (self.party,)
-
-    def joined_study(self, study: bytes) -> Joined:
-        """Return the study of a query; a ValueError if the party has not joined it."""
-        if self.joined is None or self.joined.study.id != study:
-            raise ValueError("it has not committed to this study")
-        return self.joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +129,28 @@ class Query(Asked, ABC, Generic[R_co, P]):
     def need(self) -> int | None:
         """How many of the parties must answer, if the result does not need all of them."""
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class StudyQuery(Query[R_co, P]):
+    """Ask for something of a study whose columns are committed.
+
+    Parameters
+    ----------
+    study : bytes
+        The id of the study.
+    number : int
+        The number of the query, above all earlier ones in the study: masks are used once.
+    """
+
+    study: bytes = field(metadata=FREE)
+    number: int = field(metadata=FREE)
+
+    def joined(self, at: At) -> Joined:
+        """Return the study; a ValueError if the party has not joined it."""
+        if at.joined is None or at.joined.study.id != self.study:
+            raise ValueError("it has not committed to this study")
+        return at.joined
 
 
 AnyQuery: TypeAlias = Query[Any, Any]

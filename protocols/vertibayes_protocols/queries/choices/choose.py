@@ -16,7 +16,7 @@ each pair of candidates of a set (`vertibayes_mpc.argmax`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from math import ceil, log2
@@ -55,7 +55,7 @@ from vertibayes_protocols.queries.names import (
     numbered,
     numbers,
 )
-from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows
@@ -69,15 +69,13 @@ COMPARED = "which scores are compared, over which records"
 
 
 @dataclass(frozen=True, slots=True)
-class Choose(Query[tuple[int, ...], ChoicePlan]):
+class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
     """Ask which candidates win.
+
+    Further fields are those of `StudyQuery`.
 
     Parameters
     ----------
-    study : bytes
-        The id of the study.
-    number : int
-        The number of the query, above all earlier ones in the study: masks are used once.
     variables : tuple of str
         The variables of the scores.
     members : ndarray of dtype uint32
@@ -106,8 +104,6 @@ class Choose(Query[tuple[int, ...], ChoicePlan]):
 
     kind: ClassVar[str] = "choose"
     is_dealt: ClassVar[bool] = True
-    study: bytes = field(metadata=wire.FREE)
-    number: int = field(metadata=wire.FREE)
     variables: tuple[str, ...]
     members: NDArray[np.uint32]
     families: NDArray[np.uint32]
@@ -197,7 +193,7 @@ class Choose(Query[tuple[int, ...], ChoicePlan]):
 
     def plan(self, at: At) -> ChoicePlan:
         """Return the plan; a ValueError if the choices do not fit the study."""
-        joined = at.joined_study(self.study)
+        joined = self.joined(at)
         check_variables(joined.study, self.variables)
         needed, digest = choice_lookups(joined.study, self.step), label("choose", wire.encode(self))
         return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest)

@@ -20,7 +20,7 @@ from vertibayes_protocols import wire
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.odds import Odds, OddsShape, digest_of
 from vertibayes_protocols.queries.names import check_most, check_variables
-from vertibayes_protocols.query import At, Query
+from vertibayes_protocols.query import At, StudyQuery
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Rows
@@ -40,15 +40,13 @@ class OddsNumbers(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class OddsQuery(Query[R_co, P]):
+class OddsQuery(StudyQuery[R_co, P]):
     """Ask for something of the log odds of records.
+
+    Further fields are those of `StudyQuery`.
 
     Parameters
     ----------
-    study : bytes
-        The id of the study.
-    number : int
-        The number of the query, above all earlier ones in the study: masks are used once.
     odds : OddsShape
         What is predicted from which variables.
     rows : Rows
@@ -57,8 +55,6 @@ class OddsQuery(Query[R_co, P]):
         At the analyst: the numbers of each table, which the sites receive and the dealer does not.
     """
 
-    study: bytes = field(metadata=wire.FREE)
-    number: int = field(metadata=wire.FREE)
     odds: OddsShape
     rows: Rows
     numbers: Sequence[NDArray[np.int64]] = field(
@@ -108,7 +104,7 @@ class OddsQuery(Query[R_co, P]):
 
     def lookups(self, at: At) -> TableLookupPlan:
         """Return the plan of the lookups, or refuse what does not fit the study."""
-        joined = at.joined_study(self.study)
+        joined = self.joined(at)
         if not self.rows.count(joined.study.records):
             raise ValueError("no records are predicted; choose at least one")
         check_variables(joined.study, self.odds.variables)

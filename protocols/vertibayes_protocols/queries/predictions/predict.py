@@ -71,7 +71,7 @@ class Predict(OddsQuery[NDArray[np.float64], TableLookupPlan]):
         )
         work = LOOKUP_PS_PER_BYTE * (plan.dealt_bytes + plan.sent_bytes)
         return Effects(
-            asks=self.asked_of(at.joined_study(self.study).study, self.odds),
+            asks=self.asked_of(self.joined(at).study, self.odds),
             columns=(),
             tables=(),
             counts=None,

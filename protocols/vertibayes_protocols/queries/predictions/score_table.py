@@ -102,7 +102,7 @@ class ScoreTable(OddsQuery[NDArray[np.int64], ScorePlan]):
 
     def plan(self, at: At) -> ScorePlan:
         """Return the plan; a ValueError if the study has no such target, or the noise no room."""
-        study, odds = at.joined_study(self.study).study, self.odds
+        study, odds = self.joined(at).study, self.odds
         check_target(study, odds.target)
         if study.variables[odds.target].states != odds.states:
             raise ValueError(

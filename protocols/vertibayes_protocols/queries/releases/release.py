@@ -23,7 +23,7 @@ the run ends, and no party learns which. Cost: as the tables; cut takes a lookup
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import ClassVar
@@ -52,7 +52,7 @@ from vertibayes_protocols.queries.releases.given import (
 from vertibayes_protocols.queries.releases.plan import ReleasePlan, by_rule
 from vertibayes_protocols.queries.releases.shares import release_share
 from vertibayes_protocols.queries.tables.ways import MOST_GROUPS
-from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN
@@ -62,15 +62,13 @@ FAILED = "a check of released tables failed, and the run ended"
 
 
 @dataclass(frozen=True, slots=True)
-class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
+class Release(StudyQuery[list[NDArray[np.int64]], ReleasePlan]):
     """Ask for the tables of families over all records, by a rule.
+
+    Further fields are those of `StudyQuery`.
 
     Parameters
     ----------
-    study : bytes
-        The id of the study.
-    number : int
-        The number of the query, above all earlier ones in the study: masks are used once.
     tables : FamilyTables
     again : bool, default=False
         Whether the sites give an answer again that was lost. The dealer is not asked.
@@ -80,8 +78,6 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
     is_dealt: ClassVar[bool] = True
     gives_late: ClassVar[bool] = True
     ends_run: ClassVar[bool] = True
-    study: bytes = field(metadata=wire.FREE)
-    number: int = field(metadata=wire.FREE)
     tables: FamilyTables
     again: bool = False
 
@@ -104,7 +100,7 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
 
     def plan(self, at: At) -> ReleasePlan:
         """Return the plan; a ValueError if the families do not fit the study."""
-        joined, families = at.joined_study(self.study), self.tables.families
+        joined, families = self.joined(at), self.tables.families
         check_most("tables", len(families), MOST_GROUPS)
         if not families:
             raise ValueError("a release must have families, each with a child")

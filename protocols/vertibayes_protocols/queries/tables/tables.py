@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import ClassVar
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.rounds import Party, Program
-from vertibayes_protocols import wire
 from vertibayes_protocols.budget import Released
 from vertibayes_protocols.effects import Effects, Freely, Later, Number, Planned
 from vertibayes_protocols.joined import Joined
@@ -38,22 +37,20 @@ from vertibayes_protocols.queries.names import (
 )
 from vertibayes_protocols.queries.tables.counting import TablePlan, count, deal, open_
 from vertibayes_protocols.queries.tables.ways import MOST_FAMILIES, MOST_GROUPS, Group, grouped
-from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows, axis_lengths
 
 
 @dataclass(frozen=True, slots=True)
-class Tables(Query[list[NDArray[np.int64]], TablePlan]):
+class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
     """Ask for tables.
+
+    Further fields are those of `StudyQuery`.
 
     Parameters
     ----------
-    study : bytes
-        The id of the study.
-    number : int
-        The number of the query, above all earlier ones in the study: masks are used once.
     variables : tuple of str
         The variables of the tables.
     prefixes, lasts : tuple of ndarray, dtype uint32
@@ -72,8 +69,6 @@ class Tables(Query[list[NDArray[np.int64]], TablePlan]):
 
     kind: ClassVar[str] = "tables"
     is_dealt: ClassVar[bool] = True
-    study: bytes = field(metadata=wire.FREE)
-    number: int = field(metadata=wire.FREE)
     variables: tuple[str, ...]
     prefixes: tuple[NDArray[np.uint32], ...]
     lasts: tuple[NDArray[np.uint32], ...]
@@ -125,7 +120,7 @@ class Tables(Query[list[NDArray[np.int64]], TablePlan]):
 
     def plan(self, at: At) -> TablePlan:
         """Return the plan; a ValueError if the groups do not fit the study."""
-        joined, groups = at.joined_study(self.study), self.groups
+        joined, groups = self.joined(at), self.groups
         check_variables(joined.study, self.variables)
         keys = [(prefix, bool(lasts)) for prefix, lasts in groups]
         if len(set(keys)) < len(keys):
