@@ -18,13 +18,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-from vertibayes_mpc.rounds import Party
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -109,33 +106,6 @@ class GossipNodes:
         self.previous = _replaced(self.previous, nodes, *self.received.rows(nodes))
         self.previous = _replaced(self.previous, nodes[several], *sent.rows(before[several]))
         self.received = _replaced(self.received, nodes, *sent.rows(last))
-
-
-def replay(
-    updates: Mapping[Party, Floats], sent: Sequence[Mapping[Party, Party]]
-) -> dict[Party, Floats]:
-    """Return the estimates of the nodes that sent in the last iteration.
-
-    Parameters
-    ----------
-    updates : mapping of Party to ndarray of shape (k,)
-        The update of each node.
-    sent : sequence of mapping of Party to Party
-        For each iteration, who sent to whom. Messages to a node arrive in the order of their
-        senders' names; a node that no longer sends no longer receives.
-    """
-    names = sorted(updates)
-    place = {name: row for row, name in enumerate(names)}
-    nodes = GossipNodes(np.array([updates[name] for name in names]))
-    estimates = nodes.estimate()
-    for messages in sent:
-        estimates = nodes.estimate()
-        senders = [name for name in sorted(messages) if messages[name] in messages]
-        rows = np.array([place[name] for name in senders], np.intp)
-        receivers = np.array([place[messages[name]] for name in senders], np.intp)
-        nodes.receive(receivers, estimates.rows(rows))
-    last = sent[-1] if sent else updates
-    return {name: estimates.values[place[name]] for name in names if name in last}
 
 
 def _replaced(

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
 from tests.e2e.processes import Processes
+from tests.gossip_replay import replay
 from vertibayes.naive_bayes.distributed import pooled
 from vertibayes.naive_bayes.releases import learn_sums
 from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba
@@ -17,7 +18,6 @@ from vertibayes_mpc.errors import PartyGoneError
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER
-from vertibayes_protocols.gossip import replay
 from vertibayes_protocols.queries import Describe, Meet, Publish, Updates
 from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.columns.scoring import Logarithms

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.gossip_replay import replay
 from tests.vertibayes.hdpnb_worlds import SCHEMA, drop_after, federation_of, parties, watch
 from vertibayes_mpc.errors import MalformedMessageError, PartyGoneError
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
-from vertibayes_protocols.gossip import replay
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Updates
 from vertibayes_protocols.queries.sums.terms import Terms
