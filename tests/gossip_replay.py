@@ -1,4 +1,4 @@
-"""What gossip between machines must have computed: the same iterations, with all nodes in arrays."""
+"""What gossip between machines must have computed: the same iterations, all nodes in arrays."""
 
 import numpy as np
 
