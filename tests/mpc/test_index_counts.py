@@ -32,6 +32,8 @@ def test_ranks_are_the_numbers_of_values_that_the_first_reaches():
         assert ranks.tolist() == [int((v[1:] <= v[0]).sum()) for v in values]
         assert not [s for s in transcript if s.receiver in ("dealer", "analyst")]
         check_costs([plan], transcript)
+        with pytest.raises(DealReusedError):
+            next(share_ranks(w.holders["a"], plan, shares[0]))
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])

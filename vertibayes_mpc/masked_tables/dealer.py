@@ -38,7 +38,8 @@ def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
             yield from send(block.corrections(step))
         block.add_products(products)
     total = sum(products.values(), start=np.zeros((), plan.commitments.ring.dtype))
-    outbox = {site: _correction(plan, masks, total, site) for site in plan.parties}
+    _subtract_parts(plan, masks, total)
+    outbox = {site: _correction(plan, total, site) for site in plan.parties}
     yield from send({site: message for site, message in outbox.items() if message.values.size})
 
 
@@ -106,20 +107,17 @@ class MaskBlock:
                 total[at] += self.ring.dot(rows, columns)
 
 
-def _correction(
-    plan: Plan, masks: Mapping[Party, Masks], products: Elements, lead: Party
-) -> Correction:
-    """Return the lead's part of the correction: the products of masks minus the others' parts."""
-    terms, lasts = plan.dealt_to(lead), plan.rights_at(lead)
-    rows = []
-    for term in terms:
-        row = products[plan.rows[term]].copy()
-        holders = plan.commitments.holders(term)
-        for site in masks:
-            held = [z for z in lasts if site in {*holders, *plan.commitments.operands[z].holders}]
-            if site != lead and held:
-                columns = plan.columns(held)
-                row[:, columns] -= masks[site].table_correction(term)[:, columns]
-        rows.append(row[:, plan.columns(lasts)])
-    values = np.concatenate(rows) if rows else np.zeros((0, 0), products.dtype)
+def _subtract_parts(plan: Plan, masks: Mapping[Party, Masks], products: Elements) -> None:
+    """Subtract the sites' parts of the corrections from the products of masks."""
+    for term in plan.lefts:
+        for site, streams in masks.items():
+            if places := plan.corrected(term, site):
+                columns = plan.columns(places)
+                products[plan.rows[term], columns] -= streams.table_correction(term)[:, columns]
+
+
+def _correction(plan: Plan, products: Elements, lead: Party) -> Correction:
+    """Return the lead's part of the correction."""
+    columns = plan.columns(plan.rights_at(lead))
+    values = products[np.ix_(plan.rows_of(plan.dealt_to(lead)), columns)]
     return Correction(plan.commitments.ring.reduce(values), plan.label)

@@ -287,6 +287,19 @@ class Plan:
         shared = self._sharers(lead)
         return [t for t in self.lefts_at(lead) if {*self.commitments.holders(t), *shared} != {lead}]
 
+    def corrected(self, term: Term, site: Party) -> list[int]:
+        """Return the last operands whose products with a term have a part of a site's correction.
+
+        Another site multiplies by them; `site` holds them or an operand of the term.
+        """
+        held = site in self.commitments.holders(term)
+        return [
+            z
+            for z in self.rights
+            if site != (lead := self.lead_of(z)) and lead in self._leads[term]
+            if held or site in self.commitments.operands[z].holders
+        ]
+
     def rights_at(self, lead: Party) -> list[int]:
         """Return the last operands by which `lead` multiplies."""
         return self._rights_by_lead.get(lead, [])

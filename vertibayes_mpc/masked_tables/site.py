@@ -80,11 +80,8 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
 def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
     """Add this site's parts of the corrections, from its own stream or from the dealer."""
     masks = Masks(site.commitments, site.dealer_key, plan.selection, plan.label)
-    others = [z for z in plan.rights if plan.lead_of(z) != site.party]
-    shared = [z for z in others if site.party in site.commitments.operands[z].holders]
     for term in plan.lefts:
-        places = others if site.party in site.commitments.holders(term) else shared
-        if places:
+        if places := plan.corrected(term, site.party):
             columns = plan.columns(places)
             products[plan.rows[term], columns] += masks.table_correction(term)[:, columns]
     rows = plan.rows_of(plan.dealt_to(site.party))
