@@ -29,15 +29,7 @@ class Labelled(ArrayMessage):
 def labelled_elements(
     message: Labelled, sender: Party, ring: Ring, shape: tuple[int, ...], label: bytes
 ) -> Elements:
-    """Return a message's elements, or blame its sender if they are not for this label.
-
-    Parameters
-    ----------
-    message, sender, ring, shape
-        As of `vertibayes_mpc.sharing.elements_of`, which raises a MalformedMessageError.
-    label : bytes
-        The commitment or query that this party runs; for others, an UnexpectedMessageError.
-    """
+    """Return a message's elements, or blame its sender for another label, shape or type."""
     if message.label != label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another query")
     return elements_of(message, sender, ring, shape)

@@ -89,17 +89,7 @@ class RowMasks(Labelled):
 
 @dataclass(frozen=True)
 class Entries:
-    """Entries of one list that travel between this party and one peer.
-
-    Parameters
-    ----------
-    peer, owner
-        Who sends or receives them, and whose list it is.
-    count, size
-        How many entries travel, and the bytes of each.
-    most : int, optional
-        How many entries a message has at most; limited by `PIECE_BYTES` alone if not given.
-    """
+    """Entries of one list that travel between this party and one peer."""
 
     peer: Party
     owner: Party
@@ -135,20 +125,7 @@ def transfer(
     outgoing: Sequence[Outgoing] = (),
     incoming: Sequence[Incoming] = (),
 ) -> Program[None]:
-    """Send and receive lists, piece by piece; no two of one direction have the same peer.
-
-    Parameters
-    ----------
-    plan, kind
-        The plan, and the class of the messages.
-    outgoing, incoming : sequence of Outgoing, sequence of Incoming
-        What to send and what to receive. Each incoming piece is handed on as it comes.
-
-    Raises
-    ------
-    MalformedMessageError, UnexpectedMessageError
-        If a piece has a wrong length, or is of another run or list; they name the sender.
-    """
+    """Send and receive lists, piece by piece; no two of one direction have the same peer."""
 
     def name(entries: Entries, piece: slice) -> bytes:
         return plan.name(kind.kind, entries.owner, piece.start)
@@ -196,15 +173,7 @@ def incoming_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> I
 
 
 def check_numbers(numbers: NDArray[np.int64], limit: int, sender: Party, *, all_in: bool) -> None:
-    """Blame the sender of places if they recur or are out of range.
-
-    Parameters
-    ----------
-    numbers, limit, sender
-        The places, which must be below the limit, or -1; and who sent them.
-    all_in : bool
-        Whether -1 is an error as well.
-    """
+    """Blame the sender of places if they recur or are out of range."""
     inside = numbers[numbers >= 0]
     if len(inside) and inside.max() >= limit:
         raise MalformedMessageError(sender, f"a place out of range: at most {limit - 1} expected")
@@ -223,15 +192,7 @@ def outcome(plan: AlignmentPlan, people: int, held: int, both: Sequence[int]) ->
 
 
 def expect_outcome(plan: AlignmentPlan) -> Program[tuple[int, int]]:
-    """Receive n and how many of the people this party holds; raise if the study cannot be.
-
-    Raises
-    ------
-    TooFewPeopleError, PeopleNotApartError
-        See `check_outcome`.
-    MalformedMessageError
-        If the matcher's message has a wrong length, or its numbers do not fit.
-    """
+    """Receive n and how many of the people this party holds; raise if the study cannot be."""
     cells, sender = 2 + len(plan.apart), plan.matcher
     message = (yield from exchange({}, {sender: Expect(Outcome, cells + LABEL_BYTES)}))[sender]
     values = labelled_elements(message, sender, COUNTS, (cells,), plan.name(Outcome.kind))

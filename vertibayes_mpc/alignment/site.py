@@ -205,15 +205,7 @@ def _incoming_rows(
 
 
 def shares_of(plan: AlignmentPlan, key: Stream, owner: Party, people: int) -> list[Elements]:
-    """Return the shares of a site that is not the first: streams that it shares with the dealer.
-
-    Parameters
-    ----------
-    plan, key
-        The plan, and the key that the site shares with the dealer.
-    owner, people
-        Whose rows they are, and n.
-    """
+    """Return the shares of a site that is not the first: streams that it shares with the dealer."""
     rings = enumerate(plan.rings(owner))
     return [key.elements(r, plan.name("row share", owner, at), (people,)) for at, r in rings]
 

@@ -50,14 +50,10 @@ class Comparison(NamedTuple):
     same: Bits
 
     def factors(self, pairs: int) -> tuple[Bits, Bits]:
-        """Return what is multiplied to join digits in pairs.
+        """Return what is multiplied to join digits in pairs: a row for each pair, and each product.
 
-        Returns
-        -------
-        left : ndarray with a row for each pair
-            `same` of the higher digits.
-        right : ndarray with a row for each product
-            `less` of the lower digits, and then `same` of these except the lowest.
+        The left factors are `same` of the higher digits; the right ones `less` of the lower digits,
+        and then `same` of these except the lowest.
         """
         lower = self.less[: 2 * pairs : 2], self.same[1 : 2 * pairs - 2 : 2]
         return self.same[: 2 * pairs : 2], np.concatenate(lower)

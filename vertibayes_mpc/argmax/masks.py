@@ -25,15 +25,7 @@ def packed(bits: NDArray[np.unsignedinteger]) -> Bits:
 
 @dataclass(frozen=True)
 class Masks:
-    """The streams of one site for one argmax.
-
-    Parameters
-    ----------
-    key : Stream
-        The key that only the site and the dealer share.
-    plan : ArgmaxPlan
-        The plan of the argmax.
-    """
+    """The streams of one site for one argmax."""
 
     key: Stream
     plan: ArgmaxPlan

@@ -10,25 +10,7 @@ from vertibayes_mpc.ring import Elements
 def column_mask(
     commitments: Commitments, key: Stream, form: Form, place: int, block: int
 ) -> Elements:
-    """Return the mask of a column in one form, in a committed block.
-
-    Parameters
-    ----------
-    commitments : Commitments
-        What all parties know of the columns.
-    key : Stream
-        The key that only the column's holder and the dealer share.
-    form : Form
-        The form of the column.
-    place : int
-        The operand's place in the study.
-    block : int
-        The number of the committed block.
-
-    Returns
-    -------
-    mask : ndarray of shape (form.width, rows), dtype `form.ring.dtype`
-    """
+    """Return the mask of a column in a form, in a committed block: shape (form.width, rows)."""
     stream = label("commit", commitments.label, commitments.operands[place].id, form.name)
     start = block * commitments.block_rows * form.width
     shape = form.width, Selection(commitments).rows(block)

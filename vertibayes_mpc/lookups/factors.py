@@ -29,23 +29,10 @@ def factors(
     masked: Elements,
     bits: int | None = None,
 ) -> Elements:
-    """Return this site's shares of all factors of a slice.
+    """Return this site's shares of all factors of a slice: X, then Y; (2 * plan.width, counts).
 
-    Parameters
-    ----------
-    plan, part
-        What is looked up.
-    one_hots : (E, F), ndarrays of shape (counts, high) and (counts, low)
-        Shares in the ring of results; or bits, which are shares up to the sign.
-    masked : ndarray of shape (counts,)
-        The revealed counts under their masks, m.
-    bits : int, optional
-        1 if the one-hot vectors are bits.
-
-    Returns
-    -------
-    shares : ndarray of shape (2 * plan.width, counts)
-        X, then Y.
+    `one_hots` are the shares E and F, of shapes (counts, high) and (counts, low); `masked` is m.
+    With 1 for `bits`, the one-hot vectors are bits, and shares of 1 or -1.
     """
     ring, terms = plan.ring, plan.width // 2
     high, low = plan.digits(masked)
@@ -66,15 +53,7 @@ def factors(
 
 
 def turned(rows: Elements, by: NDArray[np.integer]) -> Elements:
-    """Return what a row has at place ``by - h`` modulo its length, at each place h.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (m, length)
-        The rows.
-    by : ndarray of shape (m,)
-        By how much each is turned, below the length.
-    """
+    """Return what a row has at place ``by - h`` modulo its length, at each place h."""
     size = rows.shape[1]
     backwards = rows[:, ::-1]
     doubled = np.concatenate([backwards, backwards], axis=1).ravel()

@@ -12,17 +12,7 @@ from vertibayes_mpc.ring import Elements
 
 @dataclass(frozen=True)
 class Masks:
-    """The streams of a slice under one key.
-
-    Parameters
-    ----------
-    key : Stream
-        The key that only the site and the dealer share.
-    plan : LookupPlan
-        The plan of the lookups.
-    part : Slice
-        The lookups.
-    """
+    """The streams of a slice under one key."""
 
     key: Stream
     plan: LookupPlan

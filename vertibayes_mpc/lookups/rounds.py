@@ -31,25 +31,7 @@ Lookup: TypeAlias = Generator[Step, Mapping[Party, Packed], Elements]
 def together(
     lookups: Mapping[int, Lookup], plan: LookupPlan, number: int, dealer: Party
 ) -> Program[dict[int, Elements]]:
-    """Run the lookups of one part to their ends, round by round.
-
-    Parameters
-    ----------
-    lookups : mapping of int to Lookup
-        By number of the batch: in this order they share messages.
-    plan, number, dealer
-        The plan, the number of the part, and who deals the masks in the first round.
-
-    Returns
-    -------
-    shares : dict of int to ndarray
-        What each lookup returned.
-
-    Raises
-    ------
-    MalformedMessageError, UnexpectedMessageError
-        If a message has a wrong size or is for other lookups; they name the sender.
-    """
+    """Run the lookups of one part to their ends, round by round."""
     steps = {index: next(lookup) for index, lookup in lookups.items()}
     shares: dict[int, Elements] = {}
     rounds = 0

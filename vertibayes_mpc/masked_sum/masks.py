@@ -12,15 +12,7 @@ from vertibayes_mpc.sharing import zero_share
 
 
 def pair_masks(plan: SumPlan, party: Party, peers: Mapping[Party, Stream]) -> Elements:
-    """Return the sum of a party's masks with its neighbours.
-
-    Parameters
-    ----------
-    plan, party
-        The plan of the sum, and the party whose masks they are.
-    peers : mapping of Party to Stream
-        The keys that it shares with its neighbours.
-    """
+    """Return the sum of a party's masks with its neighbours."""
     return zero_share(party, peers, plan.ring, label("pair mask", plan.label), plan.length)
 
 

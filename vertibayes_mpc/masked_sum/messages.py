@@ -136,30 +136,14 @@ def expected(kind: type[M], plan: SumPlan) -> Expect[M]:
 
 
 def of_sum(message: M, sender: Party, plan: SumPlan) -> M:
-    """Return a message, or blame its sender if it is of another sum.
-
-    Parameters
-    ----------
-    message, sender
-        What came, and whom to blame for it with an UnexpectedMessageError.
-    plan : SumPlan
-        The plan of this sum.
-    """
+    """Return a message, or blame its sender if it is of another sum."""
     if message.context != plan.label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another sum")
     return message
 
 
 def array_of(array: A, sender: Party, shape: tuple[int, ...], dtype: DTypeLike = np.uint8) -> A:
-    """Return an array, or blame its sender for another shape or type.
-
-    Parameters
-    ----------
-    array, sender
-        What came, and whom to blame for it with a MalformedMessageError.
-    shape, dtype
-        The shape and the type that the array must have.
-    """
+    """Return an array, or blame its sender for another shape or type."""
     if array.shape != shape or array.dtype != dtype:
         came, wanted = f"{array.shape} and type {array.dtype}", f"{shape} and {np.dtype(dtype)}"
         raise MalformedMessageError(sender, f"an array of shape {came}; expected {wanted}")
@@ -167,15 +151,7 @@ def array_of(array: A, sender: Party, shape: tuple[int, ...], dtype: DTypeLike =
 
 
 def list_of(places: Places, sender: Party, within: Places) -> Places:
-    """Return a list of parties, or blame its sender for a wrong one.
-
-    Parameters
-    ----------
-    places, sender
-        What came, and whom to blame with a MalformedMessageError if it is not ascending.
-    within : ndarray of shape (m,), dtype uint32
-        All who may be in the list.
-    """
+    """Return a list of parties, or blame its sender for a wrong one."""
     if places.ndim != 1 or places.dtype != np.uint32 or np.any(places[1:] <= places[:-1]):
         raise MalformedMessageError(sender, "a list of parties does not have ascending places")
     if not np.isin(places, within).all():

@@ -129,13 +129,7 @@ def contribute(
 
 
 class Contribution:
-    """A party's keys and what it received, from round to round; each method is an answer.
-
-    Parameters
-    ----------
-    plan, member, aggregator, randomness
-        As of `contribute`.
-    """
+    """A party's keys and what it received, from round to round; each method is an answer."""
 
     def __init__(
         self, plan: SumPlan, member: Member, aggregator: Party, randomness: Randomness

@@ -44,15 +44,7 @@ def digest_of(share: bytes) -> bytes:
 def split_seeds(
     key: bytes, self_mask: bytes, threshold: int, places: list[int], randomness: Randomness
 ) -> list[SeedShares]:
-    """Share both seeds out to the parties at some places.
-
-    Parameters
-    ----------
-    key, self_mask : bytes
-        The seeds of the mask key and of the self-mask.
-    threshold, places, randomness
-        As of `vertibayes_mpc.shamir.split`, with places from 0 on.
-    """
+    """Share both seeds out to the parties at some places."""
     numbers = [place + 1 for place in places]
     halves = []
     for seed in (key, self_mask):
@@ -62,15 +54,7 @@ def split_seeds(
 
 
 def agree(pair: KeyPair, public: bytes, purpose: str, peer: Party) -> StreamKey:
-    """Agree on a key, or blame the peer for an invalid public key.
-
-    Parameters
-    ----------
-    pair, public, purpose
-        This party's keys, the peer's public key, and what the agreed key is for.
-    peer : Party
-        Whom to blame, with a MalformedMessageError.
-    """
+    """Agree on a key, or blame the peer for an invalid public key."""
     try:
         return pair.agree(public, purpose)
     except ValueError:
@@ -94,15 +78,7 @@ class Envelope(NamedTuple):
         return ChaCha20Poly1305(key.secret).encrypt(bound[:NONCE_BYTES], b"".join(shares), bound)
 
     def open(self, key: StreamKey, sealed: bytes, digests: bytes, relay: Party) -> SeedShares:
-        """Open shares, or blame their sender and the relay: one of them is at fault.
-
-        Parameters
-        ----------
-        key : StreamKey
-            What the two parties agreed on.
-        sealed, digests, relay
-            What the relay sent; an UnknownFaultyPartyError if it does not open, or does not match.
-        """
+        """Open shares, or blame their sender and the relay: one of them is at fault."""
         bound = label("seal", *self)
         try:
             both = ChaCha20Poly1305(key.secret).decrypt(bound[:NONCE_BYTES], sealed, bound)

@@ -17,19 +17,7 @@ from vertibayes_mpc.ring import Elements
 
 @dataclass(frozen=True)
 class Masks:
-    """The streams of one site, for the records of one selection.
-
-    Parameters
-    ----------
-    commitments : Commitments
-        What all parties know of the columns.
-    key : Stream
-        The key that only the site and the dealer share.
-    selection : Selection
-        The records that the query counts.
-    query : bytes, default=b""
-        The label of the plan; the masks of committed columns do not depend on it.
-    """
+    """The streams of one site, for the records of one selection."""
 
     commitments: Commitments
     key: Stream

@@ -21,24 +21,12 @@ DIGITS = Context(prec=80, Emin=MIN_EMIN, Emax=MAX_EMAX)  # 2^-128 is 4e-39
 
 
 def bernoulli(numerator: int, denominator: int, randomness: Randomness) -> bool:
-    """Return True with probability ``numerator / denominator``.
-
-    Parameters
-    ----------
-    numerator, denominator, randomness
-        Both parts of the fraction, at least 0 and 1, and where the coin comes from.
-    """
+    """Return True with probability ``numerator / denominator``."""
     return uniform_below(denominator, randomness) < numerator
 
 
 def bernoulli_exp(numerator: int, denominator: int, randomness: Randomness) -> bool:
-    """Return True with probability ``exp(-numerator / denominator)`` ([1]_).
-
-    Parameters
-    ----------
-    numerator, denominator, randomness
-        As of `bernoulli`.
-    """
+    """Return True with probability ``exp(-numerator / denominator)`` ([1]_)."""
     while numerator > denominator:
         if not bernoulli_exp(1, 1, randomness):
             return False

@@ -16,11 +16,6 @@ def measurement(kind: str, scale: float) -> Any:
 
     The import takes a tenth of a second, and happens at the first draw. OpenDP requires a global
     consent, which is withdrawn afterwards unless the program had given it before.
-
-    Raises
-    ------
-    ImportError
-        If OpenDP is not installed.
     """
     measurements, mod = load("opendp.measurements", "noise"), load("opendp.mod", "noise")
     consented = FEATURE in mod.GLOBAL_FEATURES

@@ -78,13 +78,7 @@ def ciphertext_width(public: PublicKey) -> int:
 
 
 def expect(kind: type[N], count: int, width: int) -> Expect[N]:
-    """Return what may come: a label, and integers.
-
-    Parameters
-    ----------
-    kind, count, width
-        The class of the message, the number of integers, and the bytes of each.
-    """
+    """Return what may come: a label, and integers."""
     return Expect(kind, LABEL_BYTES + max(count * width, 1))
 
 
@@ -93,20 +87,7 @@ def ciphertexts_of(
 ) -> list[int]:
     """Return a message's ciphertexts, or blame its sender.
 
-    Parameters
-    ----------
-    message, sender
-        What came, and whom to blame for it.
-    label, count, public
-        The label of the plan, the number of integers that must come, and their key.
-
-    Raises
-    ------
-    UnexpectedMessageError
-        If the message is of another plan.
-    MalformedMessageError
-        If the integers are of a wrong number or width, or one is 0, not below N^2 or not coprime to
-        N.
+    Ciphertexts must have the plan's label, number and width, be below N^2 and coprime to N.
     """
     ciphertexts = _integers(message, sender, label, count, ciphertext_width(public))
     try:
@@ -119,13 +100,7 @@ def ciphertexts_of(
 def plaintexts_of(
     message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
 ) -> list[int]:
-    """Return a message's integers modulo N, or blame its sender.
-
-    Parameters
-    ----------
-    message, sender, label, count, public
-        As of `ciphertexts_of`, which raises the same errors.
-    """
+    """Return a message's integers modulo N, or blame its sender."""
     plaintexts = _integers(message, sender, label, count, plaintext_width(public))
     try:
         public.check_plaintexts(plaintexts)

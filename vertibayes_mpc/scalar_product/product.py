@@ -96,19 +96,10 @@ class Product:
 
 @dataclass(frozen=True)
 class Subprotocol:
-    """A scalar product within the recursion.
+    """A scalar product within the recursion, taken `times` times.
 
-    Parameters
-    ----------
-    product : Product
-        The whole product.
-    factors : tuple of Factor
-        Each party is in one of them: alone with its data, or with others; the factor is then the
-        product of their masks one level above.
-    times : int
-        The result is multiplied by this.
-    label : bytes
-        The label of its masks and messages; no two sub-protocols have the same label.
+    Each party is in one of the factors: alone with its data, or with others; the factor is then the
+    product of their masks one level above. No two sub-protocols have the same label.
     """
 
     product: Product

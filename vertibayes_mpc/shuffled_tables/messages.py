@@ -64,28 +64,14 @@ def packed(vectors: Iterable[tuple[Ring, Elements]]) -> NDArray[np.uint8]:
 
 
 def expected(kind: type[L], rings: Sequence[Ring], records: int) -> Expect[L]:
-    """Return the bounds of a message of vectors.
-
-    Parameters
-    ----------
-    kind, rings, records
-        The class of the message, the ring of each vector, and the length of all.
-    """
+    """Return the bounds of a message of vectors."""
     return Expect(kind, sum(ring.bytes for ring in rings) * records + LABEL_BYTES)
 
 
 def vectors_of(
     message: Labelled, sender: Party, rings: Sequence[Ring], records: int, label: bytes
 ) -> Iterator[Elements]:
-    """Unpack the vectors of a message, or blame its sender.
-
-    Parameters
-    ----------
-    message, sender, label
-        As of `vertibayes_mpc.labelled.labelled_elements`, which raises the same errors.
-    rings, records
-        As of `expected`.
-    """
+    """Unpack the vectors of a message, or blame its sender."""
     size = sum(ring.bytes for ring in rings) * records
     values, at = labelled_bytes(message, sender, size, label), 0
     for ring in rings:

@@ -14,15 +14,7 @@ from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
 
 @dataclass(frozen=True)
 class Streams:
-    """The streams of a plan's tables under one key.
-
-    Parameters
-    ----------
-    key : Stream
-        The key of a site and the dealer; only `seal` uses the key that all sites share.
-    plan : ShufflePlan
-        The plan of the query.
-    """
+    """The streams of a plan's tables under one key; only `seal` is under the key of all sites."""
 
     key: Stream
     plan: ShufflePlan

@@ -11,15 +11,7 @@ from vertibayes_mpc.table_lookups.plan import TableLookupPlan
 
 @dataclass(frozen=True)
 class Masks:
-    """The streams of one site for the lookups of a plan.
-
-    Parameters
-    ----------
-    key : Stream
-        The key that only the site and the dealer share.
-    plan : TableLookupPlan
-        The plan of the lookups.
-    """
+    """The streams of one site for the lookups of a plan."""
 
     key: Stream
     plan: TableLookupPlan
