@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import vertibayes_mpc.lookups.plan
-import vertibayes_mpc.table_lookups.counts
-import vertibayes_mpc.table_lookups.plan
+import vertibayes_mpc.unit_vectors
 from tests import alignment_worlds
 from tests.draws import assert_own_labels, noted
 from tests.mpc import test_argmax, test_lookups, test_scalar_product, test_table_lookups
@@ -82,7 +81,7 @@ def table_lookups(draws):
     w = world(held, RECORDS)
     tables = (0, 2), (1, 2), (0, 2), (0, 2, 3), (0, 1), (3, 0)
     plan = TableLookupPlan(b"query", Selection(w.commitments), tables, 2)
-    assert len(plan.parts) > 2
+    assert len(plan.shared.parts) > 2
     programs = test_table_lookups.programs_of(w, plan, test_table_lookups.tables_of(plan))
     _, transcript = run_all(programs)
     assert_own_labels(transcript)
@@ -93,7 +92,7 @@ def index_counts(draws):
     w = test_argmax.sites_of(3)
     for name in (b"one", b"other"):
         plan = CountPlan(name, ("a", "b", "c"), RECORDS, 3, Ring(16))
-        assert len(plan.parts) > 2
+        assert len(plan.shared.parts) > 2
         shares = test_argmax.shares_of(np.arange(RECORDS) % 8, plan.indices, 3)
         pairs = zip(plan.sites, shares, strict=True)
         programs = {site: share_counts(w.holders[site], plan, share) for site, share in pairs}
@@ -163,8 +162,7 @@ RUNS = {
 def small_parts(monkeypatch):
     """Have lookups in parts of a few records."""
     monkeypatch.setattr(vertibayes_mpc.lookups.plan, "PART_BYTES", 30_000)
-    for module in (vertibayes_mpc.table_lookups.plan, vertibayes_mpc.table_lookups.counts):
-        monkeypatch.setattr(module, "PART_BYTES", 300)
+    monkeypatch.setattr(vertibayes_mpc.unit_vectors, "PART_BYTES", 300)
 
 
 @pytest.mark.parametrize(("run", "alone"), RUNS.values(), ids=RUNS)

@@ -15,9 +15,10 @@ import numpy as np
 
 from tests.randomness import HashStream
 from tests.worlds import world
+from vertibayes_mpc.labelled import unpacked
 from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, deal_lookups, look_up
-from vertibayes_mpc.lookups.messages import Dealt, unpacked
 from vertibayes_mpc.lookups.plan import Slice
+from vertibayes_mpc.lookups.rounds import Dealt
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.scheduler import run_all
 

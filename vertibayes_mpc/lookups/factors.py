@@ -13,11 +13,10 @@ Of the two halves of Y one is zero: the borrow is resolved, though nobody knows 
 from __future__ import annotations
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from vertibayes_mpc.lookups.plan import LookupPlan, Slice
 from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.unit_vectors import turned
 
 CHUNK = 1024  # lookups whose one-hot vectors are turned at a time: they stay in a cache
 
@@ -50,13 +49,3 @@ def factors(
             y[:terms] = ring.dot(rights, ones * stays, bits=bits)
             y[terms:] = ring.dot(rights, ones * ~stays, bits=bits)
     return shares
-
-
-def turned(rows: Elements, by: NDArray[np.integer]) -> Elements:
-    """Return what a row has at place ``by - h`` modulo its length, at each place h."""
-    size = rows.shape[1]
-    backwards = rows[:, ::-1]
-    doubled = np.concatenate([backwards, backwards], axis=1).ravel()
-    starts = np.arange(len(by)) * (2 * size) + (size - 1 - by)
-    windows: Elements = sliding_window_view(doubled, size)[starts]
-    return windows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vertibayes_mpc.lookups.messages import Piece
+from vertibayes_mpc.labelled import Piece
 from vertibayes_mpc.lookups.plan import LookupPlan, Slice
 from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements

@@ -22,8 +22,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_mpc.labelled import Layout, Piece, size_of
 from vertibayes_mpc.lookups.function import PublicFunction
-from vertibayes_mpc.lookups.messages import Layout, Piece, size_of
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party

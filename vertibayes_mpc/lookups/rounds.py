@@ -7,15 +7,29 @@ how many bytes it expects from whom, and is sent the bytes; all batches do their
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from vertibayes_mpc.labelled import LABEL_BYTES, labelled_bytes
-from vertibayes_mpc.lookups.messages import Dealt, Masked, Packed
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, Packed, labelled_bytes
 from vertibayes_mpc.lookups.plan import LookupPlan
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Masked(Labelled):
+    """What a site sends in a round of lookups: counts, factors or products under masks."""
+
+    kind: ClassVar[str] = "lookup"
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt(Labelled):
+    """From the dealer: one-hot vectors and products of masks, of all lookups of a part."""
+
+    kind: ClassVar[str] = "lookup masks"
 
 
 class Step(NamedTuple):

@@ -1,4 +1,4 @@
-"""A site's program: mask its parts of the indices, turn unit vectors, and add up rows."""
+"""The programs of table lookups: sites turn unit vectors, the analyst adds up the rows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.commitments import Holder
-from vertibayes_mpc.labelled import LABEL_BYTES, labelled_bytes
-from vertibayes_mpc.lookups.factors import turned
-from vertibayes_mpc.randomness import label
+from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange
-from vertibayes_mpc.sharing import send_share, zero_share
-from vertibayes_mpc.table_lookups.dealer import units_label
-from vertibayes_mpc.table_lookups.masks import Masks
-from vertibayes_mpc.table_lookups.messages import MaskedIndices, UnitVectors
+from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.sharing import open_sum, send_share, zero_share
 from vertibayes_mpc.table_lookups.plan import TableLookupPlan
+from vertibayes_mpc.unit_vectors import deal_units, reveal_masked, turned, units_of
 
 Tables: TypeAlias = Sequence[NDArray[np.int64]]  # each of shape (rows, columns)
 
@@ -55,9 +51,7 @@ def share_rows(site: Holder, plan: TableLookupPlan, tables: Tables) -> Program[E
     site.use(plan.name)
     lookups = _Lookups(site, plan, [_padded(plan, place, t) for place, t in enumerate(tables)])
     sums = lookups.alone()
-    turns = yield from lookups.turns()
-    for part in plan.parts:
-        sums[:, part] += yield from lookups.of_part(part, turns)
+    yield from lookups.add_shared(sums)
     return plan.ring.reduce(sums)
 
 
@@ -83,7 +77,7 @@ def show_rows(
 
 def _padded(plan: TableLookupPlan, place: int, table: NDArray[np.int64]) -> Elements:
     """Return a table by columns, with zeros up to the size of a unit vector."""
-    padded = np.zeros((plan.columns, plan.size(place)), np.uint64)
+    padded = np.zeros((plan.columns, 1 << plan.index_ring(place).bits), np.uint64)
     padded[:, : len(table)] = np.ascontiguousarray(table.T).view(np.uint64)
     return plan.ring.reduce(padded.astype(plan.ring.dtype))
 
@@ -93,9 +87,8 @@ class _Lookups:
 
     def __init__(self, site: Holder, plan: TableLookupPlan, tables: Sequence[Elements]) -> None:
         self.site, self.plan, self.tables = site, plan, tables
-        self.masks = Masks(site.dealer_key, plan)
 
-    def _indices(self, table: int) -> Elements:
+    def indices(self, table: int) -> Elements:
         """Return this site's parts of the indices of all records."""
         plan, site, step = self.plan, self.site, 1
         ring, total = plan.index_ring(table), np.zeros(plan.selection.records, np.uint64)
@@ -117,61 +110,47 @@ class _Lookups:
         sums = np.zeros((plan.columns, plan.selection.records), plan.ring.dtype)
         for table, values in enumerate(self.tables):
             if plan.holders(table) == (self.site.party,):
-                sums += values[:, self._indices(table).astype(np.intp)]
+                sums += values[:, self.indices(table).astype(np.intp)]
         return sums
 
-    def turns(self) -> Program[dict[int, Elements]]:
-        """Reveal the indices of all records under masks, each to the holders of its table."""
-        plan, me, name = self.plan, self.site.party, label("table lookup turns", self.plan.name)
-        mine = [table for table in plan.shared if me in plan.holders(table)]
-        ours = {t: self._indices(t) + self.masks.indices(t) for t in mine}
-        packed = {t: plan.index_ring(t).pack(indices) for t, indices in ours.items()}
-        common = {p: held for p in plan.parties if p != me and (held := plan.between(me, p))}
-        outbox = {
-            peer: MaskedIndices(np.concatenate([packed[t] for t in held]), name)
-            for peer, held in common.items()
-        }
-        sizes = {peer: len(message.values) for peer, message in outbox.items()}
-        expect = {p: Expect(MaskedIndices, size + LABEL_BYTES) for p, size in sizes.items()}
-        received = (yield from exchange(outbox, expect)) if common else {}
-        for peer, message in received.items():
-            text = labelled_bytes(message, peer, sizes[peer], name)
-            for table, theirs in self._taken_apart(common[peer], text, plan.selection.records):
-                ours[table] = ours[table] + theirs
-        return {t: plan.index_ring(t).reduce(indices) for t, indices in ours.items()}
+    def add_shared(self, sums: Elements) -> Program[None]:
+        """Add this site's shares of the sums over tables of several holders."""
+        plan, me = self.plan, self.site.party
+        mine = [table for table, holders in plan.shared.holders.items() if me in holders]
+        own = {table: self.indices(table) for table in mine}
+        masked = yield from reveal_masked(self.site, plan.shared, own)
+        for part in plan.shared.parts:
+            units = yield from units_of(self.site, plan.shared, mine, part)
+            for table in mine:
+                rows = turned(units[table], masked[table][part])
+                sums[:, part] += plan.ring.dot(self.tables[table], rows)
 
-    def _taken_apart(
-        self, tables: Sequence[int], values: NDArray[np.uint8], records: int
-    ) -> list[tuple[int, Elements]]:
-        pieces, at = [], 0
-        for table in tables:
-            ring = self.plan.index_ring(table)
-            pieces.append((table, ring.unpack(values[at : at + records * ring.bytes])))
-            at += records * ring.bytes
-        return pieces
 
-    def of_part(self, part: slice, turns: Mapping[int, Elements]) -> Program[Elements]:
-        """Return this site's shares of the sums over shared tables, in a part of the records."""
-        plan, dealt = self.plan, (yield from self._dealt(part))
-        sums = np.zeros((plan.columns, part.stop - part.start), plan.ring.dtype)
-        for table, by in turns.items():
-            units = dealt[table] if table in dealt else self.masks.units(table, part)
-            rows = turned(units, by[part].astype(np.intp))
-            sums += plan.ring.dot(self.tables[table], rows)
-        return sums
+def open_rows(plan: TableLookupPlan) -> Program[Elements]:
+    """Add up the sites' shares: the analyst's side.
 
-    def _dealt(self, part: slice) -> Program[dict[int, Elements]]:
-        """Receive the unit vectors of the tables of which this site is the first holder."""
-        plan, dealer = self.plan, self.plan.commitments.dealer
-        tables, records = plan.dealt_to(self.site.party), part.stop - part.start
-        if not tables:
-            return {}
-        sizes = [records * plan.size(table) * plan.ring.bytes for table in tables]
-        expect = {dealer: Expect(UnitVectors, sum(sizes) + LABEL_BYTES)}
-        message = (yield from exchange({}, expect))[dealer]
-        values = labelled_bytes(message, dealer, sum(sizes), units_label(plan, part))
-        pieces = np.split(values, np.cumsum(sizes)[:-1])
-        return {
-            table: plan.ring.unpack(piece).reshape(records, plan.size(table))
-            for table, piece in zip(tables, pieces, strict=True)
-        }
+    Returns
+    -------
+    sums : ndarray of shape (columns, records), dtype `plan.ring.dtype`
+
+    Raises
+    ------
+    MalformedMessageError
+        If a site's share has a wrong size.
+    """
+    records = plan.selection.records
+    sums = yield from open_sum(plan.parties, plan.ring, plan.columns * records)
+    return sums.reshape(plan.columns, records)
+
+
+def deal_rows(keys: Mapping[Party, Stream], plan: TableLookupPlan) -> Program[None]:
+    """Deal unit vectors for the lookups of a plan; expect nothing.
+
+    Parameters
+    ----------
+    keys : mapping of Party to Stream
+        The keys that the dealer shares with each site.
+    plan : TableLookupPlan
+        The plan of the lookups.
+    """
+    yield from deal_units(keys, plan.shared)
