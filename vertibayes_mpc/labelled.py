@@ -6,7 +6,7 @@ a site subtract two corrections, and read the mask of another site's column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -73,13 +73,12 @@ def packed(layout: Layout, arrays: Iterable[Elements]) -> Packed:
     return np.concatenate([np.zeros(0, np.uint8), *pieces])
 
 
-def unpacked(layout: Layout, values: Packed) -> list[Elements]:
-    """Take packed arrays apart: the inverse of `packed`, of as many bytes as `size_of`."""
-    arrays, at = [], 0
+def unpacked(layout: Layout, values: Packed) -> Iterator[Elements]:
+    """Take packed arrays apart, one by one: the inverse of `packed`."""
+    at = 0
     for piece in layout:
-        arrays.append(piece.ring.unpack(values[at : at + piece.size]).reshape(piece.shape))
+        yield piece.ring.unpack(values[at : at + piece.size]).reshape(piece.shape)
         at += piece.size
-    return arrays
 
 
 def exchange_arrays(
@@ -87,7 +86,7 @@ def exchange_arrays(
     label: bytes,
     outbox: Mapping[Party, Packed],
     layouts: Mapping[Party, Layout],
-) -> Program[dict[Party, list[Elements]]]:
+) -> Program[dict[Party, Iterator[Elements]]]:
     """Send packed arrays under a label, and return those that come: none in a round of nobody."""
     if not outbox and not layouts:
         return {}

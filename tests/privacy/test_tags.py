@@ -30,9 +30,8 @@ from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_mpc.scheduler import run_all
 from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled
-from vertibayes_mpc.shuffled_tables.messages import Codes
+from vertibayes_mpc.shuffled_tables.messages import Codes, Streams, Tags
 from vertibayes_mpc.shuffled_tables.site import _Chains
-from vertibayes_mpc.shuffled_tables.streams import Streams
 
 RECORDS, STATES = 200, 8
 OWN = 3  # the codes of the lying site's column
@@ -174,6 +173,42 @@ def test_half_of_the_records_tagged_are_left_out_and_the_others_in_an_unknown_or
 def test_without_the_check_all_tagged_records_are_read(monkeypatch):
     """As if honest holders took the first's word for which records are complete."""
     read = tagging_gaps(monkeypatch, np.arange(1, RECORDS + 1))
+    noted = _Chains._keep_complete
+
+    def believing(chains, table, masked_tags):
+        noted(chains, table, masked_tags)
+        chains.places[table.index] = np.arange(RECORDS)
+
+    monkeypatch.setattr(_Chains, "_keep_complete", believing)
+    codes, seal, _ = opened(GAPS)
+    found = np.full(RECORDS, -1)
+    found[read["a liar"][seal] - 1] = codes % STATES
+    assert np.array_equal(found, SECRET)
+
+
+# ---- what is open --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("record", [0, 77])
+def test_the_first_reads_a_record_by_leaving_out_all_others(monkeypatch, record):
+    tagging_gaps(monkeypatch, (np.arange(RECORDS) != record).astype(int))
+    codes, _, sent = opened(GAPS)
+    assert codes.tolist() == [SECRET[record]]
+    assert sent["honest"].complete.tolist() == [1]  # which the honest site sees
+
+
+def test_the_first_and_the_last_together_read_a_site_between_them(monkeypatch):
+    """The last says to the one between that all masked tags are what the dealer's masks are."""
+    read = tagging_gaps(monkeypatch, np.arange(1, RECORDS + 1))
+    exchange = _Chains._exchange
+
+    def lying(chains, outbox, kind, *more):
+        if kind is Tags and chains.me == "z accomplice":
+            ((*_, masks),) = chains.masks.values()
+            outbox = dict.fromkeys(outbox, chains.plan.commitments.flag_ring.pack(masks))
+        return exchange(chains, outbox, kind, *more)
+
+    monkeypatch.setattr(_Chains, "_exchange", lying)
     noted = _Chains._keep_complete
 
     def believing(chains, table, masked_tags):

@@ -95,7 +95,7 @@ def _revealed(
     if me != first:
         yield Step({first: packed(layout, [share])}, {})
         inbox = yield Step({}, {first: piece.size})
-        return unpacked(layout, inbox[first])[0], inbox
+        return next(unpacked(layout, inbox[first])), inbox
     inbox = yield Step({}, {**dict.fromkeys(others, piece.size), **dealt})
     total = _sum(piece, share, [inbox[other] for other in others])
     yield Step(dict.fromkeys(others, packed(layout, [total])), {})
@@ -105,5 +105,5 @@ def _revealed(
 def _sum(piece: Piece, share: Elements, others: Sequence[Packed]) -> Elements:
     total = share.astype(piece.ring.dtype)
     for values in others:
-        total += unpacked((piece,), values)[0]
+        total += next(unpacked((piece,), values))
     return piece.ring.reduce(total)

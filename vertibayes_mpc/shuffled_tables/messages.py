@@ -1,17 +1,18 @@
-"""The messages of a shuffle: vectors of ring elements, packed one after the other into bytes."""
+"""The streams of a shuffle, under a key of a site and the dealer; and its messages, all packed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
+from vertibayes_mpc.labelled import Labelled
+from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements, Ring
-from vertibayes_mpc.rounds import ArrayMessage, Expect, Party
+from vertibayes_mpc.rounds import ArrayMessage
+from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +55,44 @@ class Codes(ArrayMessage):
     complete: NDArray[np.uint32] = field(repr=False)
 
 
-L = TypeVar("L", bound=Labelled)
+@dataclass(frozen=True)
+class Streams:
+    """The streams of a plan's tables under one key; only `seal` is under the key of all sites."""
 
+    key: Stream
+    plan: ShufflePlan
 
-def packed(vectors: Iterable[tuple[Ring, Elements]]) -> NDArray[np.uint8]:
-    """Pack vectors, each in its ring, one after the other."""
-    pieces = [ring.pack(vector) for ring, vector in vectors]
-    return np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
+    def order(self, table: ShuffledTable) -> NDArray[np.intp]:
+        """Return the site's permutation of the records, pi."""
+        return self.key.permutation(self.label("order", table), self.plan.selection.records)
 
+    def masks(self, table: ShuffledTable) -> list[Elements]:
+        """Return the masks of each vector that the site sends on: r of codes, r' of tags."""
+        masks = [self._elements("mask", table, table.ring)]
+        if table.dropping:
+            masks.append(self._elements("tag mask", table, self.plan.commitments.flag_ring))
+        return masks
 
-def expected(kind: type[L], rings: Sequence[Ring], records: int) -> Expect[L]:
-    """Return the bounds of a message of vectors."""
-    return Expect(kind, sum(ring.bytes for ring in rings) * records + LABEL_BYTES)
+    def share(self, table: ShuffledTable) -> Elements:
+        """Return the site's share of the codes, d."""
+        return self._elements("share", table, table.ring)
 
+    def noise(self, table: ShuffledTable, place: int) -> Elements:
+        """Return the noise rho that the site adds where an operand's value is missing."""
+        return self._elements("noise", table, self.plan.commitments.flag_ring, place)
 
-def vectors_of(
-    message: Labelled, sender: Party, rings: Sequence[Ring], records: int, label: bytes
-) -> Iterator[Elements]:
-    """Unpack the vectors of a message, or blame its sender."""
-    size = sum(ring.bytes for ring in rings) * records
-    values, at = labelled_bytes(message, sender, size, label), 0
-    for ring in rings:
-        yield ring.unpack(values[at : at + ring.bytes * records])
-        at += ring.bytes * records
+    def noise_mask(self, table: ShuffledTable) -> Elements:
+        """Return the mask of the sum of the site's noises, sent to the first of the chain."""
+        return self._elements("noise mask", table, self.plan.commitments.flag_ring)
+
+    def seal(self, table: ShuffledTable, count: int) -> NDArray[np.intp]:
+        """Return the last permutation, sigma, of the `count` revealed records."""
+        return self.key.permutation(self.label("seal", table), count)
+
+    def label(self, purpose: str, table: ShuffledTable, *parts: int) -> bytes:
+        """Return the label of one purpose for one table."""
+        return label(purpose, self.plan.label, table.index, *parts)
+
+    def _elements(self, purpose: str, table: ShuffledTable, ring: Ring, *parts: int) -> Elements:
+        shape = (self.plan.selection.records,)
+        return self.key.elements(ring, self.label(purpose, table, *parts), shape)
