@@ -185,7 +185,7 @@ VIEWS, SHUFFLED = "tests/privacy/test_every_view.py", "tests/privacy/test_every_
 OF_MASKS = (
     mutant(
         "masks of columns without the columns' ids",
-        "vertibayes_mpc/commitments/masks.py",
+        "vertibayes_mpc/commitments/columns.py",
         "commitments.label, commitments.operands[place].id, form.name",
         "commitments.study, form.name",
         f"{VIEWS}",

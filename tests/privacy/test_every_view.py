@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-import vertibayes_mpc.commitments.masks
+import vertibayes_mpc.commitments.columns
 import vertibayes_mpc.masked_tables.masks
 import vertibayes_mpc.masked_tables.site
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
@@ -182,7 +182,7 @@ def test_one_mask_for_two_commitments_is_rejected(monkeypatch):
     def without_id(purpose, context, _, form):
         return label(purpose, context, form)
 
-    monkeypatch.setattr(vertibayes_mpc.commitments.masks, "label", without_id)
+    monkeypatch.setattr(vertibayes_mpc.commitments.columns, "label", without_id)
     ask = asking([Group((0,), (2,)), Group((1,), (2,))])
     columns = columns_of("a", "a", "b")
     assert is_rejected(columns, ask)

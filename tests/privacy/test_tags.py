@@ -211,45 +211,6 @@ def test_the_first_and_the_last_together_read_a_site_between_them(monkeypatch):
     monkeypatch.setattr(_Chains, "_exchange", lying)
     noted = _Chains._keep_complete
 
-    def believing(chains, table, masked_tags):
-        noted(chains, table, masked_tags)
-        chains.places[table.index] = np.arange(RECORDS)
-
-    monkeypatch.setattr(_Chains, "_keep_complete", believing)
-    codes, seal, _ = opened(GAPS)
-    found = np.full(RECORDS, -1)
-    found[read["a liar"][seal] - 1] = codes % STATES
-    assert np.array_equal(found, SECRET)
-
-
-# ---- what is open --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("record", [0, 77])
-def test_the_first_reads_a_record_by_leaving_out_all_others(monkeypatch, record):
-    tagging_gaps(monkeypatch, (np.arange(RECORDS) != record).astype(int))
-    codes, _, sent = opened(GAPS)
-    assert codes.tolist() == [SECRET[record]]
-    assert sent["honest"].complete.tolist() == [1]  # which the honest site sees
-
-
-def test_the_first_and_the_last_together_read_a_site_between_them(monkeypatch):
-    """The last says to the one between that all masked tags are what the dealer's masks are."""
-    read = tagging_gaps(monkeypatch, np.arange(1, RECORDS + 1))
-    outbox = _Chains._outbox
-
-    def lying(chains, kind, tables, sent):
-        def changed(table):
-            return [
-                (to, ring, chains.masks[table.index][-1] if kind.kind == "tags" else vector)
-                for to, ring, vector in sent(table)
-            ]
-
-        return outbox(chains, kind, tables, changed if chains.me == "z accomplice" else sent)
-
-    monkeypatch.setattr(_Chains, "_outbox", lying)
-    noted = _Chains._keep_complete
-
     def all_kept(chains, table, masked_tags):
         noted(chains, table, masked_tags)
         if chains.me != "honest":

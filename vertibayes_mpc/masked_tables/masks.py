@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vertibayes_mpc.commitments import Commitments, Selection, Term
-from vertibayes_mpc.commitments.masks import column_mask
+from vertibayes_mpc.commitments.columns import column_mask
 from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from vertibayes_mpc.commitments.masks import column_mask
+from vertibayes_mpc.commitments.columns import column_mask
 from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements
