@@ -25,7 +25,7 @@ from vertibayes_mpc.masked_tables import (
     share_tables,
 )
 from vertibayes_mpc.masked_tables.basis import tables_of
-from vertibayes_mpc.masked_tables.messages import Correction, Masked, Part
+from vertibayes_mpc.masked_tables.block import Correction, Masked, Part
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Round
 from vertibayes_mpc.scheduler import run_all

@@ -33,7 +33,7 @@ from vertibayes_mpc.noise import (
 )
 from vertibayes_mpc.noise.exact import bernoulli, bernoulli_exp, logarithmic, poisson
 from vertibayes_mpc.noise.geometric import _scale
-from vertibayes_mpc.noise.opendp import measurement
+from vertibayes_mpc.noise.integer_noise import measurement
 from vertibayes_mpc.randomness import SystemRandomness
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "noise.json").read_text())

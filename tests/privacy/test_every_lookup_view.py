@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import vertibayes_mpc.lookups.factors
-import vertibayes_mpc.lookups.masks
+import vertibayes_mpc.lookups.plan
 from tests.privacy.lookup_simulation import Case, Settings, is_simulatable, view_of
-from vertibayes_mpc.lookups.masks import Masks
+from vertibayes_mpc.lookups.plan import Masks
 from vertibayes_mpc.randomness import label
 
 pytestmark = pytest.mark.laws
@@ -114,5 +114,5 @@ def without_start(kind, name, batch, start, purpose):
     ],
 )
 def test_one_mask_for_two_batches_or_parts_is_rejected(monkeypatch, named, case):
-    monkeypatch.setattr(vertibayes_mpc.lookups.masks, "label", named)
+    monkeypatch.setattr(vertibayes_mpc.lookups.plan, "label", named)
     assert is_rejected(CASES[case])

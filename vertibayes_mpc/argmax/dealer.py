@@ -11,8 +11,7 @@ from functools import reduce
 
 import numpy as np
 
-from vertibayes_mpc.argmax.digits import both_factors, differences, unit_digits
-from vertibayes_mpc.argmax.masks import Bits, Masks
+from vertibayes_mpc.argmax.digits import Bits, Masks, both_factors, differences, unit_digits
 from vertibayes_mpc.argmax.messages import BitNumbers, BitProducts, OneHots
 from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part
 from vertibayes_mpc.randomness import Stream

@@ -30,8 +30,7 @@ import numpy as np
 
 from vertibayes_mpc.labelled import Layout, Packed, Piece, packed, size_of, unpacked
 from vertibayes_mpc.lookups.factors import factors
-from vertibayes_mpc.lookups.masks import Masks
-from vertibayes_mpc.lookups.plan import LookupPlan, Slice
+from vertibayes_mpc.lookups.plan import LookupPlan, Masks, Slice
 from vertibayes_mpc.lookups.rounds import Lookup, Step
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party

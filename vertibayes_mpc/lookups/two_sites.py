@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from vertibayes_mpc.labelled import Packed, packed, size_of, unpacked
 from vertibayes_mpc.lookups.factors import factors
-from vertibayes_mpc.lookups.masks import Masks
-from vertibayes_mpc.lookups.plan import LookupPlan, Slice
+from vertibayes_mpc.lookups.plan import LookupPlan, Masks, Slice
 from vertibayes_mpc.lookups.rounds import Lookup, Step
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party

@@ -14,7 +14,6 @@ from vertibayes_mpc.errors import (
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
 from vertibayes_mpc.masked_sum.messages import (
     DIGESTS_BYTES,
     SEALED_BYTES,
@@ -37,7 +36,14 @@ from vertibayes_mpc.masked_sum.messages import (
 )
 from vertibayes_mpc.masked_sum.plan import SumPlan
 from vertibayes_mpc.masked_sum.roster import Roster, keys_label, transcript
-from vertibayes_mpc.masked_sum.seeds import Envelope, SeedShares, agree, split_seeds
+from vertibayes_mpc.masked_sum.seeds import (
+    Envelope,
+    SeedShares,
+    agree,
+    own_mask,
+    pair_masks,
+    split_seeds,
+)
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program, exchange, send

@@ -14,9 +14,12 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from vertibayes_mpc.errors import FaultyPartyError, MalformedMessageError, UnknownFaultyPartyError
-from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey, label
+from vertibayes_mpc.masked_sum.plan import SumPlan
+from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, Randomness, Stream, StreamKey, label
+from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.shamir import SHARE_BYTES, recover, split
+from vertibayes_mpc.sharing import zero_share
 
 NONCE_BYTES = 12
 
@@ -98,3 +101,13 @@ def seed_of(shares: Mapping[int, int], party: Party) -> bytes:
         return recover(shares).to_bytes(KEY_BYTES, "big")
     except (ValueError, OverflowError):  # a share, or the secret, is out of range
         raise FaultyPartyError(party, "shared out a number that is not a seed") from None
+
+
+def pair_masks(plan: SumPlan, party: Party, peers: Mapping[Party, Stream]) -> Elements:
+    """Return the sum of a party's masks with its neighbours."""
+    return zero_share(party, peers, plan.ring, label("pair mask", plan.label), plan.length)
+
+
+def own_mask(plan: SumPlan, seed: Stream) -> Elements:
+    """Return a party's self-mask."""
+    return seed.elements(plan.ring, label("self mask", plan.label), (plan.length,))

@@ -1,19 +1,41 @@
-"""One site's terms in one block of records: it extends, multiplies and sums them."""
+"""One site's terms in one block of records: it extends, multiplies and sums them; the messages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from vertibayes_mpc.commitments import Holder, Term
 from vertibayes_mpc.commitments.operands import Form
-from vertibayes_mpc.labelled import LABEL_BYTES, labelled_elements
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
 from vertibayes_mpc.masked_tables.masks import Masks
-from vertibayes_mpc.masked_tables.messages import Masked, Part
 from vertibayes_mpc.masked_tables.plan import Plan, Step
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Masked(Labelled):
+    """Complete terms under their masks."""
+
+    kind: ClassVar[str] = "masked"
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Labelled):
+    """A holder's or the dealer's part of terms that another site adds up."""
+
+    kind: ClassVar[str] = "part"
+
+
+@dataclass(frozen=True, slots=True)
+class Correction(Labelled):
+    """The dealer's part of the correction of products."""
+
+    kind: ClassVar[str] = "correction"
 
 
 class Block:

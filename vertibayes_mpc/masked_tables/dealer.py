@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from vertibayes_mpc.commitments import Term
+from vertibayes_mpc.masked_tables.block import Correction, Part
 from vertibayes_mpc.masked_tables.masks import Masks
-from vertibayes_mpc.masked_tables.messages import Correction, Part
 from vertibayes_mpc.masked_tables.plan import Plan, Step
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements

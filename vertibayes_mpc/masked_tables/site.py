@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.labelled import LABEL_BYTES, labelled_elements
 from vertibayes_mpc.masked_tables.basis import table_shares, tables_of
-from vertibayes_mpc.masked_tables.block import Block
+from vertibayes_mpc.masked_tables.block import Block, Correction
 from vertibayes_mpc.masked_tables.masks import Masks
-from vertibayes_mpc.masked_tables.messages import Correction
 from vertibayes_mpc.masked_tables.plan import Plan
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange

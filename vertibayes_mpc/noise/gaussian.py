@@ -8,8 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.noise.integer_noise import check_integer, check_open_unit, checked_count
-from vertibayes_mpc.noise.opendp import measurement
+from vertibayes_mpc.noise.integer_noise import (
+    check_integer,
+    check_open_unit,
+    checked_count,
+    measurement,
+)
 
 SCALES = 2.0**-2, 2.0**40  # of the scale: above, sums of noise might leave 64 bits
 ABOVE = 1 + 2.0**-50  # more than the rounding of the scale

@@ -15,8 +15,8 @@ from vertibayes_mpc.noise.integer_noise import (
     check_open_unit,
     checked_count,
     log_moment_of_a_copy,
+    measurement,
 )
-from vertibayes_mpc.noise.opendp import measurement
 from vertibayes_mpc.randomness import Randomness, SystemRandomness
 
 SLACK = 1 + 2.0**-50  # more than the rounding of beta's logarithm and quotient

@@ -30,8 +30,7 @@ exchange (IKE), RFC 3526 (2003).
 """
 
 from vertibayes_mpc.aggregation import NEVER, Ciphertexts, Keys, contribute
-from vertibayes_mpc.product_scheme.modp import MODP_PRIMES
-from vertibayes_mpc.product_scheme.parameters import Parameters, deal_keys
+from vertibayes_mpc.product_scheme.parameters import MODP_PRIMES, Parameters, deal_keys
 from vertibayes_mpc.product_scheme.scheme import Encryptor, decrypt, open_products
 
 __all__ = [

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import combinations
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
+from vertibayes_mpc.labelled import Labelled
 from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party
@@ -142,3 +143,24 @@ class Subprotocol:
         product = math.prod(factors[1:], start=factors[0])
         times = ring.dtype.type(self.times % 2**ring.bits)
         return ring.reduce(ring.row_sums(ring.reduce(product)) * times)
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedFactor(Labelled):
+    """A party's vectors under its masks: shape (q, m)."""
+
+    kind: ClassVar[str] = "masked_factor"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedMasks(Labelled):
+    """Products of masks under new masks, from the dealer: shape (factors, q, m)."""
+
+    kind: ClassVar[str] = "masked_masks"
+
+
+@dataclass(frozen=True, slots=True)
+class ProductCorrection(Labelled):
+    """The first party's part of the products of all masks, from the dealer: shape (q,)."""
+
+    kind: ClassVar[str] = "product_correction"
