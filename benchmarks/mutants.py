@@ -419,21 +419,21 @@ PIECES, PIECE = "vertibayes_protocols/transports/pieces.py", "tests/protocols/te
 OF_NOISE_AND_MAIL = (
     mutant(
         "Gaussian noise of a smaller scale",
-        "vertibayes_mpc/noise/gaussian.py",
+        "vertibayes_mpc/noise/opendp.py",
         "math.sqrt(2 * self.rho) * ABOVE",
         "math.sqrt(2.1 * self.rho) * ABOVE",
         NOISE,
     ),
     mutant(
         "geometric noise of a smaller scale",
-        "vertibayes_mpc/noise/geometric.py",
+        "vertibayes_mpc/noise/opendp.py",
         "scale = float(1 / rate)",
         "scale = float(1 / rate) / 2\n    return scale",
         NOISE,
     ),
     mutant(
         "diluted noise of fewer copies",
-        "vertibayes_mpc/noise/geometric.py",
+        "vertibayes_mpc/noise/opendp.py",
         "(self.gamma * self.n) * SLACK, 1.0)",
         "self.n * SLACK, 1.0)",
         NOISE,

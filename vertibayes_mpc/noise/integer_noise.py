@@ -7,13 +7,10 @@ import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from vertibayes_mpc.extras import load
 
 SCALES = Fraction(1, 2**9), 2**40  # of Delta / eps: above, sums of noise might leave 64 bits
 EXPONENTS = 256  # tried in a Chernoff bound; each gives a valid bound
@@ -145,31 +142,3 @@ def checked_count(count: int) -> int:
     if count < 0:
         raise ValueError(f"the number of counts must be at least 0, got {count}")
     return operator.index(count)
-
-
-FEATURE = "contrib"
-
-
-@cache
-def measurement(kind: str, scale: float) -> Any:
-    """Return OpenDP's sampler of "laplace" or "gaussian" noise for vectors of integers.
-
-    The import takes a tenth of a second, and happens at the first draw. OpenDP requires a global
-    consent, which is withdrawn afterwards unless the program had given it before.
-    """
-    measurements, mod = load("opendp.measurements", "noise"), load("opendp.mod", "noise")
-    consented = FEATURE in mod.GLOBAL_FEATURES
-    mod.enable_features(FEATURE)
-    try:
-        return _made(measurements, kind, scale)
-    finally:
-        if not consented:
-            mod.disable_features(FEATURE)
-
-
-def _made(measurements: Any, kind: str, scale: float) -> Any:
-    domains, metrics = load("opendp.domains", "noise"), load("opendp.metrics", "noise")
-    vectors = domains.vector_domain(domains.atom_domain(T="i64"))
-    if kind == "laplace":
-        return measurements.make_laplace(vectors, metrics.l1_distance(T="i64"), scale=scale)
-    return measurements.make_gaussian(vectors, metrics.l2_distance(T="f64"), scale=scale)
