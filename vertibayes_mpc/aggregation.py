@@ -191,15 +191,10 @@ class Expected(NamedTuple):
     def integers(self, message: Ciphertexts, sender: Party) -> tuple[int, ...]:
         """Return the ciphertexts of a message, or blame its sender.
 
-        Raises
-        ------
-        UnexpectedMessageError
-            If the message is another party's, under other parameters, or of a later time.
-        ReplayedMessageError
-            If it is of an earlier time.
-        MalformedMessageError
-            If it has another number of counts, or a packet is missing, too long or short, out of
-            range, or not invertible.
+        An UnexpectedMessageError says that the message is another party's, under other parameters,
+        or of a later time; a ReplayedMessageError, of an earlier time; a MalformedMessageError,
+        that it has another number of counts, or a packet that is missing, too long or short, out of
+        range, or not invertible.
         """
         if message.party != sender:
             raise UnexpectedMessageError(sender, f"sent ciphertexts of {message.party}")

@@ -171,15 +171,10 @@ class Side:
         return scalar.exchange(X25519PublicKey.from_public_bytes(point))
 
     def key(self, theirs: bytes, session: bytes, ours: bytes = b"", their: bytes = b"") -> bytes:
-        """Return the key, 64 bytes, from the other side's point.
+        """Return the key, 64 bytes, from the point that the other side sent.
 
-        Parameters
-        ----------
-        theirs, session
-            The point that the other side sent, and the name of the run; a ValueError if it is not a
-            point, or a point of small order.
-        ours, their : bytes, optional
-            Data that each side associates with its point; the draft's vectors have some.
+        Raise a ValueError if it is not a point, or a point of small order. `ours` and `their` are
+        data that each side associates with its point; the draft's vectors have some.
         """
         shared = prefixed(DOMAIN + b"_ISK", session, self._times(theirs))
         messages = sorted((prefixed(self.point, ours), prefixed(theirs, their)), reverse=True)

@@ -111,25 +111,11 @@ class Packing:
         return sum((value - self.lowest) << (self.width * i) for i, value in slots)
 
     def unpack(self, plaintexts: Sequence[int], count: int, parties: int) -> NDArray[np.int64]:
-        """Return the exact signed sums.
+        """Return the exact signed sums, shape (count,), from the sums of the parties' plaintexts.
 
-        Parameters
-        ----------
-        plaintexts : sequence of int
-            Sums of the parties' plaintexts.
-        count : int
-            The number of counts of each party.
-        parties : int
-            The number of parties that contributed.
-
-        Returns
-        -------
-        sums : ndarray of shape (count,), dtype int64
-
-        Raises
-        ------
-        ValueError
-            If a slot holds more than the parties can have put there, or an unused slot is not 0.
+        `count` is the number of counts of each party, `parties` the number of those that
+        contributed. Raise a ValueError if a slot holds more than these can have put there, or an
+        unused slot is not 0.
         """
         mask, slots = 2**self.width - 1, list[int]()
         for plaintext in plaintexts:
@@ -236,17 +222,10 @@ class Parameters:
         return label("additive scheme", *numbers, self.study)
 
     def base(self, time: int, packet: int, context: bytes = b"") -> int:
-        """Return H(t): the base that hides one packet of one time.
+        """Return H(t): the base that hides one packet of a message at one time.
 
-        Parameters
-        ----------
-        time : int
-            The time of the sum.
-        packet : int
-            The place of the packet in the message.
-        context : bytes, optional
-            What the parties were sent for this sum. Parties that were sent different things use
-            different bases, and nobody can sum their ciphertexts.
+        `context` is what the parties were sent for this sum. Parties that were sent different
+        things use different bases, and nobody can sum their ciphertexts.
         """
         purpose = label("within", self.label, context) if context else self.label
         return full_domain_hash(self.square, purpose, time, packet)

@@ -77,12 +77,8 @@ class Member:
     def enter(self, plan: SumPlan) -> None:
         """Note a sum before its first message.
 
-        Raises
-        ------
-        DealReusedError
-            If the party took part in a sum of this name.
-        ValueError
-            If the plan does not have its public key.
+        Raise a DealReusedError if the party took part in a sum of this name, and a ValueError if
+        the plan does not have its public key.
         """
         if plan.signing_keys.get(self.party) != self.signing.public:
             raise ValueError(f"the plan does not have the public key of {self.party}")

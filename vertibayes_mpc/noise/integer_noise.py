@@ -89,25 +89,10 @@ class IntegerNoise(ABC):
         """Return ln E exp(t X) of a party's noise X, for 0 < t < `rate`."""
 
     def bound(self, parties: int, tail: float) -> int:
-        """Return a bound of the noise of one count, for the size of a slot.
+        """Return B with Pr[|X_1 + .. + X_parties| > B] <= tail, by Chernoff's bound: for slots.
 
-        Parameters
-        ----------
-        parties : int
-            The number of parties that add noise like this.
-        tail : float
-            The probability, between 0 and 1, that the noise is larger. Of q counts, one is larger
-            with at most q times this probability.
-
-        Returns
-        -------
-        bound : int
-            B with Pr[|X_1 + .. + X_parties| > B] <= tail, by Chernoff's bound.
-
-        Raises
-        ------
-        ValueError
-            If `parties` is below 1 or `tail` not between 0 and 1.
+        Of q counts, one is larger with at most q times this probability. Raise a ValueError if
+        `parties` is below 1 or `tail` not between 0 and 1.
         """
         check_integer("parties", parties)
         check_open_unit("tail", tail)

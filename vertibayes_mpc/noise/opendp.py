@@ -210,12 +210,8 @@ class DiscreteGaussian:
     def bound(self, parties: int, tail: float) -> int:
         """Return a bound of the sum of so many copies, which is larger with a chance of `tail`.
 
-        The distribution is sub-Gaussian with the parameter `scale`.
-
-        Raises
-        ------
-        ValueError
-            If `parties` is below 1 or `tail` not between 0 and 1.
+        The distribution is sub-Gaussian with the parameter `scale`. Raise a ValueError if `parties`
+        is below 1 or `tail` not between 0 and 1.
         """
         check_integer("parties", parties)
         check_open_unit("tail", tail)

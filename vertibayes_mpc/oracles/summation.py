@@ -70,24 +70,12 @@ class SummationHistogram(FrequencyOracle):
         return self.noise.bound(1, TAIL)
 
     def estimate(self, support: ArrayLike, n: int) -> NDArray[np.float64]:
-        """Estimate counts: the sums, divided by 2^10.
-
-        Parameters
-        ----------
-        support, n
-            As of `FrequencyOracle.estimate`; the number of reports has no effect.
-        """
+        """Estimate counts: the sums, divided by 2^10, whatever the number of reports."""
         del n
         return np.asarray(support, np.float64) / GRID
 
     def variance(self, n: int, counts: ArrayLike = 0.0) -> Any:
-        """Return n times the variance of the noise, whatever the counts; about 8 n / eps^2.
-
-        Parameters
-        ----------
-        n, counts
-            As of `FrequencyOracle.variance`.
-        """
+        """Return n times the variance of the noise, whatever the counts; about 8 n / eps^2."""
         spread = n * self.noise.variance / GRID**2 + 0 * np.asarray(counts, np.float64)
         return spread if spread.ndim else float(spread)
 

@@ -42,34 +42,12 @@ class Tally:
         self.support = np.zeros(oracle.domain, np.int64)
 
     def update(self, reports: Reports) -> None:
-        """Add reports; if one is refused, none is added.
-
-        Parameters
-        ----------
-        reports : ndarray of shape (n, ...)
-            As of `FrequencyOracle.perturb`.
-
-        Raises
-        ------
-        ValueError
-            If a report is one that the oracle cannot return.
-        """
+        """Add reports; if one is refused (a ValueError), none is added."""
         self.support += self.oracle.support(reports)
         self.n += len(reports)
 
     def merge(self, other: Tally) -> None:
-        """Add the reports of another tally, of the same oracle.
-
-        Parameters
-        ----------
-        other : Tally
-            It does not change.
-
-        Raises
-        ------
-        ValueError
-            If the oracles differ.
-        """
+        """Add the reports of another tally; raise a ValueError if it is of another oracle."""
         if other.oracle != self.oracle:
             raise ValueError(f"tallies must have one oracle, got {self.oracle} and {other.oracle}")
         self.support += other.support
@@ -80,25 +58,12 @@ class Tally:
         return self.oracle.estimate(self.support, self.n)
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return a confidence interval of the true count of each value.
+        """Return low and high ends, shape (domain,), of confidence intervals of the true counts.
 
-        The interval has all counts c between 0 and n with (estimate - c)^2 <= z^2 variance(c), for
-        the quantile z of the normal distribution: a score interval (Wilson 1927). It accounts for
-        the noise alone, and not for the choice of the people who report.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            The probability with which the interval of one value contains its count.
-
-        Returns
-        -------
-        low, high : ndarray of shape (domain,), dtype float64
-
-        Raises
-        ------
-        ValueError
-            If `level` does not lie between 0 and 1.
+        An interval has all counts c between 0 and n with (estimate - c)^2 <= z^2 variance(c), for
+        the quantile z of the normal distribution: a score interval (Wilson 1927). It contains the
+        count of one value with the probability `level`, between 0 and 1. It accounts for the noise
+        alone, and not for the choice of the people who report.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level}")

@@ -66,12 +66,8 @@ class Packing:
     def pack(self, counts: Sequence[int] | NDArray[np.integer]) -> list[int]:
         """Pack a vector of counts.
 
-        Raises
-        ------
-        ValueError
-            If a count is negative or does not fit a slot; it names the place.
-        TypeError
-            If a count is not an integer.
+        Raise a TypeError if a count is not an integer, and a ValueError if it is negative or does
+        not fit a slot; it names the place.
         """
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):

@@ -71,25 +71,10 @@ class EncryptedCounts:
         randomness: Randomness,
         slot_bits: int = 32,
     ) -> EncryptedCounts:
-        """Encrypt counts.
+        """Encrypt counts of shape (n,), in slots of `slot_bits`; the owner's private key is faster.
 
-        Parameters
-        ----------
-        key : PublicKey or PrivateKey
-            The owner encrypts with the private key, which is faster.
-        counts : sequence or ndarray of shape (n,) of integers
-            What is encrypted.
-        largest : int
-            An upper bound of the counts that does not depend on the data: it is public.
-        randomness : Randomness
-            Where the ciphertexts' randomness is drawn from.
-        slot_bits : int, default=32
-            The bits of a slot.
-
-        Raises
-        ------
-        ValueError
-            If a count is negative or above `largest`, or `largest` does not fit a slot.
+        `largest` is public: an upper bound of the counts that does not depend on the data. Raise a
+        ValueError if a count is negative or above it, or it does not fit a slot.
         """
         public = key.public if isinstance(key, PrivateKey) else key
         packing, largest = Packing(public.bits, slot_bits), operator.index(largest)
@@ -112,16 +97,10 @@ class EncryptedCounts:
         return replace(self, ciphertexts=tuple(key.rerandomize(self.ciphertexts, randomness)))
 
     def decrypt(self, key: PrivateKey) -> NDArray[np.int64]:
-        """Decrypt the counts.
+        """Decrypt the counts: shape (length,), dtype int64.
 
-        Returns
-        -------
-        counts : ndarray of shape (length,), dtype int64
-
-        Raises
-        ------
-        ValueError
-            If the key is another, or a count is above `largest`: its encryptor broke the promise.
+        Raise a ValueError if the key is another, or a count is above `largest`: its encryptor broke
+        the promise.
         """
         if key.public != self.public:
             raise ValueError("the key is not that of this vector")

@@ -25,19 +25,9 @@ class Encryptor(KeyOwner[Parameters]):
     def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
         """Encrypt this party's counts for one time, each under a base of its own.
 
-        Parameters
-        ----------
-        counts : sequence of int, or ndarray of shape (count,) of an integer type
-            At least 1 each: the caller smooths them and adds noise.
-        time : int
-            The time of the products, higher than all before.
-
-        Raises
-        ------
-        ValueError
-            If a count is zero, negative or over the bound; the time is not used up then.
-        DealReusedError
-            If the time, or a higher one, was used before.
+        Counts are at least 1: the caller smooths them and adds noise. Raise a ValueError if one is
+        not, or over the bound; the time is not used up then. Raise a DealReusedError if the time,
+        or a higher one, was used before.
         """
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
