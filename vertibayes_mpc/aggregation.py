@@ -18,7 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +43,9 @@ OVERHEAD_CELLS = 4096  # of a message's names and lengths
 
 
 @dataclass(frozen=True, slots=True)
-class Ciphertexts(Message):
+class Ciphertexts(Message, kind="ciphertexts"):
     """One party's ciphertexts for one time, packet after packet, big-endian."""
 
-    kind: ClassVar[str] = "ciphertexts"
     label: bytes
     party: Party
     time: int

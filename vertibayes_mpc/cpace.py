@@ -28,7 +28,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
@@ -44,18 +44,16 @@ DOMAIN = b"CPace255"
 
 
 @dataclass(frozen=True, slots=True)
-class Point(Message):
+class Point(Message, kind="point"):
     """A multiple of the hashed point."""
 
-    kind: ClassVar[str] = "point"
     value: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation(Message):
+class Confirmation(Message, kind="confirmation"):
     """A code under the agreed key."""
 
-    kind: ClassVar[str] = "confirmation"
     code: bytes
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -32,18 +31,12 @@ PART_BYTES = 1 << 23  # the unit vectors of the records that are treated togethe
 COPIES = 5  # of the unit vectors of a part in a site's memory: packed, words, doubled, turned
 
 
-@dataclass(frozen=True, slots=True)
-class MaskedIndices(Labelled):
+class MaskedIndices(Labelled, kind="masked indices"):
     """A site's parts of the indices of all records, under masks."""
 
-    kind: ClassVar[str] = "masked indices"
 
-
-@dataclass(frozen=True, slots=True)
-class UnitVectors(Labelled):
+class UnitVectors(Labelled, kind="unit vectors"):
     """From the dealer: the first site's shares of unit vectors, of one part of the records."""
-
-    kind: ClassVar[str] = "unit vectors"
 
 
 @dataclass(frozen=True)

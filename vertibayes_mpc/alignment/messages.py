@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,60 +28,36 @@ Packed: TypeAlias = NDArray[np.uint8]
 E = TypeVar("E", bound="Entries")
 
 
-@dataclass(frozen=True, slots=True)
-class Links(Labelled):
+class Links(Labelled, kind="alignment links"):
     """Blinded keys, and at level 2 masked rows, for the next site of the ring."""
 
-    kind: ClassVar[str] = "alignment links"
 
-
-@dataclass(frozen=True, slots=True)
-class Keys(Labelled):
+class Keys(Labelled, kind="alignment keys"):
     """Keys that all sites have blinded, for the matcher: the first 16 bytes of each."""
 
-    kind: ClassVar[str] = "alignment keys"
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome(Labelled):
+class Outcome(Labelled, kind="alignment outcome"):
     """From the matcher: n, how many of them the receiver holds, and how many both of each pair."""
 
-    kind: ClassVar[str] = "alignment outcome"
 
-
-@dataclass(frozen=True, slots=True)
-class Marks(Labelled):
+class Marks(Labelled, kind="alignment marks"):
     """Level 1: the mark of each key of a list, on the way back; `NOWHERE` outside the study."""
 
-    kind: ClassVar[str] = "alignment marks"
 
-
-@dataclass(frozen=True, slots=True)
-class Places(Labelled):
+class Places(Labelled, kind="alignment places"):
     """Level 1, from the matcher to the owner of a list: the place of each mark in the study."""
 
-    kind: ClassVar[str] = "alignment places"
 
-
-@dataclass(frozen=True, slots=True)
-class Chosen(Labelled):
+class Chosen(Labelled, kind="alignment chosen"):
     """Level 2, from the matcher: where in a list each person of the study is; or `NOWHERE`."""
 
-    kind: ClassVar[str] = "alignment chosen"
 
-
-@dataclass(frozen=True, slots=True)
-class Rows(Labelled):
+class Rows(Labelled, kind="alignment rows"):
     """Level 2: the masked rows of the study, for the first site."""
 
-    kind: ClassVar[str] = "alignment rows"
 
-
-@dataclass(frozen=True, slots=True)
-class RowMasks(Labelled):
+class RowMasks(Labelled, kind="alignment row masks"):
     """Level 2, from the dealer to the first site: what it must subtract from the rows."""
-
-    kind: ClassVar[str] = "alignment row masks"
 
 
 # ---- in pieces -----------------------------------------------------------------------------------

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,53 +14,32 @@ from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 
 
-@dataclass(frozen=True, slots=True)
-class OneHots(Labelled):
+class OneHots(Labelled, kind="one-hots"):
     """From the dealer: XOR shares of one-hot digits of differences, or of one-hot ranks."""
 
-    kind: ClassVar[str] = "one-hots"
 
-
-@dataclass(frozen=True, slots=True)
-class BitProducts(Labelled):
+class BitProducts(Labelled, kind="bit products"):
     """From the dealer: XOR shares of products of bits, packed."""
 
-    kind: ClassVar[str] = "bit products"
 
-
-@dataclass(frozen=True, slots=True)
-class BitNumbers(Labelled):
+class BitNumbers(Labelled, kind="bit numbers"):
     """From the dealer: additive shares of bits."""
 
-    kind: ClassVar[str] = "bit numbers"
 
-
-@dataclass(frozen=True, slots=True)
-class MaskedScores(Labelled):
+class MaskedScores(Labelled, kind="masked scores"):
     """A site's shares of the values, plus its masks."""
 
-    kind: ClassVar[str] = "masked scores"
 
-
-@dataclass(frozen=True, slots=True)
-class MaskedBits(Labelled):
+class MaskedBits(Labelled, kind="masked bits"):
     """A site's shares of masked bits, packed."""
 
-    kind: ClassVar[str] = "masked bits"
 
-
-@dataclass(frozen=True, slots=True)
-class MaskedRanks(Labelled):
+class MaskedRanks(Labelled, kind="masked ranks"):
     """A site's shares of the ranks, plus its masks."""
 
-    kind: ClassVar[str] = "masked ranks"
 
-
-@dataclass(frozen=True, slots=True)
-class Winners(Labelled):
+class Winners(Labelled, kind="winners"):
     """A site's XOR shares of the bits of each set's winner, or of a star, packed."""
-
-    kind: ClassVar[str] = "winners"
 
 
 def open_argmax(plan: ArgmaxPlan) -> Program[NDArray[np.intp]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -27,11 +26,8 @@ from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 
 
-@dataclass(frozen=True, slots=True)
-class Columns(Labelled):
+class Columns(Labelled, kind="columns"):
     """A site's columns under their masks in one block of rows: packed, form after form."""
-
-    kind: ClassVar[str] = "columns"
 
 
 @dataclass

@@ -7,8 +7,7 @@ how many bytes it expects from whom, and is sent the bytes; all batches do their
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,18 +17,12 @@ from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 
 
-@dataclass(frozen=True, slots=True)
-class Masked(Labelled):
+class Masked(Labelled, kind="lookup"):
     """What a site sends in a round of lookups: counts, factors or products under masks."""
 
-    kind: ClassVar[str] = "lookup"
 
-
-@dataclass(frozen=True, slots=True)
-class Dealt(Labelled):
+class Dealt(Labelled, kind="lookup masks"):
     """From the dealer: one-hot vectors and products of masks, of all lookups of a part."""
-
-    kind: ClassVar[str] = "lookup masks"
 
 
 class Step(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -35,82 +35,73 @@ class SumMessage(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Advertisement(SumMessage):
+class Advertisement(SumMessage, kind="sum-advertisement"):
     """A party's public keys for this sum, signed: for masks, and for sealing shares."""
 
-    kind: ClassVar[str] = "sum-advertisement"
     mask_key: bytes
     seal_key: bytes
     signature: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Keys(SumMessage):
+class Keys(SumMessage, kind="sum-keys"):
     """All advertised keys: row by row, of the parties at these places."""
 
-    kind: ClassVar[str] = "sum-keys"
     places: Places
     keys: Rows
     signatures: Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Shared(SumMessage):
+class Shared(SumMessage, kind="sum-shared"):
     """Shares of a party's seeds sealed for each member of its neighbourhood, and their digests."""
 
-    kind: ClassVar[str] = "sum-shared"
     sealed: Rows
     digests: Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered(SumMessage):
+class Delivered(SumMessage, kind="sum-delivered"):
     """Who shared, and what those in the receiver's neighbourhood sealed for it."""
 
-    kind: ClassVar[str] = "sum-delivered"
     sharers: Places
     sealed: Rows
     digests: Rows
 
 
 @dataclass(frozen=True, slots=True)
-class MaskedVector(SumMessage):
+class MaskedVector(SumMessage, kind="sum-masked"):
     """A party's vector under its masks."""
 
-    kind: ClassVar[str] = "sum-masked"
     values: Elements = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Survivors(SumMessage):
+class Survivors(SumMessage, kind="sum-survivors"):
     """Whose masked vectors arrived: whose sum it will be."""
 
-    kind: ClassVar[str] = "sum-survivors"
     survivors: Places
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation(SumMessage):
+class Confirmation(SumMessage, kind="sum-confirmation"):
     """A survivor's signature on all lists that it received."""
 
-    kind: ClassVar[str] = "sum-confirmation"
     signature: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmations(SumMessage):
+class Confirmations(SumMessage, kind="sum-confirmations"):
     """The signatures of the survivors."""
 
-    kind: ClassVar[str] = "sum-confirmations"
     signers: Places
     signatures: Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Revealed(SumMessage):
+class Revealed(SumMessage, kind="sum-revealed"):
     """One share of each sharer in a party's neighbourhood: of its self-mask's seed, or its key."""
 
-    kind: ClassVar[str] = "sum-revealed"
     shares: Rows = field(repr=False)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,25 +15,16 @@ from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 
 
-@dataclass(frozen=True, slots=True)
-class Masked(Labelled):
+class Masked(Labelled, kind="masked"):
     """Complete terms under their masks."""
 
-    kind: ClassVar[str] = "masked"
 
-
-@dataclass(frozen=True, slots=True)
-class Part(Labelled):
+class Part(Labelled, kind="part"):
     """A holder's or the dealer's part of terms that another site adds up."""
 
-    kind: ClassVar[str] = "part"
 
-
-@dataclass(frozen=True, slots=True)
-class Correction(Labelled):
+class Correction(Labelled, kind="correction"):
     """The dealer's part of the correction of products."""
-
-    kind: ClassVar[str] = "correction"
 
 
 class Block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,32 +25,22 @@ class Integers(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class EncryptedBlock(Integers):
+class EncryptedBlock(Integers, kind="paillier block"):
     """The encrypted column of a block of records, of which `start` is the first."""
 
-    kind: ClassVar[str] = "paillier block"
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Integers):
+class Answer(Integers, kind="paillier answer"):
     """Packed counts under masks, encrypted: one ciphertext for each of the sender's states."""
 
-    kind: ClassVar[str] = "paillier answer"
 
-
-@dataclass(frozen=True, slots=True)
-class MaskedCounts(Integers):
+class MaskedCounts(Integers, kind="paillier counts"):
     """Packed counts under masks modulo N."""
 
-    kind: ClassVar[str] = "paillier counts"
 
-
-@dataclass(frozen=True, slots=True)
-class Masks(Integers):
+class Masks(Integers, kind="paillier masks"):
     """The masks."""
-
-    kind: ClassVar[str] = "paillier masks"
 
 
 def to_bytes(integers: Sequence[int], width: int) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import combinations
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from vertibayes_mpc.labelled import Labelled
 from vertibayes_mpc.randomness import Stream, label
@@ -145,22 +145,13 @@ class Subprotocol:
         return ring.reduce(ring.row_sums(ring.reduce(product)) * times)
 
 
-@dataclass(frozen=True, slots=True)
-class MaskedFactor(Labelled):
+class MaskedFactor(Labelled, kind="masked_factor"):
     """A party's vectors under its masks: shape (q, m)."""
 
-    kind: ClassVar[str] = "masked_factor"
 
-
-@dataclass(frozen=True, slots=True)
-class MaskedMasks(Labelled):
+class MaskedMasks(Labelled, kind="masked_masks"):
     """Products of masks under new masks, from the dealer: shape (factors, q, m)."""
 
-    kind: ClassVar[str] = "masked_masks"
 
-
-@dataclass(frozen=True, slots=True)
-class ProductCorrection(Labelled):
+class ProductCorrection(Labelled, kind="product_correction"):
     """The first party's part of the products of all masks, from the dealer: shape (q,)."""
-
-    kind: ClassVar[str] = "product_correction"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,43 +14,30 @@ from vertibayes_mpc.rounds import ArrayMessage
 from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
 
 
-@dataclass(frozen=True, slots=True)
-class Noise(Labelled):
+class Noise(Labelled, kind="noise"):
     """A holder's noise on the flags of missing values, for the first of the chain."""
 
-    kind: ClassVar[str] = "noise"
 
-
-@dataclass(frozen=True, slots=True)
-class Shuffled(Labelled):
+class Shuffled(Labelled, kind="shuffled"):
     """Codes and tags, in a holder's order, for the next of the chain."""
 
-    kind: ClassVar[str] = "shuffled"
 
-
-@dataclass(frozen=True, slots=True)
-class Masks(Labelled):
+class Masks(Labelled, kind="shuffled masks"):
     """From the dealer: what the masks add to the codes, and to the tags, at the chain's end."""
 
-    kind: ClassVar[str] = "shuffled masks"
 
-
-@dataclass(frozen=True, slots=True)
-class Tags(Labelled):
+class Tags(Labelled, kind="tags"):
     """The masked tags at the chain's end, for all holders."""
 
-    kind: ClassVar[str] = "tags"
-
 
 @dataclass(frozen=True, slots=True)
-class Codes(ArrayMessage):
+class Codes(ArrayMessage, kind="codes"):
     """A holder's shares of the codes, or the cells of a table that it counted by itself.
 
     `complete` has the number of revealed records of each table in which records drop out. Zeros pad
     the shares of these tables, so that the size of the message does not reveal this number.
     """
 
-    kind: ClassVar[str] = "codes"
     complete: NDArray[np.uint32] = field(repr=False)
 
 
