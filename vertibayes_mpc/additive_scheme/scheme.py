@@ -133,12 +133,6 @@ def _total(parameters: Parameters, key: int, base: int, ciphertexts: Sequence[in
 def open_sums(
     parameters: Parameters, key: int, parties: Sequence[Party], time: int, count: int
 ) -> Program[NDArray[np.int64]]:
-    """Collect the ciphertexts of one time and decrypt their sums: the aggregator's program.
-
-    Parameters
-    ----------
-    parameters, key, parties, time, count
-        As of `decrypt`, which also raises what this raises.
-    """
+    """Collect the ciphertexts of one time and decrypt their sums: the aggregator's program."""
     received = yield from collect(parties, parameters.expected(time, count))
     return decrypt(parameters, key, parties, received, time, count)

@@ -95,11 +95,7 @@ def place_people(
 
 
 def _places(
-    plan: AlignmentPlan,
-    me: Party,
-    marks: NDArray[np.int64],
-    known: int,
-    table: NDArray[np.int64],
+    plan: AlignmentPlan, me: Party, marks: NDArray[np.int64], known: int, table: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the place of each person, from the marks of the list and the place of each mark."""
     others = [party for party in (plan.matcher, *plan.sites) if party != me]
@@ -113,10 +109,7 @@ def _places(
 
 
 def share_people(
-    site: Member,
-    plan: AlignmentPlan,
-    identifiers: Sequence[bytes],
-    rows: Sequence[Elements],
+    site: Member, plan: AlignmentPlan, identifiers: Sequence[bytes], rows: Sequence[Elements]
 ) -> Program[SharedRows]:
     """Share the rows of the study's people; nobody learns who they are: level 2.
 

@@ -29,11 +29,6 @@ SLACK = 1 + 2.0**-50  # more than the rounding of beta's logarithm and quotient
 class DiscreteLaplace(IntegerNoise):
     """One copy of Geom(alpha): Pr[X = k] = (alpha - 1) / (alpha + 1) alpha^-|k|.
 
-    Parameters
-    ----------
-    eps, Delta
-        As of `IntegerNoise`.
-
     Notes
     -----
     OpenDP draws by exact rational arithmetic, from the operating system's generator; it cannot be

@@ -21,11 +21,6 @@ from vertibayes_mpc.oracles.unary import BitOracle, OptimalUnary, SymmetricUnary
 class DirectEncoding(PureOracle):
     """A report is the own value with p = e^eps / (e^eps + d - 1), or another, each with p / e^eps.
 
-    Parameters
-    ----------
-    eps, domain
-        As of `FrequencyOracle`.
-
     Examples
     --------
     >>> oracle = DirectEncoding(eps=1.0, domain=3)
@@ -76,11 +71,6 @@ class SubsetSelection(BitOracle):
     The own value is in the set with probability p = k e^eps / (k e^eps + d - k), and each other
     value with probability q = (k - p) / (d - 1). The size k is the integer above or below
     d / (e^eps + 1) with the least variance.
-
-    Parameters
-    ----------
-    eps, domain
-        As of `FrequencyOracle`.
 
     Examples
     --------
@@ -158,11 +148,6 @@ TIE = 1 + 1e-9  # variances that differ by less are equal: the cheaper oracle is
 @lru_cache(maxsize=1024, typed=True)  # each party of a process builds the same plan several times
 def best_oracle(eps: float, domain: int) -> FrequencyOracle:
     """Return the oracle with the least variance of rare values, of all except SummationHistogram.
-
-    Parameters
-    ----------
-    eps, domain
-        As of `FrequencyOracle`.
 
     Examples
     --------

@@ -24,11 +24,7 @@ class SummationHistogram(FrequencyOracle):
 
     Reports are integers on a grid, where 2^10 stands for one. Another value changes two cells by
     one each, and OpenDP draws discrete Laplace noise for this sensitivity of 2 * 2^10.
-
-    Parameters
-    ----------
-    eps, domain
-        As of `FrequencyOracle`; eps from 2^-10 to 2^20.
+    eps is from 2^-10 to 2^20.
 
     Notes
     -----

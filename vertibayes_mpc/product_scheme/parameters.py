@@ -107,13 +107,7 @@ class Parameters:
 
 
 def deal_keys(parameters: Parameters, parties: Iterable[Party], randomness: Randomness) -> Keys:
-    """Deal keys whose sum is zero modulo q. A dealer that keeps them reads every count.
-
-    Parameters
-    ----------
-    parameters, parties, randomness
-        As of `vertibayes_mpc.additive_scheme.deal_keys`.
-    """
+    """Deal keys whose sum is zero modulo q. A dealer that keeps them reads every count."""
     names, order = sorted(set(parties)), parameters.order
     if not 2 <= len(names) <= parameters.most:
         raise ValueError(f"there must be from 2 to {parameters.most} parties, got {len(names)}")

@@ -53,11 +53,6 @@ def decrypt(
 ) -> list[int]:
     """Decrypt the products over all parties.
 
-    Parameters
-    ----------
-    parameters, key, parties, received, time, count
-        As of `vertibayes_mpc.additive_scheme.decrypt`.
-
     Raises
     ------
     ProtocolError
@@ -97,12 +92,6 @@ def _root(square: int, prime: int) -> int:
 def open_products(
     parameters: Parameters, key: int, parties: Sequence[Party], time: int, count: int
 ) -> Program[list[int]]:
-    """Collect the ciphertexts of one time and decrypt their products: the aggregator's program.
-
-    Parameters
-    ----------
-    parameters, key, parties, time, count
-        As of `decrypt`, which also raises what this raises.
-    """
+    """Collect the ciphertexts of one time and decrypt their products: the aggregator's program."""
     received = yield from collect(parties, parameters.expected(time, count))
     return decrypt(parameters, key, parties, received, time, count)

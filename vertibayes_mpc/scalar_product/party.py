@@ -109,11 +109,6 @@ def share_product(own: Multiplier, product: Product, vectors: Elements) -> Progr
 
     Whoever adds up the shares later must not be the dealer.
 
-    Parameters
-    ----------
-    own, product, vectors
-        As of `scalar_product`.
-
     Returns
     -------
     share : ndarray of shape (q,)
