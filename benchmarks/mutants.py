@@ -215,7 +215,7 @@ OF_MASKS = (
     ),
     mutant(
         "masks of extensions without their columns",
-        "vertibayes_mpc/masked_tables/masks.py",
+        "vertibayes_mpc/masked_tables/plan.py",
         'label(purpose, self.query, np.array(term, "<u4").tobytes())',
         "label(purpose, self.query)",
         VIEWS,
@@ -419,21 +419,21 @@ PIECES, PIECE = "vertibayes_protocols/transports/pieces.py", "tests/protocols/te
 OF_NOISE_AND_MAIL = (
     mutant(
         "Gaussian noise of a smaller scale",
-        "vertibayes_mpc/noise/opendp.py",
+        "vertibayes_mpc/noise/copies.py",
         "math.sqrt(2 * self.rho) * ABOVE",
         "math.sqrt(2.1 * self.rho) * ABOVE",
         NOISE,
     ),
     mutant(
         "geometric noise of a smaller scale",
-        "vertibayes_mpc/noise/opendp.py",
+        "vertibayes_mpc/noise/copies.py",
         "scale = float(1 / rate)",
         "scale = float(1 / rate) / 2\n    return scale",
         NOISE,
     ),
     mutant(
         "diluted noise of fewer copies",
-        "vertibayes_mpc/noise/opendp.py",
+        "vertibayes_mpc/noise/copies.py",
         "(self.gamma * self.n) * SLACK, 1.0)",
         "self.n * SLACK, 1.0)",
         NOISE,

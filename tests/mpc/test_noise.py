@@ -31,7 +31,7 @@ from vertibayes_mpc.noise import (
     PolyaShare,
     no_noise,
 )
-from vertibayes_mpc.noise.opendp import _scale, measurement
+from vertibayes_mpc.noise.copies import _scale, measurement
 from vertibayes_mpc.noise.polya import bernoulli, bernoulli_exp, logarithmic, poisson
 from vertibayes_mpc.randomness import SystemRandomness
 

@@ -22,7 +22,7 @@ from vertibayes_mpc.masked_tables import Group
 from vertibayes_mpc.rounds import Round
 from vertibayes_mpc.scheduler import run_all
 from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
-from vertibayes_mpc.shuffled_tables.messages import Codes, Masks, Noise, Shuffled, Tags
+from vertibayes_mpc.shuffled_tables.plan import Codes, Masks, Noise, Shuffled, Tags
 
 
 @st.composite

@@ -17,7 +17,7 @@ from tests.worlds import Parts
 from vertibayes_mpc.commitments import Operand
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Ring
-from vertibayes_mpc.shuffled_tables.messages import Streams
+from vertibayes_mpc.shuffled_tables.plan import Streams
 
 pytestmark = pytest.mark.laws
 

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-import vertibayes_mpc.table_lookups.site
+import vertibayes_mpc.table_lookups.rows
 from tests.mpc.test_table_lookups import programs_of
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
 from tests.randomness import HashStream, TableStream
@@ -185,5 +185,5 @@ def test_sums_without_zero_shares_are_rejected(monkeypatch):
     def no_zeros(party, peers, ring, name, count):
         return np.zeros(count, ring.dtype)
 
-    monkeypatch.setattr(vertibayes_mpc.table_lookups.site, "zero_share", no_zeros)
+    monkeypatch.setattr(vertibayes_mpc.table_lookups.rows, "zero_share", no_zeros)
     assert not is_simulatable(of_dealer_and_analyst())

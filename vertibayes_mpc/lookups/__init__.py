@@ -7,8 +7,8 @@ function is a sum of few products of a function of the count's high digit and on
 dealer's one-hot vectors of this mask by what they reveal (`factors`). `two_sites` and
 `many_sites` have the messages, the security arguments and the costs.
 
-Files in this order: `logarithms`, `function`, `plan` (batches, parts, costs), `masks` (streams),
-`factors`, `rounds` (several batches in the same rounds), `two_sites`, `many_sites`, `programs`.
+Files in this order: `logarithms`, `function`, `plan` (batches, parts, costs, streams), `factors`,
+`rounds` (several batches in the same rounds), `two_sites`, `many_sites`, `programs`.
 """
 
 from vertibayes_mpc.lookups.function import PublicFunction, cut, log_gamma, log_power

@@ -9,8 +9,7 @@ import numpy as np
 from vertibayes_mpc.commitments import Holder, Term
 from vertibayes_mpc.commitments.operands import Form
 from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
-from vertibayes_mpc.masked_tables.masks import Masks
-from vertibayes_mpc.masked_tables.plan import Plan, Step
+from vertibayes_mpc.masked_tables.plan import Masks, Plan, Step
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 

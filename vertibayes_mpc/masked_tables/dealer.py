@@ -12,8 +12,7 @@ import numpy as np
 
 from vertibayes_mpc.commitments import Term
 from vertibayes_mpc.masked_tables.block import Correction, Part
-from vertibayes_mpc.masked_tables.masks import Masks
-from vertibayes_mpc.masked_tables.plan import Plan, Step
+from vertibayes_mpc.masked_tables.plan import Masks, Plan, Step
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Message, Party, Program, send

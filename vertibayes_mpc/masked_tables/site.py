@@ -9,8 +9,7 @@ from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.labelled import LABEL_BYTES, labelled_elements
 from vertibayes_mpc.masked_tables.basis import table_shares, tables_of
 from vertibayes_mpc.masked_tables.block import Block, Correction
-from vertibayes_mpc.masked_tables.masks import Masks
-from vertibayes_mpc.masked_tables.plan import Plan
+from vertibayes_mpc.masked_tables.plan import Masks, Plan
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 from vertibayes_mpc.sharing import open_sum, send_share, zero_share

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.integers import STATISTICAL_BITS, uniform_below
-from vertibayes_mpc.noise.integer_noise import (
+from vertibayes_mpc.noise.copies import (
     IntegerNoise,
     check_integer,
     checked_count,

@@ -12,8 +12,7 @@ from vertibayes_mpc.errors import ImpossibleTablesError, MalformedMessageError
 from vertibayes_mpc.labelled import Layout, Piece, size_of, unpacked
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
-from vertibayes_mpc.shuffled_tables.messages import Codes
-from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
+from vertibayes_mpc.shuffled_tables.plan import Codes, ShuffledTable, ShufflePlan
 
 
 def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:

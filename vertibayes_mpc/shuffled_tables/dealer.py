@@ -16,8 +16,7 @@ from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program, send
-from vertibayes_mpc.shuffled_tables.messages import Masks, Streams
-from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
+from vertibayes_mpc.shuffled_tables.plan import Masks, ShuffledTable, ShufflePlan, Streams
 
 
 def deal_shuffled(keys: Mapping[Party, Stream], plan: ShufflePlan) -> Program[None]:

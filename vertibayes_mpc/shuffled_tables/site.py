@@ -13,8 +13,16 @@ from vertibayes_mpc.labelled import Labelled, Packed, Piece, exchange_arrays
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party, Program, send
 from vertibayes_mpc.sharing import zero_share
-from vertibayes_mpc.shuffled_tables.messages import Codes, Masks, Noise, Shuffled, Streams, Tags
-from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
+from vertibayes_mpc.shuffled_tables.plan import (
+    Codes,
+    Masks,
+    Noise,
+    Shuffled,
+    ShuffledTable,
+    ShufflePlan,
+    Streams,
+    Tags,
+)
 
 
 def count_shuffled(site: Holder, plan: ShufflePlan, analyst: Party) -> Program[None]:

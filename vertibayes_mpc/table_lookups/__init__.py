@@ -30,8 +30,15 @@ randomness in secure computation. doi:10.1007/978-3-642-36594-2_34 (one-time tru
 """
 
 from vertibayes_mpc.table_lookups.counts import CountPlan, deal_counts, share_counts
-from vertibayes_mpc.table_lookups.plan import MOST_CELLS, TableLookupPlan
-from vertibayes_mpc.table_lookups.site import Tables, deal_rows, open_rows, share_rows, show_rows
+from vertibayes_mpc.table_lookups.rows import (
+    MOST_CELLS,
+    TableLookupPlan,
+    Tables,
+    deal_rows,
+    open_rows,
+    share_rows,
+    show_rows,
+)
 
 __all__ = [
     "MOST_CELLS",
