@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import vertibayes_mpc.lookups.factors
-import vertibayes_mpc.lookups.plan
 from tests.privacy.lookup_simulation import Case, Settings, is_simulatable, view_of
 from vertibayes_mpc.lookups.plan import Masks
 from vertibayes_mpc.randomness import label
@@ -97,12 +96,12 @@ def test_one_mask_for_a_sign_and_for_what_is_signed_is_rejected(monkeypatch):
     assert is_rejected(FIRST_OF_TWO)
 
 
-def without_batch(kind, name, batch, start, purpose):
-    return label(kind, name, start, purpose)
+def without_batch(masks, purpose):
+    return label("lookup", masks.plan.name, masks.part.start, purpose)
 
 
-def without_start(kind, name, batch, start, purpose):
-    return label(kind, name, batch, purpose)
+def without_start(masks, purpose):
+    return label("lookup", masks.plan.name, masks.part.batch, purpose)
 
 
 @pytest.mark.parametrize(
@@ -114,5 +113,5 @@ def without_start(kind, name, batch, start, purpose):
     ],
 )
 def test_one_mask_for_two_batches_or_parts_is_rejected(monkeypatch, named, case):
-    monkeypatch.setattr(vertibayes_mpc.lookups.plan, "label", named)
+    monkeypatch.setattr(Masks, "label", named)
     assert is_rejected(CASES[case])

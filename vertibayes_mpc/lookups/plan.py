@@ -295,5 +295,8 @@ class Masks:
 
     def elements(self, purpose: str, piece: Piece) -> Elements:
         """Return the stream of a purpose, in a ring and shape."""
-        name = label("lookup", self.plan.name, self.part.batch, self.part.start, purpose)
-        return self.key.elements(piece.ring, name, piece.shape)
+        return self.key.elements(piece.ring, self.label(purpose), piece.shape)
+
+    def label(self, purpose: str) -> bytes:
+        """Return the label of a purpose."""
+        return label("lookup", self.plan.name, self.part.batch, self.part.start, purpose)
