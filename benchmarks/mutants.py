@@ -181,6 +181,7 @@ OF_MEET = (
 RESTARTS = "tests/privacy/test_labels_over_restarts.py"
 TABLES, SHUFFLES = "tests/mpc/test_masked_tables.py", "tests/mpc/test_shuffled_tables.py"
 VIEWS, SHUFFLED = "tests/privacy/test_every_view.py", "tests/privacy/test_every_shuffle_view.py"
+DRAWS, LOOKUPS = "tests/mpc/test_draws.py", "tests/privacy/test_every_lookup_view.py"
 
 OF_MASKS = (
     mutant(
@@ -219,6 +220,64 @@ OF_MASKS = (
         'label(purpose, self.query, np.array(term, "<u4").tobytes())',
         "label(purpose, self.query)",
         VIEWS,
+    ),
+    mutant(
+        "one mask for a sign and for what is signed",
+        "vertibayes_mpc/lookups/two_sites.py",
+        '("cross", "sign", "signed")',
+        '("cross", "sign", "sign")',
+        DRAWS,
+        LOOKUPS,
+    ),
+    mutant(
+        "one mask for the parts of lookups",
+        "vertibayes_mpc/lookups/plan.py",
+        "self.part.batch, self.part.start, purpose",
+        "self.part.batch, purpose",
+        DRAWS,
+        LOOKUPS,
+    ),
+    mutant(
+        "one mask for the parts of unit vectors",
+        "vertibayes_mpc/unit_vectors.py",
+        'self.label("units", index, part.start)',
+        'self.label("units", index)',
+        DRAWS,
+    ),
+    mutant(
+        "one mask for the rows of all lists",
+        "vertibayes_mpc/alignment/chain.py",
+        'plan.name("row mask", owner, at)',
+        'plan.name("row mask", at)',
+        DRAWS,
+    ),
+    mutant(
+        "one mask for the elements of a row",
+        "vertibayes_mpc/alignment/chain.py",
+        'plan.name("row mask", owner, at)',
+        'plan.name("row mask", owner)',
+        DRAWS,
+    ),
+    mutant(
+        "an owner's order that the dealer knows",
+        "vertibayes_mpc/alignment/chain.py",
+        "self._order(self.private)",
+        "self._order(self.site.dealer_key or self.private)",
+        DRAWS,
+    ),
+    mutant(
+        "a scalar that everybody knows",
+        "vertibayes_mpc/alignment/chain.py",
+        "self.scalar = site.randomness.bytes(KEY_BYTES)",
+        "self.scalar = bytes([8] * KEY_BYTES)",
+        "tests/mpc/test_alignment.py",
+    ),
+    mutant(
+        "digests of the last block of columns alone",
+        "vertibayes_mpc/commitments/commit.py",
+        "digests[peer].update(packed.data)",
+        "digests[peer] = hashlib.sha256(packed.data)",
+        TABLES,
     ),
     mutant(
         "tables without zero shares",
