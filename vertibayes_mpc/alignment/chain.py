@@ -16,7 +16,6 @@ from vertibayes_mpc.alignment.messages import (
     Links,
     Marks,
     Outgoing,
-    Packed,
     check_numbers,
     empty_rows,
     incoming_numbers,
@@ -27,6 +26,7 @@ from vertibayes_mpc.alignment.messages import (
 )
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, Stream, StreamKey
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party, Program

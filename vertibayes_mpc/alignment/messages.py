@@ -9,14 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import MalformedMessageError, PeopleNotApartError, TooFewPeopleError
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes, labelled_elements
+from vertibayes_mpc.labelled import (
+    LABEL_BYTES,
+    Labelled,
+    Layout,
+    Packed,
+    Piece,
+    labelled_bytes,
+    labelled_elements,
+    packed,
+    unpacked,
+)
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 
@@ -24,7 +34,6 @@ PIECE_BYTES = 1 << 22
 NUMBERS = Ring(32)  # places and marks
 COUNTS = Ring(64)
 NOWHERE = 2**32 - 1
-Packed: TypeAlias = NDArray[np.uint8]
 E = TypeVar("E", bound="Entries")
 
 
@@ -141,8 +150,8 @@ def outgoing_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> O
 def incoming_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Incoming:
     """Return what receives places or marks into an array."""
 
-    def store(piece: slice, packed: Packed) -> None:
-        values = NUMBERS.unpack(packed).astype(np.int64)
+    def store(piece: slice, text: Packed) -> None:
+        values = NUMBERS.unpack(text).astype(np.int64)
         numbers[piece] = np.where(values == NOWHERE, -1, values)
 
     return Incoming(peer, owner, len(numbers), NUMBERS.bytes, store)
@@ -196,18 +205,19 @@ def check_outcome(plan: AlignmentPlan, people: int, both: Sequence[int]) -> None
 
 def pack_rows(rings: Sequence[Ring], columns: Sequence[Elements], piece: slice) -> Packed:
     """Pack the elements of some rows, column after column."""
-    packed = (ring.pack(column[piece]) for ring, column in zip(rings, columns, strict=True))
-    return np.concatenate([np.zeros(0, np.uint8), *packed])
+    return packed(_layout(rings, piece), (column[piece] for column in columns))
 
 
 def unpack_rows(
-    rings: Sequence[Ring], columns: Sequence[Elements], piece: slice, packed: Packed
+    rings: Sequence[Ring], columns: Sequence[Elements], piece: slice, values: Packed
 ) -> None:
     """Put the elements that `pack_rows` has packed into the columns."""
-    at, count = 0, int(piece.stop) - int(piece.start)
-    for ring, column in zip(rings, columns, strict=True):
-        column[piece] = ring.unpack(packed[at : at + ring.bytes * count])
-        at += ring.bytes * count
+    for column, elements in zip(columns, unpacked(_layout(rings, piece), values), strict=True):
+        column[piece] = elements
+
+
+def _layout(rings: Sequence[Ring], piece: slice) -> Layout:
+    return [Piece(ring, (int(piece.stop) - int(piece.start),)) for ring in rings]
 
 
 def empty_rows(rings: Sequence[Ring], count: int) -> list[Elements]:

@@ -13,7 +13,6 @@ from vertibayes_mpc.alignment.messages import (
     Chosen,
     Incoming,
     Outgoing,
-    Packed,
     Places,
     RowMasks,
     Rows,
@@ -27,6 +26,7 @@ from vertibayes_mpc.alignment.messages import (
 )
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import MalformedMessageError, TooFewPeopleError, UnknownFaultyPartyError
+from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party, Program
@@ -249,7 +249,6 @@ def deal_people(keys: Mapping[Party, Stream], plan: AlignmentPlan) -> Program[in
     keys : mapping of Party to Stream
         The keys that the dealer shares with each site.
     plan : AlignmentPlan
-        The plan, of level 2.
 
     Raises
     ------

@@ -27,7 +27,6 @@ def deal_argmax(keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> Program[None]
     keys : mapping of Party to Stream
         The keys that the dealer shares with each site.
     plan : ArgmaxPlan
-        The plan of the argmax.
     """
     dealer, first = _Dealer(keys, plan), plan.sites[0]
     rho = dealer.scores()

@@ -89,7 +89,6 @@ def deal_lookups(keys: Mapping[Party, Stream], plan: LookupPlan) -> Program[None
     keys : mapping of Party to Stream
         The keys that the dealer shares with each site.
     plan : LookupPlan
-        The plan of the lookups.
     """
     for number, part in enumerate(plan.parts):
         outgoing: dict[Party, list[Packed]] = {}

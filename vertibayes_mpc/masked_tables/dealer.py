@@ -26,19 +26,17 @@ def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
     keys : mapping of Party to Stream
         The keys that the dealer shares with each site.
     plan : Plan
-        The plan of the query.
     """
     masks = {s: Masks(plan.commitments, key, plan.selection, plan.label) for s, key in keys.items()}
     columns = int(plan.commitments.offsets[-1])
-    products = {s: np.zeros((plan.height, columns), plan.commitments.ring.dtype) for s in masks}
+    products = np.zeros((plan.height, columns), plan.commitments.ring.dtype)
     for index in plan.selection.blocks:
         block = MaskBlock(plan, masks, index)
         for step in plan.steps:
             yield from send(block.corrections(step))
         block.add_products(products)
-    total = sum(products.values(), start=np.zeros((), plan.commitments.ring.dtype))
-    _subtract_parts(plan, masks, total)
-    outbox = {site: _correction(plan, total, site) for site in plan.parties}
+    _subtract_parts(plan, masks, products)
+    outbox = {site: _correction(plan, products, site) for site in plan.parties}
     yield from send({site: message for site, message in outbox.items() if message.values.size})
 
 
@@ -91,9 +89,9 @@ class MaskBlock:
                 total -= self.masks[site].correction(term, self.block)
         return self.ring.reduce(total)
 
-    def add_products(self, products: Mapping[Party, Elements]) -> None:
+    def add_products(self, products: Elements) -> None:
         """Add sum over s != t of A_s(left)^T A_t(last), for each holder t of a last operand."""
-        for site, total in products.items():
+        for site in self.masks:
             lasts = [
                 z for z in self.plan.rights if site in self.plan.commitments.operands[z].holders
             ]
@@ -103,7 +101,7 @@ class MaskBlock:
                 rows = np.concatenate([self.mask(t, without=site) for t in terms])
                 columns = np.concatenate([self.mask_of(site, (z,)) for z in lasts])
                 at = np.ix_(self.plan.rows_of(terms), self.plan.columns(lasts))
-                total[at] += self.ring.dot(rows, columns)
+                products[at] += self.ring.dot(rows, columns)
 
 
 def _subtract_parts(plan: Plan, masks: Mapping[Party, Masks], products: Elements) -> None:

@@ -187,7 +187,6 @@ def deal_product(keys: Mapping[Party, Stream], product: Product) -> Program[None
     keys : mapping of Party to Stream
         The keys that the dealer shares with each party.
     product : Product
-        What the parties compute.
     """
     total = yield from _deal(keys, product.top, {})
     lead, *others = product.parties

@@ -27,7 +27,6 @@ def deal_shuffled(keys: Mapping[Party, Stream], plan: ShufflePlan) -> Program[No
     keys : mapping of Party to Stream
         The keys that the dealer shares with each site.
     plan : ShufflePlan
-        The plan of the query.
     """
     dealer = _Dealer(keys, plan)
     vectors: dict[Party, list[Packed]] = {site: [] for site in plan.parties}

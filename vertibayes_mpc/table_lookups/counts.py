@@ -102,7 +102,6 @@ def deal_counts(keys: Mapping[Party, Stream], plan: CountPlan) -> Program[None]:
     keys : mapping of Party to Stream
         The keys that the dealer shares with each site.
     plan : CountPlan
-        The plan of the counts.
     """
     yield from deal_units(keys, plan.shared)
 

@@ -275,6 +275,5 @@ def deal_rows(keys: Mapping[Party, Stream], plan: TableLookupPlan) -> Program[No
     keys : mapping of Party to Stream
         The keys that the dealer shares with each site.
     plan : TableLookupPlan
-        The plan of the lookups.
     """
     yield from deal_units(keys, plan.shared)
