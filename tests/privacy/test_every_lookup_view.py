@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import vertibayes_mpc.lookups.factors
+import vertibayes_mpc.lookups.rounds
 from tests.privacy.lookup_simulation import Case, Settings, is_simulatable, view_of
 from vertibayes_mpc.lookups.plan import Masks
 from vertibayes_mpc.randomness import label
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.laws
 
 @pytest.fixture(autouse=True)
 def large_chunks(monkeypatch):
-    monkeypatch.setattr(vertibayes_mpc.lookups.factors, "CHUNK", 1 << 16)
+    monkeypatch.setattr(vertibayes_mpc.lookups.rounds, "CHUNK", 1 << 16)
 
 
 PAIRS = ((0, 0), (1, 2))

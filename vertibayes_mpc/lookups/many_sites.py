@@ -7,7 +7,7 @@ the ring of results; r = (i, j) is the mask of c. Sums are revealed through the 
                                <x, y> - sum_{s > 1} z_s         x, y: the sums of all sites' masks
     Rotate    h_s -> h_1       c_s + r_s
               h_1 -> h_s       m, the sum, modulo high low
-    Factors   h_s -> h_1       X_s + x_s, Y_s + y_s             X, Y: `factors`
+    Factors   h_s -> h_1       X_s + x_s, Y_s + y_s             X, Y: `rounds`
               h_1 -> h_s       the sums, X and Y
     Output    z_s - <x_s, Y> - <X, y_s>;       h_1 adds <X, Y>
 
@@ -29,9 +29,8 @@ from functools import reduce
 import numpy as np
 
 from vertibayes_mpc.labelled import Layout, Packed, Piece, packed, size_of, unpacked
-from vertibayes_mpc.lookups.factors import factors
 from vertibayes_mpc.lookups.plan import LookupPlan, Masks, Slice
-from vertibayes_mpc.lookups.rounds import Lookup, Step
+from vertibayes_mpc.lookups.rounds import Lookup, Step, factors
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.unit_vectors import unit_shares

@@ -60,9 +60,8 @@ References
 """
 
 from vertibayes_mpc.oracles.encodings import ORACLES, DirectEncoding, SubsetSelection, best_oracle
-from vertibayes_mpc.oracles.oracle import FrequencyOracle, PureOracle
+from vertibayes_mpc.oracles.oracle import FrequencyOracle, PureOracle, Tally
 from vertibayes_mpc.oracles.summation import SummationHistogram
-from vertibayes_mpc.oracles.tally import Tally
 from vertibayes_mpc.oracles.unary import OptimalUnary, SymmetricUnary, ThresholdHistogram
 
 __all__ = [
