@@ -57,16 +57,7 @@ def full_domain_hash(modulus: int, purpose: bytes, *parts: int) -> int:
     """Hash to an invertible residue modulo `modulus`, 2^-128 from uniform.
 
     SHAKE-256 expands a digest of all arguments (SHA-256, each with its length) to 128 bits more
-    than the modulus has; the result is reduced.
-
-    Parameters
-    ----------
-    modulus : int
-        What the residue is below.
-    purpose : bytes
-        The label of what the hash is for.
-    *parts : int
-        The time and the packet.
+    than the modulus has; the result is reduced. `parts` are the time and the packet.
 
     Examples
     --------
@@ -220,13 +211,7 @@ class Expected(NamedTuple):
 def check_time(time: int, expected: int, sender: Party, what: str) -> None:
     """Blame the sender of `what` for another time than the one expected.
 
-    Parameters
-    ----------
-    time, expected
-        The time of the message, and the time that its receiver expects.
-    sender, what
-        Whom to blame, and for which kind of message: with a ReplayedMessageError for an earlier
-        time, an UnexpectedMessageError for a later time.
+    For an earlier time it is a ReplayedMessageError, for a later one an UnexpectedMessageError.
     """
     reason = f"sent {what} of time {time}; expected time {expected}"
     if time < expected:

@@ -41,20 +41,11 @@ class UnitVectors(Labelled, kind="unit vectors"):
 
 @dataclass(frozen=True)
 class Indices:
-    """What all parties know of secret indices.
+    """What all parties know of secret indices, each of which two or more sites have parts of.
 
-    Parameters
-    ----------
-    kind, name : str, bytes
-        Begin all labels: the protocol, and a digest of its plan.
-    records : int
-        The number of records.
-    ring : Ring
-        The ring of the unit vectors.
-    rings : mapping of int to Ring
-        The ring of each index, by its number.
-    holders : mapping of int to tuple of Party
-        Who has parts of each index: two or more.
+    All labels begin with `kind`, the protocol, and with `name`, a digest of its plan. `ring` is
+    that of the unit vectors; `rings` and `holders` have the ring of each index and its sites, by
+    its number.
     """
 
     kind: str
