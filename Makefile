@@ -49,7 +49,7 @@ $(VANTAGE6)/installed: requirements-nvflare.lock integrations/vantage6/requireme
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
 		-r integrations/vantage6/requirements.lock
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-		--config-settings editable_mode=compat --editable . --editable integrations/vantage6
+		--editable . --editable integrations/vantage6
 	@touch $@
 
 lint: $(VENV)/installed
@@ -81,14 +81,14 @@ $(VENV)/installed $(MACHINES)/installed: pyproject.toml
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $(filter %.lock,$^)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-		--config-settings editable_mode=compat --editable .
+		--editable .
 	@touch $@
 
 # For releases (docs/releasing.md), whose tools have an environment of their own.
 RELEASING := $(call environment,.venv-release)
 .PHONY: wheel test-wheel sbom audit release-check
 wheel: $(RELEASING)/installed
-	rm -rf build/lib build/dist
+	rm -rf build/dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASING)/bin/python -m build --outdir build/dist .
 
 test-wheel: wheel
@@ -138,4 +138,4 @@ lock-vantage6:
 	rm vantage6.in vantage6.constraints
 
 clean:
-	rm -rf .venv .venv-* build *.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build .mypy_cache .ruff_cache .hypothesis

@@ -24,10 +24,10 @@ import numpy as np
 from missing import completely_at_random
 from side_by_side import table
 
-from vertibayes.bif import read_bif_file
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.released import ReleasedCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
+from vertibayes.network import read_model
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.release import write_release
 from vertibayes_protocols.ledger import Ledger
@@ -93,7 +93,7 @@ def main() -> None:
     if imported.returncode:
         parser.exit(2, HOW_TO.format(python=given.acro) + "\n")
     folder = Path(given.data)
-    truth = read_bif_file(folder / "alarm" / "alarm.bif")
+    truth = read_model(folder / "alarm" / "alarm.bif")
     data = completely_at_random(folder, "alarm", 0, truth)
     rows = [row(given.acro, data, truth.structure, rule) for rule in RULES]
     head = ["rule", "threshold", "small cells: ours", "ACRO's", "ACRO's with zeros"]

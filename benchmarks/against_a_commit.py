@@ -51,10 +51,11 @@ COMMANDS = {
 def cpu_seconds(tree: Path, command: str, files: dict[str, Path], out: Path) -> float:
     """Run a command of one version; return what its processes took."""
     words = [word.format(**files) for word in command.split()]
+    places = os.pathsep.join(map(str, (tree, tree / "mpc", tree / "protocols")))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-m", "vertibayes", *words, "--out", str(out), "--quiet"],
-        check=True, cwd=out.parent, env={**os.environ, "PYTHONPATH": str(tree)},
+        check=True, cwd=out.parent, env={**os.environ, "PYTHONPATH": places},
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

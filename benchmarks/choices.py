@@ -33,8 +33,9 @@ from vertibayes.choosing import TableChooser
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Structure, from_pgmpy
-from vertibayes.parameters.synthetic import sample
+from vertibayes.dag import Structure
+from vertibayes.network import from_pgmpy
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
 from vertibayes_protocols.approval import Winners

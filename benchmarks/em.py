@@ -27,11 +27,11 @@ on_one_thread()
 
 import numpy as np
 
-from vertibayes.bif import read_bif_file, write_bif
+from vertibayes.bif import write_bif
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.prediction import posterior
 from vertibayes.inference.propagation import Batch
-from vertibayes.network import Network
+from vertibayes.network import Network, read_model
 from vertibayes.parameters.em import fit_em
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
@@ -42,7 +42,7 @@ CASES = (("asia", 10), ("asia", 30), ("alarm", 10), ("alarm", 30))
 
 def load(folder: Path, name: str, share: int) -> tuple[Network, SiteData]:
     """Read the true network and the records."""
-    truth = read_bif_file(folder / name / f"{name}.bif")
+    truth = read_model(folder / name / f"{name}.bif")
     columns = read_columns(folder / name / f"{name}_missing{share}.csv.gz")
     columns.pop("record_id")
     states = {n: v.states for n, v in truth.variables.items()}

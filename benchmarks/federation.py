@@ -123,7 +123,7 @@ def row(way, sites, got):
 def alarm_file(folder: str, records: int) -> Path:
     """Sample ALARM into a file."""
     from vertibayes.cli.demo import alarm
-    from vertibayes.parameters.synthetic import sample
+    from vertibayes.sampling import sample
 
     path = Path(folder) / "alarm.npz"
     save_data(path, sample(alarm(), records, seed=0))

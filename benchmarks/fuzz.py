@@ -1,19 +1,21 @@
 """Mutated messages: only named errors, no memory beyond what was declared, no hang.
 
-    python benchmarks/fuzz.py [--messages 100000] [--queries 100000] [--sessions 3000]
+    python benchmarks/fuzz.py [--fields 600000] [--messages 100000] [--sessions 3000]
 
 Three sites, a dealer and an analyst meet, describe, commit and open tables; every message is noted
 with what its receiver expects. Then
 
+    fields     each field of each kind, at any depth, has another value, or the bytes are mutated
     decode     mutated bytes are decoded with the receiver's bounds
     envelope   mutated headers are checked
     consider   mutated queries that can be read are put to a site and to the dealer
     session    one message of a session is replaced, and the session is run to its end
 
 Bytes are flipped, cut, inserted, taken from another message; sizes and kinds are written over.
-Readable messages have fields changed, lengthened, shortened, exchanged. A message has a second, a
-session ten; of every 20th of both the memory is traced. Whatever is not a named error, or too slow,
-or too large, is printed with its place, and the exit status is 1.
+Readable messages have fields changed, lengthened, shortened, exchanged. A message has a second of
+the processor's time, a session ten; of every 20th of both the memory is traced. Whatever is not a
+named error, or too slow, or too large, is printed with its place, and the exit status is 1. The
+memory of a message is also given as a multiple of its frame, of frames of 8 KiB and more.
 """
 
 from __future__ import annotations
@@ -25,21 +27,28 @@ import traceback
 import tracemalloc
 from collections import Counter
 from contextlib import contextmanager
-from time import perf_counter
+from pathlib import Path
+from time import perf_counter, process_time
 from unittest import mock
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
-from broken_messages import BrokenMessages
 from side_by_side import on_one_thread, table
 
+from tests.broken_messages import BrokenMessages
+from tests.vectors.forged import at, places, put
+from tests.vectors.messages import example, message_classes
 from vertibayes_mpc.errors import DealReusedError, ProtocolError
 from vertibayes_mpc.rounds import Expect
-from vertibayes_protocols import parties, wire
+from vertibayes_protocols import engine, parties, wire
 from vertibayes_protocols.errors import DataError, QueryRefusedError, TransportError
 from vertibayes_protocols.federation import DEALER, federate
-from vertibayes_protocols.queries import CONVERSATIONS, Commit, Describe, Meet
-from vertibayes_protocols.queries.tables import ask_tables
-from vertibayes_protocols.session import QUERY_CELLS, Query
+from vertibayes_protocols.queries import Commit, Describe, Meet
+from vertibayes_protocols.queries.tables.tables import ask_tables
+from vertibayes_protocols.query import Query
+from vertibayes_protocols.roles import DealerRole
+from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.study import Study
@@ -48,12 +57,14 @@ from vertibayes_protocols.variables import Family, Rows, Variable
 
 NAMED = ProtocolError, QueryRefusedError, DataError, TransportError, DealReusedError
 SITES = {"a": "xy", "b": "z", "c": "w"}
-RECORDS = 40
+RECORDS, MEMORY = 40, 1 << 27  # the bytes are what a query may take
 FAMILIES = (Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y"))
 SECONDS, SESSION_SECONDS, TRACED = 1.0, 10.0, 20
 SMALL = 1 << 16  # bytes that anything may take
+LARGE = 1 << 13  # bytes of a frame beside which an error's own memory is small
 A_CELL = 64  # bytes that a cell, or a byte of a head, may take when it is a Python object
 A_SESSION = 64 << 20
+MOST_CELLS = 10_000_000  # above what any frame here has
 
 
 class Slow(BaseException):
@@ -77,7 +88,7 @@ def federation():
     }
     variables = {name: v for site in data.values() for name, v in site.variables.items()}
     holders = {name: (site,) for site, names in SITES.items() for name in names}
-    return federate(data), Study(b"fuzzed", variables, holders, RECORDS, DEALER, 16)
+    return federate(data), Study(b"fuzzed", variables, holders, RECORDS, DEALER, 16, MEMORY)
 
 
 def talk(started, study):
@@ -136,16 +147,16 @@ class Tried:
 
     def __init__(self):
         self.outcomes, self.wrong, self.examples = Counter(), Counter(), {}
-        self.peak, self.longest, self.count = 0, 0.0, 0
+        self.peak, self.ratio, self.longest, self.count = 0, 0.0, 0.0, 0
 
-    def run(self, what, seconds, bound, call):
+    def run(self, what, seconds, bound, call, frame=0):
         """Call within a time and, of some, a bound of memory; note how it ends."""
         self.count += 1
         traced = bound is not None
         if traced:
             tracemalloc.start()
-        start = perf_counter()
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        start = process_time()
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             found = call()
             outcome = found if isinstance(found, str) else "read"
@@ -155,12 +166,14 @@ class Tried:
             outcome = f"WRONG: {type(error).__name__}"
             self.note(what, error)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        self.longest = max(self.longest, perf_counter() - start)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        self.longest = max(self.longest, process_time() - start)
         if traced:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             self.peak = max(self.peak, peak)
+            if frame >= LARGE:
+                self.ratio = max(self.ratio, peak / frame)
             if peak > bound:
                 self.note(what, MemoryError(f"{peak} bytes, at most {bound}"))
         self.outcomes[outcome] += 1
@@ -179,12 +192,39 @@ class Tried:
         """Return the row of the table."""
         told = ", ".join(f"{name} {n:,}" for name, n in self.outcomes.most_common())
         peak = f"{self.peak / 2**20:.2f}" if self.peak else ""
+        ratio = f"{self.ratio:.1f}" if self.ratio else ""
         return [what, f"{self.count:,}", told, sum(self.wrong.values()),
-                f"{self.longest * 1e3:.1f}", peak, f"{seconds:.0f}"]  # fmt: skip
+                f"{self.longest * 1e3:.1f}", peak, ratio, f"{seconds:.0f}"]  # fmt: skip
 
 
 def cells_bound(body, expect):
     return SMALL + A_CELL * min(len(body), expect.cells)
+
+
+def every_field(broken, count):
+    """Decode messages of each kind in which each value, one after the other, is another one."""
+    tried, messages = Tried(), [example(cls) for cls in message_classes().values()]
+    pairs = [(message, path) for message in messages for path in places(message)]
+
+    def alien(_):
+        return at(*broken.choose(pairs))
+
+    for number in range(count):
+        message, path = pairs[number % len(pairs)]
+        way = broken.choose([broken.value] * 9 + [broken.long, alien, alien, alien])
+        new = way(at(message, path))
+        body = wire.encode(put(message, path, new))
+        if broken.below(4) == 0:
+            body = broken.bytes(body)
+        expect = Expect(type(message), MOST_CELLS)
+        if number < len(pairs):  # its type is compiled
+            read(wire.encode(message), "a", expect)
+        bound = SMALL + A_CELL * len(body) if (number // len(pairs)) % TRACED == 0 else None
+        tried.run(
+            f"{message.kind}: {'.'.join(map(str, path))}", SECONDS, bound,
+            lambda b=body, e=expect: read(b, "a", e), len(body),
+        )  # fmt: skip
+    return tried
 
 
 def decode(seen, broken, count):
@@ -194,7 +234,10 @@ def decode(seen, broken, count):
         (_, body), sender, _, expect = broken.choose(seen)
         changed = broken.bytes(body)
         bound = cells_bound(changed, expect) if number % TRACED == 0 else None
-        tried.run("decode", SECONDS, bound, lambda c=changed, s=sender, e=expect: read(c, s, e))
+        tried.run(
+            "decode", SECONDS, bound,
+            lambda c=changed, s=sender, e=expect: read(c, s, e), len(changed),
+        )  # fmt: skip
     return tried
 
 
@@ -237,7 +280,7 @@ def consider(broken, kind, count):
             bound = SMALL + A_CELL * len(body) if number % TRACED == 0 else None
             tried.run(
                 f"{query.kind} considered at {role.party}", SECONDS, bound,
-                lambda r=role, b=body: put(r, b),
+                lambda r=role, b=body: consider_at(r, b), len(body),
             )  # fmt: skip
     return tried
 
@@ -251,12 +294,11 @@ def queries_of(started, study):
     return {**kinds, tables[0].kind: tables}
 
 
-def put(role, body):
+def consider_at(role, body):
     query = wire.decode(body, "analyst", Expect(Query, QUERY_CELLS))
-    side = CONVERSATIONS.side_of(role, query)
-    if side is None:
+    if isinstance(role, DealerRole) and not query.is_dealt:
         return "no part"
-    side.consider(role, query)
+    engine.consider(role, query)
     return "agreed"
 
 
@@ -284,18 +326,20 @@ def sessions(broken, count, messages):
 def main():
     """Run all and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fields", type=int, default=600_000, help="messages of every kind")
     parser.add_argument("--messages", type=int, default=100_000, help="bodies to decode")
     parser.add_argument("--envelopes", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=100_000, help="of each kind")
     parser.add_argument("--sessions", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGPROF, stop)
     with noted() as (started, study, seen):
         talk(started, study)
         kinds = tuple(queries_of(started, study))
     broken = BrokenMessages(given.seed, [packet[1] for packet, *_ in seen])
     parts = {
+        "every field": lambda: every_field(broken, given.fields),
         "decode": lambda: decode(seen, broken, given.messages),
         "envelope": lambda: envelopes(seen, broken, given.envelopes),
         **{
@@ -310,9 +354,10 @@ def main():
         tried = part()
         rows.append(tried.row(name, perf_counter() - start))
         wrong |= {key: (n, tried.examples[key]) for key, n in tried.wrong.items()}
-    print(table(["what", "tried", "outcomes", "wrong", "longest ms", "peak MiB", "seconds"], rows))
-    for key, (n, example) in wrong.items():
-        print(f"WRONG {n} x {key}: {example}", file=sys.stderr)
+    print(table(["what", "tried", "outcomes", "wrong", "longest ms", "peak MiB", "peak / frame",
+                 "seconds"], rows))  # fmt: skip
+    for key, (n, words) in wrong.items():
+        print(f"WRONG {n} x {key}: {words}", file=sys.stderr)
     raise SystemExit(bool(wrong))
 
 

@@ -30,8 +30,8 @@ from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_protocols.accounting import Accounting, Privacy
 from vertibayes_protocols.federation import ANALYST
 from vertibayes_protocols.queries import Sums
-from vertibayes_protocols.queries.sums import PAIRS
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.sums import PAIRS
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.roles import agree_pairs
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Traffic

@@ -24,7 +24,7 @@ from price_of_privacy import load
 
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.splitting import split_rows
 from vertibayes.structure.learners import k2
 from vertibayes_mpc.commitments import BLOCK_ROWS

@@ -21,9 +21,9 @@ on_one_thread()
 
 import numpy as np
 
-from vertibayes.bif import read_bif_file
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Network, Structure
+from vertibayes.dag import Structure
+from vertibayes.network import Network, read_model
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import TableFit, fit_em_from_tables
@@ -100,7 +100,7 @@ def spending(folder: Path) -> tuple[list[list[object]], list[list[object]]]:
     rows: list[list[object]] = []
     steps: list[list[object]] = []
     for name, allowed in SPENDING.items():
-        truth = read_bif_file(folder / name / f"{name}.bif")
+        truth = read_model(folder / name / f"{name}.bif")
         data = completely_at_random(folder, name, 30, truth)
         pooled = divergence(truth, fit_em(data, truth.structure, pseudo_count=PRIOR).network)
         own = PlainCounter(data).tables(truth.structure.families, missing=True)
@@ -123,7 +123,7 @@ def main() -> None:
     folder = Path(given.data)
     rows = []
     for name, wider in WIDER_CELLS.items():
-        truth = read_bif_file(folder / name / f"{name}.bif")
+        truth = read_model(folder / name / f"{name}.bif")
         for how, lose in (("completely at random", completely_at_random), ("at random", at_random)):
             for share in (10, 30):
                 data = lose(folder, name, share, truth)

@@ -22,14 +22,8 @@ from time import monotonic
 from mutants import MUTANTS, Mutant
 
 ROOT = Path(__file__).parents[1]
-COPIED = (
-    "vertibayes_mpc",
-    "vertibayes_protocols",
-    "vertibayes",
-    "tests",
-    "examples",
-    "pyproject.toml",
-)
+COPIED = ("mpc", "protocols", "vertibayes", "tests", "examples", "pyproject.toml")
+IMPORTED = {"vertibayes_mpc", "vertibayes_protocols", "vertibayes", "tests"}
 PASSED, FAILED, BROKEN = 0, 1, 99  # exit statuses of pytest, and if it does not run
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # what is imported before pytest
 OPTIONS = ("-x", "-p", "no:xdist", "-W", REWRITTEN)
@@ -53,7 +47,7 @@ def preload() -> None:
     for name in ("pytest", "hypothesis", "vertibayes.cli", "vertibayes_protocols.federation"):
         import_module(name)
     sys.path.remove(str(ROOT))
-    for name in [name for name in sys.modules if name.partition(".")[0] in COPIED]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in IMPORTED]:
         del sys.modules[name]
 
 
@@ -73,7 +67,7 @@ def _run(folder: Path, tests: Sequence[str]) -> int:
     import pytest
 
     os.chdir(folder)
-    sys.path.insert(0, str(folder))
+    sys.path[:0] = [str(folder), str(folder / "mpc"), str(folder / "protocols")]
     sys.dont_write_bytecode = True
     with Path(os.devnull).open("w") as no, redirect_stdout(no), redirect_stderr(no):
         return int(pytest.main([*OPTIONS, *tests]))

@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.prediction import posterior
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes.parameters.cpt import conditional, fit_cpts
 from vertibayes.structure.learners import k2
 from vertibayes.validation.auc import auc

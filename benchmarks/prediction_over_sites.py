@@ -24,14 +24,14 @@ on_one_thread()
 
 import numpy as np
 
-from vertibayes.bif import read_bif
 from vertibayes.cli.demo import alarm
 from vertibayes.counting import PlainCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.prediction import predict_proba
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network, read_bif
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.parameters.synthetic import sample
 from vertibayes.prediction_over_sites import predict_over_sites
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
 from vertibayes.validation.over_sites import auc_over_sites

@@ -26,8 +26,9 @@ from pgmpy.utils import get_example_model
 
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Structure, from_pgmpy
-from vertibayes.parameters.synthetic import sample
+from vertibayes.dag import Structure
+from vertibayes.network import from_pgmpy
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
 from vertibayes_protocols.federation import Federation, federate

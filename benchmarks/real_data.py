@@ -31,7 +31,7 @@ import numpy as np
 from vertibayes.cli.inputs import Source, read_sites
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.options import Options, families_of
 from vertibayes.parameters.cpt import scores
 from vertibayes.structure.learners import k2

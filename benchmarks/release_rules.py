@@ -33,18 +33,18 @@ from missing import completely_at_random
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from vertibayes.bif import read_bif_file
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.hidden_counts import HiddenCounts, with_estimates
 from vertibayes.counting.released import ReleasedCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.marginals import Marginals
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network, read_model
 from vertibayes.parameters.cpt import PSEUDO_COUNT, fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
-from vertibayes.parameters.synthetic import sample
 from vertibayes.report.release.tracing import tracing_power
+from vertibayes.sampling import sample
 from vertibayes.structure.learners import k2
-from vertibayes.structure.scores import free_parameters
+from vertibayes.table_scores import free_parameters
 from vertibayes_mpc.noise.copies import DiscreteGaussian
 from vertibayes_mpc.noise.polya import PolyaShare
 from vertibayes_protocols.budget import rho_of
@@ -238,7 +238,7 @@ def main() -> None:
     if not given.data:
         parser.error("specify --data FOLDER, or set VERTIBAYES_DATA")
     folder = Path(given.data)
-    truth = read_bif_file(folder / "alarm" / "alarm.bif")
+    truth = read_model(folder / "alarm" / "alarm.bif")
     data = {share: completely_at_random(folder, "alarm", share, truth) for share in (0, 10, 30)}
     learned = k2(PlainCounter(data[0]), ordering=truth.structure.order())
     cases = {

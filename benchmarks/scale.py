@@ -69,7 +69,7 @@ def search(counter: object, what: str) -> str:
 def columns(records: int, variables: int) -> object:
     """Sample ALARM, as often as it takes, each time with other records and names."""
     from vertibayes.cli.demo import alarm
-    from vertibayes.parameters.synthetic import sample
+    from vertibayes.sampling import sample
     from vertibayes_protocols.site.data import SiteData
     from vertibayes_protocols.variables import Variable
 

@@ -30,7 +30,7 @@ from side_by_side import on_one_thread, table
 
 from vertibayes.cli.demo import alarm
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.learners import learn_structure
@@ -38,7 +38,7 @@ from vertibayes_mpc.randomness import KeyPair, SystemRandomness
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import FREE
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.seal import Identity
 from vertibayes_protocols.session import Session
@@ -157,7 +157,7 @@ def run(parts, order, algorithm, latency, bandwidth, receipts):
                 boxed[party],
                 role_of(party, parts, keys),
                 {ANALYST: keys[ANALYST].public},
-                CONVERSATIONS,
+                KINDS,
             ),
             daemon=True,
         )
@@ -174,7 +174,7 @@ def run(parts, order, algorithm, latency, bandwidth, receipts):
 
     mark()
     analyst = AnalystRole(public_keys=boxed[ANALYST].identity.peers)
-    with Session(analyst, transport, CONVERSATIONS) as session:
+    with Session(analyst, transport) as session:
         counter = SecureCounter(open_study(session, tuple(parts), DEALER, order=order))
         mark()
         found = learn_structure(counter, algorithm)

@@ -33,18 +33,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Edge, Network, Structure, from_pgmpy
+from vertibayes.dag import Structure
+from vertibayes.edges import ArcStrength, Edge
+from vertibayes.network import Network, from_pgmpy
 from vertibayes.parameters.cpt import PSEUDO_COUNT, fit_cpts
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.gains import edge_gains
 from vertibayes.structure.learners import learn_structure
-from vertibayes.structure.strengths import (
-    ArcStrength,
-    averaged_structure,
-    l1_threshold,
-    strengths_from,
-)
+from vertibayes.structure.strengths import averaged_structure, l1_threshold, strengths_from
 from vertibayes_protocols.site.data import SiteData
 
 BINS = (0.0, 0.2, 0.5, 0.8, 0.95, 1.0)

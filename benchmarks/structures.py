@@ -42,9 +42,10 @@ from vertibayes.choosing import Chooser, TableChooser
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Structure, from_pgmpy
+from vertibayes.dag import Structure
+from vertibayes.network import from_pgmpy
 from vertibayes.parameters.cpt import scores
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.equivalence import cpdag_of

@@ -25,9 +25,9 @@ from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba, t
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_protocols.federation import ANALYST, federate
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries.publish import RecordNoise, count_tables
-from vertibayes_protocols.queries.scores import variant_of
-from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.queries import Scores
+from vertibayes_protocols.queries.columns.publish import RecordNoise
+from vertibayes_protocols.queries.columns.split import Split, count_tables
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
@@ -51,7 +51,7 @@ def split_of(schema: Schema, training: LocalData) -> Split:
     """Give each attribute a site of its own."""
     counts = np.bincount(training.codes["class"], minlength=len(schema.target.states))
     holders = {f"site-{name}": (name,) for name in schema.features}
-    return Split(schema, holders, tuple(counts.tolist()))
+    return Split.of(schema, holders, tuple(counts.tolist()))
 
 
 def noisy_model(split: Split, training: LocalData, noise: RecordNoise) -> NaiveBayes:
@@ -139,14 +139,16 @@ def costs(schema: Schema, data: LocalData, records: int) -> str:
     rows, sites = [], {site: site_data(batch, split, site) for site in split.sites}
     for name, via in (("sums of logarithms, 32 bits", "additive"), ("products", "product")):
         with federate(sites, policy=ALLOW_ALL) as all_:
-            variant = variant_of(split, tables, via, all_.session.role.modulus)
+            role, places = all_.session.role, (0, records)
+            query = Scores.of(role, split, all_.dealer, tables, places, via)
+            variant = query.variant(role.modulus)
             site, keys = split.sites[0], variant.deal(SystemRandomness())
             own = {n: tables[n] for n in split.holders[site]}
             start = perf_counter()
             values = variant.values(own, batch)
             _ = next(variant.contribute(site, keys.parties[site], values, ANALYST))
             site_seconds = perf_counter() - start
-            start, places = perf_counter(), (0, records)
+            start = perf_counter()
             joint = predict_joint_log_proba(all_.session, all_.dealer, split, tables, places, via)
             seconds = perf_counter() - start
             sent = max(all_.traffic.bytes_sent[s, ANALYST] for s in split.sites)

@@ -25,7 +25,8 @@ import numpy as np
 
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Network, Structure
+from vertibayes.dag import Structure
+from vertibayes.network import Network
 from vertibayes.parameters.cpt import PSEUDO_COUNT, scores
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables

@@ -4,7 +4,7 @@
 
 Each row asks one query of several tables that share their prefix, in each way by force. Seconds are
 the processor's, of all parties in one process; bytes are of all links. The constants of
-`vertibayes_protocols/queries/costs` are
+`protocols/vertibayes_protocols/queries/costs` are
 fitted to such a table.
 """
 
@@ -26,8 +26,8 @@ import numpy as np
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.queries import counting
-from vertibayes_protocols.queries.costs import Cost, Costs
-from vertibayes_protocols.queries.ways import Group, Load, Ways
+from vertibayes_protocols.queries.tables.costs import Cost, Costs
+from vertibayes_protocols.queries.tables.ways import Group, Load, Ways
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Variable
 

@@ -14,7 +14,7 @@ import numpy as np
 from vertibayes.naive_bayes.distributed import HDPNB
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.promise import Promise
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData
 from vertibayes_protocols.variables import Variable

@@ -25,7 +25,7 @@ from vertibayes import (
     split_columns,
 )
 from vertibayes.cli.demo import alarm
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 
 
 def chow_liu(counter: Counter) -> Structure:

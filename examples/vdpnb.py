@@ -12,8 +12,8 @@ from vertibayes.naive_bayes.vertical import most_probable, predict_joint_log_pro
 from vertibayes_protocols.federation import ANALYST, federate
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Publish
-from vertibayes_protocols.queries.publish import RecordNoise
-from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.queries.columns.publish import RecordNoise
+from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
@@ -48,7 +48,7 @@ def classify() -> dict[str, float]:
     schema = Schema(variables["class"], {name: variables[name] for name in ATTRIBUTES})
     holders = {f"hospital of {name}": (name,) for name in ATTRIBUTES}
     # These are public: the schema, who holds which attribute, and the records of each class.
-    split = Split(schema, holders, tuple(np.bincount(training.codes["class"]).tolist()))
+    split = Split.of(schema, holders, tuple(np.bincount(training.codes["class"]).tolist()))
     # Each hospital adds noise to what it publishes, and charges eps / 3 to its budget.
     noise = RecordNoise(eps=1.0)
     trained = {site: part(training, *held, "class") for site, held in holders.items()}

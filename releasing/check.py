@@ -18,16 +18,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FINAL = re.compile(r"\d+\.\d+\.\d+")
+VERSIONED = "protocols/vertibayes_protocols/__init__.py"
 INTEGRATIONS = ("nvflare", "vantage6")
 
 
 def release_of(root: Path) -> str:
     """Return the release that the code names, read from the text of the package."""
-    tree = ast.parse((root / "vertibayes_protocols" / "__init__.py").read_text())
+    tree = ast.parse((root / VERSIONED).read_text())
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "RELEASE":
             return str(ast.literal_eval(node.value))
-    raise ValueError("vertibayes_protocols/__init__.py assigns no RELEASE")
+    raise ValueError(f"{VERSIONED} assigns no RELEASE")
 
 
 def git(root: Path, *arguments: str) -> str:

@@ -9,6 +9,7 @@ all modules are imported whose libraries are there, and `vertibayes demo` runs.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -20,7 +21,7 @@ from time import monotonic
 
 from releasing.check import ROOT, git
 
-PACKAGES = {"vertibayes", "vertibayes_mpc", "vertibayes_protocols"}
+PACKAGES = ("mpc/vertibayes_mpc", "protocols/vertibayes_protocols", "vertibayes")
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 IMPORTS = """
 import importlib, pkgutil, pathlib, sys
@@ -60,13 +61,19 @@ def contents(wheel: Path) -> dict[str, int]:
         return {item.filename: item.CRC for item in opened.infolist()}
 
 
+def in_history() -> set[str]:
+    """Return the files of the packages by their names in a wheel."""
+    files = git(ROOT, "ls-files", *PACKAGES).split()
+    return {re.sub("^(mpc|protocols)/", "", file) for file in files} - {"vertibayes/README.md"}
+
+
 def check_names(wheel: Path) -> None:
     """Check that the wheel has the files of the three packages, and no other top-level name."""
     names = set(contents(wheel))
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-    if tops != PACKAGES:
+    if tops != {Path(package).name for package in PACKAGES}:
         raise ValueError(f"the wheel has the top-level names {sorted(tops)}")
-    tracked = set(git(ROOT, "ls-files", *sorted(PACKAGES)).split())
+    tracked = in_history()
     if missing := tracked - names:
         raise ValueError(f"the wheel does not have {sorted(missing)}")
     if more := {name for name in names - tracked if ".dist-info/" not in name}:

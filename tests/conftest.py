@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from vertibayes.cli.demo import alarm
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes_protocols.site.data import SiteData
 
 # Machines that run tests are shared: a slow example is no defect.

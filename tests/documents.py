@@ -14,12 +14,20 @@ from types import ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("docs", "examples", "integrations", "benchmarks")
+FOLDERS = ("docs", "examples", "integrations", "benchmarks", "mpc", "protocols", "vertibayes")
 PATTERNS = ("*.md", *(f"{folder}/**/*.md" for folder in FOLDERS))
-PACKAGES = ("vertibayes_mpc", "vertibayes_protocols", "vertibayes")
+# The installed packages, and the folders that they lie in.
+PACKAGES = {
+    "vertibayes_mpc": ROOT / "mpc",
+    "vertibayes_protocols": ROOT / "protocols",
+    "vertibayes": ROOT,
+}
 
 # "How to add a query" in docs/design.md: a reader writes these, and `tests/test_new_query.py` does.
-WRITTEN_BY_READERS = {"vertibayes_protocols/queries/enough.py", "tests/protocols/test_enough.py"}
+WRITTEN_BY_READERS = {
+    "protocols/vertibayes_protocols/queries/enough.py",
+    "tests/protocols/test_enough.py",
+}
 NEW_QUERY = "Enough"
 
 FENCE = re.compile(r"^(```+|~~~+)(\w*)[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)

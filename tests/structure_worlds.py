@@ -9,8 +9,9 @@ import pandas as pd
 from pgmpy.utils import get_example_model
 
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Network, Structure, from_pgmpy
-from vertibayes.parameters.synthetic import sample
+from vertibayes.dag import Structure
+from vertibayes.network import Network, from_pgmpy
+from vertibayes.sampling import sample
 from vertibayes.structure.constraints import Constraints
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable

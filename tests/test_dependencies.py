@@ -7,12 +7,11 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("vertibayes", "vertibayes_mpc", "vertibayes_protocols")
+from tests.documents import PACKAGES, ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # What a distribution is called if not as its module.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
@@ -63,8 +62,8 @@ def names(requirements) -> set[str]:
 def trees():
     return {
         path: ast.parse(path.read_text())
-        for name in PACKAGES
-        for path in ROOT.glob(f"{name}/**/*.py")
+        for name, top in PACKAGES.items()
+        for path in top.glob(f"{name}/**/*.py")
     }
 
 

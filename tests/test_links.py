@@ -12,6 +12,7 @@ import typer
 
 from tests.documents import (
     CODE,
+    FOLDERS,
     PACKAGES,
     ROOT,
     WRITTEN_BY_READERS,
@@ -27,7 +28,7 @@ from tests.documents import (
 from vertibayes.cli.app import app
 from vertibayes.report.live.server import ADDRESS
 
-TOP = {*PACKAGES, "docs", "tests", "examples", "benchmarks", "deploy", "integrations", ".ci"}
+TOP = {*FOLDERS, "tests", "deploy", ".ci"}
 URL = re.compile(r"https?://[^\s)>\"'`|,]+")
 DOI = re.compile(r"(?:doi\.org/|doi:\s*)(\S+)", re.IGNORECASE)
 
@@ -37,7 +38,7 @@ def name_of(page):
 
 
 def sources():
-    return [path for package in PACKAGES for path in ROOT.glob(f"{package}/**/*.py")]
+    return [path for name, top in PACKAGES.items() for path in top.glob(f"{name}/**/*.py")]
 
 
 def target_of(page, link):
@@ -143,7 +144,7 @@ def resolves(name):
     """Whether a dotted name is a module, or an attribute of one."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
-        path = ROOT.joinpath(*parts[:length])
+        path = PACKAGES[parts[0]].joinpath(*parts[:length])
         if path.is_dir() or path.with_suffix(".py").is_file():
             if length == len(parts):
                 return True

@@ -1,5 +1,6 @@
 """Who follows "How to add a query" in docs/design.md has a query that works and is tested."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+QUERIES = "protocols/vertibayes_protocols/queries"
 
 
 def blocks():
@@ -27,12 +29,12 @@ def copy(tmp_path_factory):
     module, imported, tests = blocks()
     folder = tmp_path_factory.mktemp("contributor")
     left_out = shutil.ignore_patterns("__pycache__", "test_*.py")
-    for name in ("vertibayes_protocols", "tests"):
+    for name in ("protocols", "tests"):
         shutil.copytree(ROOT / name, folder / name, ignore=left_out)
-    for name in ("vertibayes", "vertibayes_mpc", "pyproject.toml"):
+    for name in ("vertibayes", "mpc", "pyproject.toml"):
         (folder / name).symlink_to(ROOT / name)
     shutil.copy(ROOT / "tests" / "test_vectors.py", folder / "tests")
-    queries = folder / "vertibayes_protocols" / "queries"
+    queries = folder / QUERIES
     (queries / "enough.py").write_text(module)
     (folder / "tests" / "protocols" / "test_enough.py").write_text(tests)
     register(queries / "__init__.py", imported)
@@ -41,7 +43,7 @@ def copy(tmp_path_factory):
 
 def register(path, imported):
     """Change `__init__.py` as the second step says; the import keeps the order of names."""
-    following = "from vertibayes_protocols.queries.meet"
+    following = "from vertibayes_protocols.queries.opening.begin"
     changes = {
         following: imported + following,
         "CONVERSATIONS = Conversations(\n": "CONVERSATIONS = Conversations(\n    ENOUGH,\n",
@@ -56,7 +58,8 @@ def register(path, imported):
 
 def run(folder, *arguments):
     command = [sys.executable, "-m", *arguments]
-    environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}
+    paths = os.pathsep.join(str(folder / top) for top in ("", "mpc", "protocols"))
+    environment = {"PYTHONPATH": paths, "PATH": "/usr/bin:/bin"}
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
 
 
@@ -77,7 +80,7 @@ def test_the_vectors_need_the_third_step_and_record_two_kinds_after_it(copy):
 
 
 def test_the_linter_has_nothing_to_say(copy):
-    files = ["vertibayes_protocols/queries/enough.py", "vertibayes_protocols/queries/__init__.py"]
+    files = [f"{QUERIES}/enough.py", f"{QUERIES}/__init__.py"]
     for command in (["check"], ["format", "--check"]):
         ran = run(copy, "ruff", *command, *files, "tests/protocols/test_enough.py")
         assert ran.returncode == 0, ran.stdout

@@ -57,9 +57,8 @@ def test_an_image_copies_what_exists_and_all_that_the_wheel_needs(file):
     assert not [path for path in paths if not (ROOT / path).exists()]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     needed = {project["project"]["readme"], *project["project"]["license-files"]}
-    needed |= {
-        name.rstrip("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]
-    }
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    needed |= {package.partition("/")[0] for package in packages}
     assert paths >= needed | {"pyproject.toml"}
 
 

@@ -1,6 +1,7 @@
 """One release is named in one place, and a tag that names another one is detected."""
 
 import json
+import re
 import subprocess
 import tomllib
 import zipfile
@@ -8,8 +9,16 @@ import zipfile
 import pytest
 
 from releasing.audit import verdict
-from releasing.check import INTEGRATIONS, ROOT, complaints, git, other_versions, release_of
-from releasing.wheel import PACKAGES, check_names
+from releasing.check import (
+    INTEGRATIONS,
+    ROOT,
+    VERSIONED,
+    complaints,
+    git,
+    other_versions,
+    release_of,
+)
+from releasing.wheel import check_names, in_history
 from vertibayes import __version__
 from vertibayes_protocols import RELEASE
 
@@ -19,9 +28,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 def test_the_release_is_that_of_the_wheel_and_of_the_parties():
     assert __version__ == RELEASE == release_of(ROOT)
     assert "version" not in PROJECT["project"] and PROJECT["project"]["dynamic"] == ["version"]
-    assert PROJECT["tool"]["setuptools"]["dynamic"] == {
-        "version": {"attr": "vertibayes_protocols.RELEASE"}
-    }
+    built = PROJECT["tool"]["hatch"]["version"]
+    assert re.search(built["pattern"], (ROOT / built["path"]).read_text())["version"] == RELEASE
 
 
 def test_the_integrations_belong_to_this_release():
@@ -40,7 +48,7 @@ def test_a_tag_of_this_commit_names_the_release():
 def released(tmp_path):
     """Return a small project that is a release."""
     files = {
-        "vertibayes_protocols/__init__.py": 'RELEASE = "0.3.1"\n',
+        VERSIONED: 'RELEASE = "0.3.1"\n',
         "CHANGELOG.md": "# Changelog\n\n## [0.3.1] - 2026-12-01\n",
     }
     for name in INTEGRATIONS:
@@ -70,8 +78,8 @@ def test_a_release_passes(released):
 @pytest.mark.parametrize(
     ("file", "before", "after", "said"),
     [
-        ("vertibayes_protocols/__init__.py", "0.3.1", "0.3.1.dev0", "a release has three numbers"),
-        ("vertibayes_protocols/__init__.py", "0.3.1", "0.3.2", r"the commit has the tags \[\]"),
+        (VERSIONED, "0.3.1", "0.3.1.dev0", "a release has three numbers"),
+        (VERSIONED, "0.3.1", "0.3.2", r"the commit has the tags \[\]"),
         ("CHANGELOG.md", " - 2026-12-01", "", "no section 0.3.1 with a date"),
         ("integrations/nvflare/pyproject.toml", 'version = "0.3.1"', 'version = "0.3.0"', "0.3.0;"),
         ("integrations/vantage6/pyproject.toml", "<0.4", "<0.5", "does not depend on"),
@@ -121,7 +129,7 @@ def test_an_audit_without_its_service_is_skipped_and_a_broken_lock_is_not():
 )
 def test_a_wheel_has_the_files_of_the_packages_and_no_others(tmp_path, more, less, said):
     try:
-        tracked = git(ROOT, "ls-files", *sorted(PACKAGES)).split()
+        tracked = in_history()
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("there is no history here")
     with zipfile.ZipFile(tmp_path / "some.whl", "w") as wheel:

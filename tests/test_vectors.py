@@ -112,7 +112,7 @@ def test_another_label_is_found_though_all_parties_use_it_and_the_tables_are_rig
 
 def test_another_magic_and_another_kind_are_found(monkeypatch):
     before = made("wire")
-    monkeypatch.setattr(wire, "MAGIC", b"VB9\0")
+    monkeypatch.setattr(wire.envelope, "MAGIC", b"VB9\0")
     for cls in Message.__subclasses__():  # `slots=True` makes a second class: the first may live
         if vars(cls).get("kind") == "roster":
             monkeypatch.setattr(cls, "kind", "renamed roster")
@@ -162,7 +162,7 @@ def test_a_complaint_says_what_to_do(tmp_path):
     assert not complaint("small", OLD, 1, tmp_path)
     assert complaint("small", NEW, 1, tmp_path) == (
         "the bytes of version 1 have changed (small.json): a, entry 0: other bytes. Restore them, "
-        "or raise VERSION in vertibayes_protocols/wire.py and run python -m tests.vectors.make"
+        "or raise VERSION in vertibayes_protocols.wire and run python -m tests.vectors.make"
     )
     assert complaint("small", NEW, 2, tmp_path) == (
         "small.json is of version 1, the protocols are of version 2: run "

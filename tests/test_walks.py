@@ -27,11 +27,7 @@ def walks():
 
 
 def name_of(frame):
-    path = Path(frame.f_code.co_filename)
-    if not path.is_relative_to(ROOT):
-        return ""
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    return f"{module}.{frame.f_code.co_qualname}"
+    return f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"
 
 
 def stacks_at(last, run):

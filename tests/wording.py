@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = {
-    "md": ["*.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/**/*.md"],
-    "vertibayes_mpc": ["vertibayes_mpc/**/*.py"],
-    "vertibayes_protocols": ["vertibayes_protocols/**/*.py"],
+    "md": ["*.md", "*/README.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/**/*.md"],
+    "vertibayes_mpc": ["mpc/vertibayes_mpc/**/*.py"],
+    "vertibayes_protocols": ["protocols/vertibayes_protocols/**/*.py"],
     "vertibayes": ["vertibayes/**/*.py"],
     "examples": ["examples/**/*.py"],
     "releasing": ["releasing/**/*.py"],

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from vertibayes_protocols import RELEASE
 
 if TYPE_CHECKING:
-    from vertibayes.bif import read_bif, write_bif
+    from vertibayes.bif import write_bif
     from vertibayes.choosing import Chooser, TableChooser
     from vertibayes.choosing.secret import SecretChooser
     from vertibayes.counting import Counter, PlainCounter
     from vertibayes.counting.secure import SecureCounter
+    from vertibayes.dag import Structure
     from vertibayes.discretization import discretize, mdlp_edges
     from vertibayes.inference.adjustment import adjustment_sets
     from vertibayes.inference.effects import standardized
     from vertibayes.inference.prediction import predict, predict_proba
-    from vertibayes.model_file import read_model
-    from vertibayes.network import Network, Structure
+    from vertibayes.network import Network, read_bif, read_model
     from vertibayes.options import Options
     from vertibayes.parameters.cpt import fit_cpts, scores
     from vertibayes.parameters.em import fit_em
@@ -55,7 +55,7 @@ _HOMES = {
     "SecretChooser": "vertibayes.choosing.secret",
     "SecureCounter": "vertibayes.counting.secure",
     "SiteData": "vertibayes_protocols.site.data",
-    "Structure": "vertibayes.network",
+    "Structure": "vertibayes.dag",
     "TableChooser": "vertibayes.choosing",
     "Variable": "vertibayes_protocols.variables",
     "adjustment_sets": "vertibayes.inference.adjustment",
@@ -78,8 +78,8 @@ _HOMES = {
     "predict": "vertibayes.inference.prediction",
     "predict_over_sites": "vertibayes.prediction_over_sites",
     "predict_proba": "vertibayes.inference.prediction",
-    "read_bif": "vertibayes.bif",
-    "read_model": "vertibayes.model_file",
+    "read_bif": "vertibayes.network",
+    "read_model": "vertibayes.network",
     "read_records": "vertibayes.records",
     "scores": "vertibayes.parameters.cpt",
     "split_columns": "vertibayes.splitting",

@@ -2,7 +2,7 @@
 
 A name is unchanged if both readers accept it: it has letters, digits, ``_``, ``.``, ``-``, ``?``
 and ``%``, and begins with a letter, with ``_``, or with digits before a letter other than ``e``; a
-state may also be an integer. Other names are escaped (`vertibayes.name_escapes`), and `read_bif`
+state may also be an integer. Other names are escaped (`vertibayes.name_escapes`), and `parse_bif`
 reverses the escapes. Capitals are escaped too in names of nodes that differ only in case, because
 pgmpy's reader does not distinguish them. Probabilities are written with all digits.
 
@@ -15,13 +15,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes.dag import Structure
+from vertibayes.model import Model
 from vertibayes.name_escapes import Escapes
-from vertibayes.network import Network, Structure
 from vertibayes_protocols.variables import Variable
 
 _KEYWORDS = "network|variable|probability|property|type|discrete|default|table"
@@ -51,7 +51,7 @@ def encode_nodes(names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def write_bif(network: Network) -> str:
+def write_bif(network: Model) -> str:
     """Return a network as the text of a BIF file.
 
     Parameters
@@ -67,7 +67,7 @@ def write_bif(network: Network) -> str:
     Examples
     --------
     >>> rain = Variable("rain", ("no", "yes"))
-    >>> network = Network(Structure({"rain": ()}), {"rain": rain}, {"rain": np.array([0.75, 0.25])})
+    >>> network = Model(Structure({"rain": ()}), {"rain": rain}, {"rain": np.array([0.75, 0.25])})
     >>> print(write_bif(network), end="")
     network vertibayes {
     }
@@ -77,13 +77,13 @@ def write_bif(network: Network) -> str:
     probability ( rain ) {
       table 0.75, 0.25;
     }
-    >>> read_bif(write_bif(network)).variables == network.variables
+    >>> parse_bif(write_bif(network)).variables == network.variables
     True
     """
     return "\n".join([*_lines(network), ""])
 
 
-def _lines(network: Network) -> Iterator[str]:
+def _lines(network: Model) -> Iterator[str]:
     codes = encode_nodes(network.structure.nodes)
     yield "network vertibayes {\n}"
     for node in network.structure.nodes:
@@ -101,24 +101,8 @@ def _lines(network: Network) -> Iterator[str]:
         yield "}"
 
 
-def read_bif(text: str) -> Network:
-    """Read a BIF file that `write_bif` wrote, or another file with the same elements.
-
-    Parameters
-    ----------
-    text : str
-        The text of the file.
-
-    Returns
-    -------
-    network : Network
-        The network.
-
-    Raises
-    ------
-    ValueError
-        If it is not a valid BIF file.
-    """
+def parse_bif(text: str) -> Model:
+    """Read a BIF file; see `vertibayes.read_bif`."""
     try:
         states, parents, rows = _declarations(text)
         names = {node: NODES.decode(node) for node in states}
@@ -132,7 +116,7 @@ def read_bif(text: str) -> Network:
             names[node]: Variable(names[node], tuple(map(STATES.decode, declared)))
             for node, declared in states.items()
         }
-        return Network(structure, variables, cpts)
+        return Model(structure, variables, cpts)
     except (IndexError, KeyError, ValueError) as error:
         raise ValueError(f"not a valid BIF file: {error}") from None
 
@@ -152,11 +136,6 @@ def _declarations(
             parents[child] = tuple(given)
             rows[child] = _statements(block[block.index("{") + 1 :])
     return states, parents, rows
-
-
-def read_bif_file(path: str | Path) -> Network:
-    """Read a BIF file, as `read_bif` does."""
-    return read_bif(Path(path).read_text(encoding="utf-8"))
 
 
 def _blocks(tokens: list[str]) -> Iterator[list[str]]:

@@ -11,8 +11,8 @@ from time import perf_counter
 
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import Counter, PlainCounter
+from vertibayes.dag import Structure
 from vertibayes.learning import Learned
-from vertibayes.network import Structure
 from vertibayes.options import Options
 from vertibayes.structure.algorithms import algorithm_of
 from vertibayes.structure.search import Fits, Progress, silent

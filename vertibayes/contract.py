@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.options import Options
 from vertibayes.released import check_options, steps_of_study
 from vertibayes.structure.algorithms import ALGORITHMS

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.inference.odds_tables import odds_tables
+from vertibayes.missing_states import has_missing_state
 from vertibayes.network import Network
-from vertibayes.parameters.cpt import has_missing_state
 from vertibayes.prediction_over_sites import distributions, evidence_of
 from vertibayes.validation.auc import Auc
 from vertibayes.validation.over_sites import BINS, auc_of_table, thresholds_of
@@ -25,7 +25,6 @@ from vertibayes_protocols.odds import Odds
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.queries import Predict, ScoreTable
 from vertibayes_protocols.queries.declared_run import declare
-from vertibayes_protocols.queries.score_table_query import rule_fields
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.variables import Rows, Variable
 
@@ -104,20 +103,21 @@ class DeclaredPrediction:
     def query(self) -> dict[str, Any]:
         """The query as a contract declares it."""
         if self.rule is None:
-            return declare(Predict.declared(self.odds, self.rows))
-        fields = {"thresholds": self.thresholds, **rule_fields(self.rule)}
-        return declare(ScoreTable.declared(self.odds, self.rows, **fields))
+            return declare(Predict((), b"", 0, self.odds.shape, self.rows))
+        asked = self.odds.shape, self.rows, self.thresholds, self.rule
+        return declare(ScoreTable((), b"", 0, *asked))
 
     def predict(self, study: OpenStudy) -> NDArray[np.float64]:
         """Return the posteriors of the records, as `predict_over_sites` does."""
         self._check(study)
-        return distributions(study.predict(self.odds, self.rows))
+        return distributions(study.ask(lambda joined: Predict.of(joined, self.odds, self.rows)))
 
     def auc(self, study: OpenStudy) -> Auc:
         """Return the AUC by the rule, as `auc_over_sites` does."""
         assert self.rule is not None
         self._check(study)
-        table = study.score_table(self.odds, self.thresholds, self.rule, self.rows)
+        more = {"thresholds": self.thresholds, "rule": self.rule}
+        table = study.ask(lambda joined: ScoreTable.of(joined, self.odds, self.rows, **more))
         return auc_of_table(table, self.network.variables[self.target].states)
 
     def _variable(self, name: str) -> Variable:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-from vertibayes.report.words import counted, size
-from vertibayes_protocols.queries.costs import Cost, Costs
-from vertibayes_protocols.queries.ways import Group, Load, batches, choose_ways, grouped
+from vertibayes.words import counted, size
+from vertibayes_protocols.queries.tables.costs import Cost, Costs
+from vertibayes_protocols.queries.tables.ways import Group, Load, batches, choose_ways, grouped
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family
 

@@ -8,7 +8,9 @@ from functools import partial
 from time import perf_counter
 
 from vertibayes.counting import Counter
-from vertibayes.network import Edge, Network, Structure
+from vertibayes.dag import Structure
+from vertibayes.edges import Edge
+from vertibayes.network import Network
 from vertibayes.options import Options, checks, how_missing
 from vertibayes.parameters.cpt import Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables

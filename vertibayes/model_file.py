@@ -21,22 +21,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.bif import read_bif, write_bif
-from vertibayes.network import Network, Structure
-from vertibayes.xmlbif import read_xmlbif, write_xmlbif
+from vertibayes.bif import parse_bif, write_bif
+from vertibayes.dag import Structure
+from vertibayes.model import Model
+from vertibayes.xmlbif import parse_xmlbif, write_xmlbif
 from vertibayes_protocols.storage.whole_file import replacing
 from vertibayes_protocols.variables import Variable
 
 FORMAT, VERSION = "vertibayes-network", 1
 
 
-def write_json(network: Network) -> str:
+def write_json(network: Model) -> str:
     """Return a network as the text of a ``model.json``."""
     head = f'{{"format": "{FORMAT}", "version": {VERSION}, "nodes": [\n'
     return head + ",\n".join(_nodes(network)) + "\n]}\n"
 
 
-def _nodes(network: Network) -> Iterator[str]:
+def _nodes(network: Model) -> Iterator[str]:
     for node, parents in network.structure.parents.items():
         about = {
             "name": node,
@@ -50,7 +51,7 @@ def _nodes(network: Network) -> Iterator[str]:
         yield f' {text},\n  "probabilities": [\n   ' + ",\n   ".join(rows) + "]}"
 
 
-def read_json(text: str) -> Network:
+def parse_json(text: str) -> Model:
     """Read a ``model.json``.
 
     Raises
@@ -71,7 +72,7 @@ def read_json(text: str) -> Network:
         raise ValueError(f"not a valid model.json: {error}") from None
 
 
-def _network(nodes: list[Mapping[str, Any]]) -> Network:
+def _network(nodes: list[Mapping[str, Any]]) -> Model:
     variables = {node["name"]: Variable(node["name"], _names(node, "states")) for node in nodes}
     if not variables or len(variables) < len(nodes):
         raise ValueError("it has no nodes, or two of the same name; expected a name for each")
@@ -79,7 +80,7 @@ def _network(nodes: list[Mapping[str, Any]]) -> Network:
     cpts = {node["name"]: _cpt(node, variables) for node in nodes}
     unseen = {node["name"]: int(node["unseen"]) for node in nodes}
     missing = frozenset(node["name"] for node in nodes if node["missing_state"])
-    return Network(structure, variables, cpts, unseen, missing)
+    return Model(structure, variables, cpts, unseen, missing)
 
 
 def _names(node: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -101,38 +102,22 @@ def _cpt(node: Mapping[str, Any], variables: Mapping[str, Variable]) -> NDArray[
     return np.moveaxis(rows.reshape(sizes), -1, 0)
 
 
-WRITERS: Mapping[str, Callable[[Network], str]] = {
+WRITERS: Mapping[str, Callable[[Model], str]] = {
     ".json": write_json,
     ".bif": write_bif,
     ".bifxml": write_xmlbif,
     ".xmlbif": write_xmlbif,
 }
-_READERS: Mapping[str, Callable[[str], Network]] = {
-    ".json": read_json,
-    ".bif": read_bif,
-    ".bifxml": read_xmlbif,
-    ".xmlbif": read_xmlbif,
+_READERS: Mapping[str, Callable[[str], Model]] = {
+    ".json": parse_json,
+    ".bif": parse_bif,
+    ".bifxml": parse_xmlbif,
+    ".xmlbif": parse_xmlbif,
 }
 
 
-def read_model(path: str | Path) -> Network:
-    """Read a model from a file: ``.json``, ``.bif``, ``.bifxml`` or ``.xmlbif``.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    network : Network
-        The model.
-
-    Raises
-    ------
-    ValueError
-        If the file is not found or is not a valid model.
-    """
+def load_model(path: str | Path) -> Model:
+    """Read a model from a file; see `vertibayes.read_model`."""
     path = Path(path)
     try:
         if path.is_dir():
@@ -147,7 +132,7 @@ def read_model(path: str | Path) -> Network:
         raise ValueError(f"{path}: {error}") from None
 
 
-def save_model(network: Network, path: str | Path) -> None:
+def save_model(network: Model, path: str | Path) -> None:
     """Write a model to a file: ``.json``, ``.bif``, ``.bifxml`` or ``.xmlbif``.
 
     An existing file is replaced when the new file is complete.

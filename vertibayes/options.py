@@ -11,7 +11,7 @@ from typing import Any
 
 from vertibayes.choosing import Chooser
 from vertibayes.counting import Counter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import PSEUDO_COUNT
 from vertibayes.settings import LEARNING, Algorithm, Missing
 from vertibayes.structure.algorithms import ALGORITHMS, DEFAULT, algorithm_of

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.network import Network
 from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.queries import Predict
 from vertibayes_protocols.variables import Rows, Variable
 
 
@@ -59,7 +60,7 @@ def predict_over_sites(
     records = rows.count(study.study.records)
     if not needed.tables:
         return distributions(np.tile(needed.constant, (records, 1)))
-    return distributions(study.predict(needed.odds, rows))
+    return distributions(study.ask(lambda joined: Predict.of(joined, needed.odds, rows)))
 
 
 def evidence_of(

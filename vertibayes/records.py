@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vertibayes.network import Network
-from vertibayes.parameters.cpt import has_missing_state
-from vertibayes.report.words import counted
+from vertibayes.missing_states import has_missing_state
+from vertibayes.model import Model
+from vertibayes.words import counted
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.encoding import Encoding, Unseen, encode_known, read_known_numbers
+from vertibayes_protocols.site.encoded import Unseen, encode_known, read_known_numbers
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.frame import columns_of
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.statistics import LocalData, Numeric
@@ -168,7 +169,7 @@ def read_records(
     return records._replace(ids=ids)
 
 
-def read_frame(frame: DataFrame, network: Network, target: str | None = None) -> Records:
+def read_frame(frame: DataFrame, network: Model, target: str | None = None) -> Records:
     """Read a data frame's columns in the states of a network's variables.
 
     Parameters

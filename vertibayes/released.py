@@ -23,8 +23,8 @@ from vertibayes.choosing.secret import fits_of
 from vertibayes.counting.counter import Table
 from vertibayes.counting.hidden_counts import with_estimates
 from vertibayes.counting.released import ReleasedCounter
+from vertibayes.dag import Structure
 from vertibayes.learning import Learned, learn_cpts
-from vertibayes.network import Structure
 from vertibayes.options import Options, checks, families_of, how_missing
 from vertibayes.parameters.em_steps import NoValueError
 from vertibayes.structure.algorithms import ALGORITHMS

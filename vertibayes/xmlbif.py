@@ -15,8 +15,9 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes.dag import Structure
+from vertibayes.model import Model
 from vertibayes.name_escapes import Escapes
-from vertibayes.network import Network, Structure
 from vertibayes_protocols.variables import Variable
 
 NAMES = Escapes(
@@ -24,7 +25,7 @@ NAMES = Escapes(
 )
 
 
-def write_xmlbif(network: Network) -> str:
+def write_xmlbif(network: Model) -> str:
     """Return a network as the text of an XMLBIF file."""
     head = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
     return "\n".join(
@@ -32,7 +33,7 @@ def write_xmlbif(network: Network) -> str:
     )
 
 
-def _lines(network: Network) -> Iterator[str]:
+def _lines(network: Model) -> Iterator[str]:
     for node in network.structure.nodes:
         yield '<VARIABLE TYPE="nature">'
         yield _element("NAME", node)
@@ -51,7 +52,7 @@ def _element(tag: str, name: str) -> str:
     return f"<{tag}>{escape(NAMES.encode(name), quote=False)}</{tag}>"
 
 
-def read_xmlbif(text: str) -> Network:
+def parse_xmlbif(text: str) -> Model:
     """Read an XMLBIF file.
 
     Raises
@@ -78,7 +79,7 @@ def read_xmlbif(text: str) -> Network:
         if not variables or set(parents) != set(variables):
             raise ValueError("variables and definitions do not match")
         structure = Structure({name: parents[name] for name in variables})
-        return Network(structure, variables, cpts)
+        return Model(structure, variables, cpts)
     except (ElementTree.ParseError, IndexError, ValueError) as error:
         raise ValueError(f"not a valid XMLBIF file: {error}") from None
     except KeyError as error:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes_protocols.site.data import SiteData
 
 

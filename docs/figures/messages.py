@@ -49,12 +49,12 @@ def names_in(text: str) -> Columns:
 
 PROTOCOLS = {
     "additive_scheme": Picture(
-        "dealer | P_k | aggregator", modules=("vertibayes_mpc/additive_scheme/__init__.py",)
+        "dealer | P_k | aggregator", modules=("mpc/vertibayes_mpc/additive_scheme/__init__.py",)
     ),
     "alignment": Picture(
         "dealer | s_1 | owner | s | s+1 | last | matcher",
         {"last site": "last", "sites": "s | s+1 | last", "shares": "s_1 | s", "..": "s+1"},
-        ("vertibayes_mpc/alignment/__init__.py",),
+        ("mpc/vertibayes_mpc/alignment/__init__.py",),
     ),
     "argmax": Picture(
         "dealer | S_1 | S_s | analyst",
@@ -64,12 +64,12 @@ PROTOCOLS = {
             "all and the analyst": "S_1 | S_s | analyst",
             "all and analyst": "S_1 | S_s | analyst",
         },
-        ("vertibayes_mpc/argmax/__init__.py",),
+        ("mpc/vertibayes_mpc/argmax/__init__.py",),
     ),
     "calibration": Picture(
         "analyst | u | v",
         {"sites": "u | v", "site": "u | v"},
-        ("vertibayes_protocols/queries/consensus.py",),
+        ("protocols/vertibayes_protocols/queries/calibration/consensus.py",),
     ),
     "choices": Picture(
         "analyst | site | other sites | dealer",
@@ -78,26 +78,26 @@ PROTOCOLS = {
             "each site": "site | other sites",
             "all": "analyst | site | other sites | dealer",
         },
-        ("vertibayes_protocols/queries/release_plan.py",),
+        ("protocols/vertibayes_protocols/queries/release_plan.py",),
     ),
     "federated_naive_bayes": Picture(
         "node i | new node | aggregator | random peer",
         {"node i, at intervals": "node i", "peer": "random peer"},
     ),
     "frequency_oracles": Picture(
-        "person | aggregator", modules=("vertibayes_mpc/oracles/__init__.py",)
+        "person | aggregator", modules=("mpc/vertibayes_mpc/oracles/__init__.py",)
     ),
     "local_naive_bayes": Picture(
         "person | aggregator",
         {"all": "person | aggregator"},
-        ("vertibayes_protocols/local_reports/__init__.py",),
+        ("protocols/vertibayes_protocols/local_reports/__init__.py",),
     ),
     "lookups": Picture(
         "dealer | P | Q | h_1 | h_s",
         {"all holders": "h_1 | h_s"},
-        ("vertibayes_mpc/lookups/two_sites.py", "vertibayes_mpc/lookups/many_sites.py"),
+        ("mpc/vertibayes_mpc/lookups/two_sites.py", "mpc/vertibayes_mpc/lookups/many_sites.py"),
     ),
-    "masked_sum": Picture("P | aggregator", modules=("vertibayes_mpc/masked_sum/__init__.py",)),
+    "masked_sum": Picture("P | aggregator", modules=("mpc/vertibayes_mpc/masked_sum/__init__.py",)),
     "masked_tables": Picture(
         "dealer | P | s | R | sites | analyst",
         {
@@ -105,25 +105,27 @@ PROTOCOLS = {
             "whoever counts with T": "sites",
             "s, other holders of L": "s",
         },
-        ("vertibayes_mpc/masked_tables/__init__.py",),
+        ("mpc/vertibayes_mpc/masked_tables/__init__.py",),
     ),
-    "membership": Picture("aggregator | j", modules=("vertibayes_mpc/membership/__init__.py",)),
+    "membership": Picture("aggregator | j", modules=("mpc/vertibayes_mpc/membership/__init__.py",)),
     "naive_bayes": Picture(
-        "analyst | P_k", {"sites": "P_k", "site": "P_k"}, ("vertibayes_protocols/queries/sums.py",)
+        "analyst | P_k",
+        {"sites": "P_k", "site": "P_k"},
+        ("protocols/vertibayes_protocols/queries/sums/sums.py",),
     ),
     "naive_bayes_vertical": Picture(
         "dealer | P_k | analyst",
         {"all": "dealer | P_k | analyst"},
         (
-            "vertibayes_protocols/queries/publish.py",
-            "vertibayes_protocols/queries/scores.py",
+            "protocols/vertibayes_protocols/queries/columns/publish.py",
+            "protocols/vertibayes_protocols/queries/columns/scores.py",
         ),
     ),
     "paillier": Picture(
-        "owner | other | analyst", modules=("vertibayes_mpc/paillier/scalar_product.py",)
+        "owner | other | analyst", modules=("mpc/vertibayes_mpc/paillier/scalar_product.py",)
     ),
     "product_scheme": Picture(
-        "dealer | P_k | aggregator", modules=("vertibayes_mpc/product_scheme/__init__.py",)
+        "dealer | P_k | aggregator", modules=("mpc/vertibayes_mpc/product_scheme/__init__.py",)
     ),
     "roster": Picture("party | coordinator", {"parties": "party"}),
     "scalar_product": Picture(
@@ -134,7 +136,7 @@ PROTOCOLS = {
             "the others": "i not in K | i in K",
             "all not in K": "i not in K",
         },
-        ("vertibayes_mpc/scalar_product/__init__.py",),
+        ("mpc/vertibayes_mpc/scalar_product/__init__.py",),
     ),
     "sessions": Picture(
         "analyst | site | other sites | dealer",
@@ -147,10 +149,10 @@ PROTOCOLS = {
             "all": "analyst | site | other sites | dealer",
         },
         (
-            "vertibayes_protocols/queries/begin.py",
-            "vertibayes_protocols/queries/meet.py",
-            "vertibayes_protocols/queries/describe.py",
-            "vertibayes_protocols/queries/commit.py",
+            "protocols/vertibayes_protocols/queries/opening/begin.py",
+            "protocols/vertibayes_protocols/queries/opening/meet.py",
+            "protocols/vertibayes_protocols/queries/opening/describe.py",
+            "protocols/vertibayes_protocols/queries/opening/commit.py",
         ),
     ),
     "shuffled_tables": Picture(
@@ -160,22 +162,22 @@ PROTOCOLS = {
             "h_1 .. h_k": "h_1 | h_i | h_i+1 | h_k",
             "h_1 .. h_k-1": "h_1 | h_i | h_i+1",
         },
-        ("vertibayes_mpc/shuffled_tables/__init__.py",),
+        ("mpc/vertibayes_mpc/shuffled_tables/__init__.py",),
     ),
     "table_lookups": Picture(
         "dealer | h_1 | h_s | h_t | analyst",
         {"S": "h_1 | h_s | h_t"},
-        ("vertibayes_mpc/table_lookups/__init__.py",),
+        ("mpc/vertibayes_mpc/table_lookups/__init__.py",),
     ),
     "transport": Picture(
         "analyst | a | b",
         {"all": "analyst | a | b", "any": "analyst | a | b"},
         (
-            "vertibayes_protocols/transports/connection.py",
-            "vertibayes_protocols/transports/versions.py",
+            "protocols/vertibayes_protocols/transports/connection.py",
+            "protocols/vertibayes_protocols/transports/versions.py",
         ),
     ),
-    "zero_shares": Picture("P | analyst", modules=("vertibayes_mpc/sharing.py",)),
+    "zero_shares": Picture("P | analyst", modules=("mpc/vertibayes_mpc/sharing.py",)),
 }
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import reference
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md", "integrations/*/*.md")
+PAGES = ("*.md", "*/README.md", "docs/**/*.md", "examples/**/*.md", "integrations/*/*.md")
 PICTURES = ("docs/**/*.svg", "docs/**/*.png")
 LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "bash", ".yml": "yaml"}
 LINK = re.compile(r"(\]\()([^)#:]+)(#[^)]*)?\)")

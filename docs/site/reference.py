@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = {"vertibayes_mpc": "mpc", "vertibayes_protocols": "protocols"}
 
 PRIMITIVES = (
     "masked_tables",
@@ -113,7 +114,8 @@ def block(name: str, *options: str) -> str:
 
 def assigned(package: str, name: str) -> dict[str, str]:
     """Return what a package assigns to a name; of a list, each entry by itself."""
-    source = ROOT.joinpath(*package.split("."), "__init__.py").read_text(encoding="utf-8")
+    folder = ROOT / FOLDERS.get(package.partition(".")[0], "")
+    source = folder.joinpath(*package.split("."), "__init__.py").read_text(encoding="utf-8")
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [name]:
             value = ast.literal_eval(node.value)

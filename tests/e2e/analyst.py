@@ -20,7 +20,6 @@ from vertibayes.table_file import TableFile
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study
-from vertibayes_protocols.queries import CONVERSATIONS
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.transports.mailbox import Mailbox, Patience, process_of
@@ -52,7 +51,7 @@ def main(party, path):
         others = analysts_of(settings)
         keys = {p: key for p, key in identity.peers.items() if p not in others}
         role = AnalystRole(party, public_keys=keys)
-        with Session(role, transport, CONVERSATIONS) as session:
+        with Session(role, transport) as session:
             counter = SecureCounter(
                 open_study(session, sites, DEALER, order=settings["order"], study=kept.study), kept
             )

@@ -18,7 +18,7 @@ from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.parties import Watch
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.seal import Identity
 from vertibayes_protocols.site.data import SiteData
@@ -145,7 +145,7 @@ def main(party, path):
         role = role_of(party, identity, settings)
         say("ready")
         analysts = {name: identity.peers[name] for name in analysts_of(settings)}
-        answer(mailbox, role, analysts, CONVERSATIONS, watches=lambda *_: Said())
+        answer(mailbox, role, analysts, KINDS, watches=lambda *_: Said())
 
 
 if __name__ == "__main__":

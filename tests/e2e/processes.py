@@ -23,7 +23,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tests.e2e.party import identity_of, save_data, signing_of, stop_file
 from vertibayes_mpc.randomness import KeyPair, SystemRandomness
 from vertibayes_protocols.federation import ANALYST, DEALER
-from vertibayes_protocols.queries import CONVERSATIONS
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.transports.mailbox import Mailbox, Patience, process_of
@@ -214,7 +213,7 @@ class Processes:
     def session(self):
         transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))
         role = AnalystRole(public_keys=self.mailbox.identity.peers)
-        return Session(role, transport, CONVERSATIONS)
+        return Session(role, transport)
 
     def star(self, members, most_absent=0):
         """Begin a session with sites that need not know each other; return it and who is absent."""
@@ -223,7 +222,7 @@ class Processes:
         role = AnalystRole(
             public_keys=dict(known.peers), signing_keys=signing_of(self.settings), keys=known.keys
         )
-        return Session(role, transport, CONVERSATIONS), transport.absent
+        return Session(role, transport), transport.absent
 
     def promised(self, site):
         """Return what a site's memory has committed: study -> column -> digest."""

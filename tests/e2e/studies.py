@@ -12,7 +12,7 @@ from vertibayes_protocols.deployment.files import DealerFile, SiteFile
 from vertibayes_protocols.deployment.log import SessionLog, teller
 from vertibayes_protocols.deployment.running import dealer_role, site_role
 from vertibayes_protocols.parties import serve
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.run_watch import UNWATCHED
 from vertibayes_protocols.session import Session
@@ -38,9 +38,9 @@ def run_in_one_process(monkeypatch, folder):
                 for party, own in roles.items():
                     mine = own.for_session(file.party, own.analyst_key if party in SITES else b"")
                     log = SessionLog(teller(party), mine, bytes(16))
-                    programs[party] = serve(mine, file.party, CONVERSATIONS, log)
+                    programs[party] = serve(mine, file.party, KINDS, log)
                 transport = LocalTransport(file.party, dict(programs))
-                return Session(role, transport, CONVERSATIONS, watch)
+                return Session(role, transport, watch)
 
             yield begin
 

@@ -17,10 +17,10 @@ from tests.protocols.deployment.parties import SITES, change, deployment, pooled
 from tests.vertibayes.test_prediction_over_sites import some
 from vertibayes.cli.contracts import contract_of
 from vertibayes.counting import PlainCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.prediction import predict_proba
-from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.validation.auc import auc
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.files import StudyFile

@@ -1,5 +1,7 @@
 """Approved naive Bayes and calibrations: sites answer the queries of the contract alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.e2e import test_calibrate_study, test_naive_bayes_study
@@ -9,7 +11,7 @@ from tests.e2e.test_naive_bayes_study import COLUMNS, NOISY, SUMS, deployment
 from tests.protocols.deployment.parties import change
 from vertibayes.cli import contracts
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
-from vertibayes_protocols.queries import Sums
+from vertibayes_protocols.queries import Publish, Sums
 from vertibayes_protocols.storage.memory import SiteMemory
 
 in_one_process = test_naive_bayes_study.in_one_process
@@ -66,6 +68,45 @@ def test_columns_are_published_and_predicted_as_approved(capsys, tmp_path, in_on
     assert learn(capsys, study, tmp_path / "out") == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("epsilon = 3", "epsilon = 2", "eps of 'publish' is not that of the contract"),
+        ("epsilon = 3", "epsilon = 3\nalpha = 2", "alpha of 'publish'"),
+        ("no = ", "no = 1", "class_counts of 'publish'"),
+        ("no = ", "nay = ", "states of 'publish'"),
+        ("predict = 20", "predict = 19", "last of 'scores'"),
+        ("predict = 20", 'predict = 20\nvia = "product"', "via of 'scores'"),
+    ],
+)
+def test_a_lying_analyst_gets_no_other_tables_or_scores_of_columns(
+    capsys, tmp_path, in_one_process, monkeypatch, old, new, reason
+):
+    policy = "most_epsilon = 9\nmost_scores = 20"
+    study = approved(capsys, tmp_path / "all", COLUMNS, policy, NOISY, '["y", "a", "b"]')
+    lies(monkeypatch, study)
+    change(study, old, new)
+    code, error = learn(capsys, study, tmp_path / "out")
+    assert code == 2 and reason in error, error
+
+
+def test_columns_that_the_contract_does_not_have_are_refused(
+    capsys, tmp_path, in_one_process, monkeypatch
+):
+    policy = "most_epsilon = 9\nmost_scores = 20"
+    study = approved(capsys, tmp_path / "all", COLUMNS, policy, NOISY, '["y", "a", "b"]')
+    of = Publish.of.__func__
+
+    def other(cls, split, noise):
+        features = {"a": split.features["a"], "c": replace(split.features["b"], name="c")}
+        holders = {"one": ("a",), "two": ("c",)}
+        return of(cls, replace(split, features=features, holders=holders), noise)
+
+    monkeypatch.setattr(Publish, "of", classmethod(other))
+    code, error = learn(capsys, study, tmp_path / "out")
+    assert code == 2 and "names variables that the contract does not have" in error
+
+
 def test_a_calibration_of_several_sessions_is_one_run(capsys, tmp_path, sites):
     study = approved(capsys, tmp_path / "all", RECORDS, SUMMED, STUDY, '["y", "a", "b"]')
     assert learn(capsys, study, tmp_path / "out") == (0, "")
@@ -90,9 +131,9 @@ def lies(monkeypatch, study):
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("epsilon = 0.6", "epsilon = 0.7", "shares of 'sums' is not that of the contract"),
-        ("epsilon = 0.6", 'noise = "none"', "noise of 'sums'"),
-        ('a = ["u", "v", "w"]', 'a = ["u", "v"]', "variables of 'sums'"),
+        ("epsilon = 0.6", "epsilon = 0.7", "eps of 'sums' is not that of the contract"),
+        ("epsilon = 0.6", 'noise = "none"', "centred of 'sums'"),
+        ('a = ["u", "v", "w"]', 'a = ["u", "v"]', "features of 'sums'"),
         ('method = "hdpnb"', 'method = "federated"\nnoise = "laplace"', "kind 'updates'"),
     ],
 )
@@ -130,8 +171,8 @@ def test_a_sum_over_fewer_members_than_the_contract_is_refused(
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("rounds = 5", "rounds = 50", "the contract has 5"),
-        ('target = "y"', 'target = "y"\nrate = 0.1', "shares of 'consensus'"),
+        ("rounds = 5", "rounds = 50", "last of 'consensus' is not that of the contract"),
+        ('target = "y"', 'target = "y"\nrate = 0.1', "rate of 'consensus'"),
     ],
 )
 def test_a_lying_analyst_gets_no_other_calibration(
@@ -179,3 +220,19 @@ def test_the_owner_reads_what_a_sum_reveals(capsys, tmp_path):
     shown = run(capsys, "approve", study, "--site", own, "--yes")[1]
     assert "the sum over all sites of the counts of y, a x y, b x y" in shown
     assert "polya noise, epsilon 0.6 in all, for each record" in shown
+
+
+def test_the_owner_reads_what_columns_and_people_reveal(capsys, tmp_path):
+    study = deployment(tmp_path / "columns", COLUMNS, "most_scores = 20", NOISY + RUNS)
+    change(study, '# variables = ["a", "b"] ', 'variables = ["y", "a", "b"]')
+    own = tmp_path / "columns" / "one" / "site.toml"
+    shown = run(capsys, "approve", study, "--site", own, "--yes")[1]
+    assert "the counts of y with each of its variables" in shown
+    assert "each count with Laplace noise, epsilon 1.5" in shown, "of two features"
+    assert "the scores of each y of 20 records, without noise" in shown
+    learning = SUMS.replace('method = "hdpnb"', 'method = "ldp"').replace('via = "masked"\n', "")
+    study = deployment(tmp_path / "people", RECORDS, "", learning + RUNS)
+    change(study, '# variables = ["a", "b"] ', 'variables = ["y", "a", "b"]')
+    own = tmp_path / "people" / "one" / "site.toml"
+    shown = run(capsys, "approve", study, "--site", own, "--yes")[1]
+    assert "for each person a perturbed report (one), epsilon 0.6 for one person" in shown

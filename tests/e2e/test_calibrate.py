@@ -9,11 +9,11 @@ import pytest
 
 from tests.e2e.command import FILES as LEARNED
 from tests.e2e.command import read_rows, run, write
-from vertibayes.bif import read_bif_file
 from vertibayes.calibration.models import to_naive_bayes
 from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.naive_bayes.model_file import read_naive_bayes
+from vertibayes.network import read_model
 from vertibayes_protocols.calibration.classifier import naive_bayes
 from vertibayes_protocols.schema import Schema
 
@@ -98,7 +98,7 @@ def test_the_model_is_that_of_one_node_that_has_all_records(data, tmp_path, caps
     # Theorem 1 of Pérez et al.: on a complete network, CRC is RC with the rate 1 / n.
     rc = risk_based_calibration(classifier, examples, 6, rate=1 / 3, start=uniform)
     model = to_naive_bayes(classifier, schema, rc.last)
-    cpts = read_bif_file(out / "model.bif").cpts
+    cpts = read_model(out / "model.bif").cpts
     for name, cpt in model.to_network().cpts.items():
         assert cpts[name] == pytest.approx(cpt, abs=1e-9)
 
@@ -131,7 +131,7 @@ def test_a_network_of_states_is_calibrated_on_a_network_of_a_file(data, tmp_path
         capsys, out, "--data", data, *FEW, "--network", network, "--structure", structure
     )
     assert code == 0 and "not in --structure, and therefore not used: age\n" in warned
-    model = read_bif_file(out / "model.bif")
+    model = read_model(out / "model.bif")
     assert model.structure.parents == {"y": ("z",), "a": ("y",), "b": ("a", "y"), "z": ()}
     assert read(out, "network") == {"nodes": ["n", "o", "p"], "edges": [["n", "o"], ["o", "p"]]}
     error = read(out, "summary")["error"]["nodes"]["mean"]

@@ -10,16 +10,16 @@ import pytest
 from tests.calibration_worlds import simulated
 from tests.e2e.command import FILES, run, write
 from tests.e2e.test_naive_bayes_study import deployment
-from vertibayes.bif import read_bif_file
 from vertibayes.calibration.models import to_naive_bayes
 from vertibayes.cli import calibrate_study
 from vertibayes.cli.calibrate_study import read_calibration
 from vertibayes.cli.deployment import _keep
 from vertibayes.contract import steps_of_contract
+from vertibayes.network import read_model
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.deployment.running import site_role
 from vertibayes_protocols.parties import serve
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.transports.local import LocalTransport
@@ -68,8 +68,8 @@ def sites(monkeypatch, away):
         def open_session():
             absent = frozenset(away.pop(0) if away else ())
             there = {site: own for site, own in roles.items() if site not in absent}
-            programs = {site: serve(own, file.party, CONVERSATIONS) for site, own in there.items()}
-            with Session(role, LocalTransport(file.party, programs), CONVERSATIONS) as session:
+            programs = {site: serve(own, file.party, KINDS) for site, own in there.items()}
+            with Session(role, LocalTransport(file.party, programs)) as session:
                 yield session, absent
 
         with ExitStack() as held:
@@ -113,7 +113,7 @@ def test_sites_reach_the_model_of_the_simulation(capsys, tmp_path, sites, policy
     assert [row["soft_loss"] for row in trace["rounds"]] == pytest.approx(losses, abs=1e-5)
     assert [part["first"] for part in trace["parts"]] == [1, 4]
     model = to_naive_bayes(read.agreed.classifier, read.schema, steps[-1].statistics.mean(axis=0))
-    cpts = read_bif_file(tmp_path / "out" / "model.bif").cpts
+    cpts = read_model(tmp_path / "out" / "model.bif").cpts
     for name, cpt in model.to_network().cpts.items():
         assert cpts[name] == pytest.approx(cpt, abs=1e-5)  # sums are on a grid
 
@@ -129,7 +129,7 @@ def test_a_network_of_states_is_calibrated_and_tested(capsys, tmp_path, sites):
     code, shown, error = learn(capsys, study, tmp_path / "out")
     assert code == 0, error
     assert "error on 2 test records: 0.0000" in shown
-    assert read_bif_file(tmp_path / "out" / "model.bif").structure.parents["b"] == ("y", "a")
+    assert read_model(tmp_path / "out" / "model.bif").structure.parents["b"] == ("y", "a")
     network = json.loads((tmp_path / "out" / "network.json").read_text())
     assert network["edges"] == [["one", "two"], ["three", "two"]]
 
@@ -144,7 +144,7 @@ def test_a_site_writes_its_own_classifier_which_predicts(capsys, tmp_path):
     with pytest.raises(FileExistsError):  # no later query replaces it
         _keep(folder, agreed.spec, agreed.classifier.uniform(1.0))
     assert run(capsys, "predict", *options, "--out", tmp_path / "o.csv")[0] == 0
-    assert read_bif_file(folder / "model.bif").cpts["y"] == pytest.approx([0.5, 0.5])
+    assert read_model(folder / "model.bif").cpts["y"] == pytest.approx([0.5, 0.5])
 
 
 def test_sites_that_were_away_are_named(capsys, tmp_path, sites, away):

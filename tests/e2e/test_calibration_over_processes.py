@@ -13,7 +13,6 @@ from tests.calibration_worlds import STATES, agree, chain, parties, ring, simula
 from tests.e2e.party import signing_of
 from tests.e2e.processes import Processes
 from vertibayes.calibration.between_machines import calibrate_sites
-from vertibayes_protocols.queries import CONVERSATIONS
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
@@ -42,7 +41,7 @@ def opening(processes):
     def open_session():
         mailbox, sites = processes.mailbox, processes.sites
         transport, absent = session_of_those_there(mailbox, sites, hello=6.0)
-        with Session(role, transport, CONVERSATIONS) as session:
+        with Session(role, transport) as session:
             yield session, absent
 
     return open_session

@@ -20,7 +20,7 @@ from tests.e2e.processes import Processes
 from tests.e2e.proxy import Proxy
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.opening import open_study

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tests.e2e.command import FILES, learn, outputs, predict, read_rows, run, write
-from vertibayes.bif import read_bif_file
 from vertibayes.cli import main
 from vertibayes.cli.options import separated, values_of
+from vertibayes.network import read_model
 from vertibayes.settings import LEARNING, READING
 
 
@@ -30,7 +30,7 @@ def test_one_file_over_sites(folder, tmp_path, capsys):
     assert sum(summary["bytes"]["links"].values()) == summary["bytes"]["total"]
     assert summary["opened"]["cells"] == sum(table["cells"] for table in ledger["tables"])
     assert {table["to"] for table in ledger["tables"]} == {"analyst"}
-    network = read_bif_file(tmp_path / "out" / "model.bif")
+    network = read_model(tmp_path / "out" / "model.bif")
     assert set(network.structure.edges) == {tuple(edge) for edge in structure["edges"]}
     assert "<svg" in (tmp_path / "out" / "structure.svg").read_text()
     assert "records, 6 variables at 3 sites" in told and "\x1b" not in told + warned
@@ -70,7 +70,7 @@ def test_options(folder, tmp_path, capsys):
     assert len({c for _, c in structure["edges"]}) == len(structure["edges"])
     assert summary["sites"]["x"] == names[:2] and summary["sites"]["y"] == names[2:]
     assert {table.get("rows", {}).get("last") for table in ledger["tables"]} == {1500, None}
-    network = read_bif_file(tmp_path / "out" / "model.bif")
+    network = read_model(tmp_path / "out" / "model.bif")
     assert "missing" in network.variables["CVP"].states
     assert all((cpt > 0).all() for cpt in network.cpts.values())
 
@@ -99,7 +99,7 @@ def test_numbers_are_binned_at_their_site(tmp_path, capsys):
     y = (x + generator.normal(size=300) > 0).astype(int)
     path = write(tmp_path / "n.csv", ["x", "y"], zip(x, y, strict=True))
     code, *_ = learn(capsys, tmp_path / "out", "--data", path, "--sites", 2, "--bins", 0.25)
-    network = read_bif_file(tmp_path / "out" / "model.bif")
+    network = read_model(tmp_path / "out" / "model.bif")
     assert code == 0 and 3 <= len(network.variables["x"].states) <= 4
     assert network.variables["x"].states[0].startswith("le_")
 
@@ -190,7 +190,7 @@ def test_predict(folder, tmp_path, capsys):
     code, _ = predict(capsys, *model, "--data", folder / "all.csv", "--out", out)
     assert code == 0
     header, *rows = read_rows(out)
-    states = read_bif_file(tmp_path / "m" / "model.bif").variables["LVFAILURE"].states
+    states = read_model(tmp_path / "m" / "model.bif").variables["LVFAILURE"].states
     assert header == ["LVFAILURE", *(f"P(LVFAILURE={state})" for state in states), "note"]
     assert len(rows) == 2000
     assert all(sum(map(float, row[1:-1])) == pytest.approx(1) and not row[-1] for row in rows)

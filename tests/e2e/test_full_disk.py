@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.command import FILES, learn, run
-from vertibayes.bif import read_bif_file
 from vertibayes.cli import outputs
+from vertibayes.network import read_model
 
 SOME = ["structure.json", "model.json", "model.bif", "model.bifxml"]
 
@@ -69,7 +69,7 @@ def test_results_that_do_not_fit_are_written_whole_to_a_folder_for_temporary_fil
     assert {path.name for path in kept.iterdir()} == FILES
     assert kept.stat().st_mode & 0o077 == 0
     edges = json.loads((kept / "structure.json").read_text())["edges"]
-    network = read_bif_file(kept / "model.bif")
+    network = read_model(kept / "model.bif")
     assert sorted(network.structure.edges) == sorted(map(tuple, edges)) != []
 
 

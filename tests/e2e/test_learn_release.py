@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.e2e.command import FILES, assert_refused, learn, outputs, write
-from vertibayes.bif import read_bif_file
 from vertibayes.cli import main
-from vertibayes.model_file import read_model
+from vertibayes.network import read_model
 
 RELEASE = FILES | {"release"}
 BY_K2 = ["--algorithm", "k2"]
@@ -75,7 +74,7 @@ def test_a_cut_release_has_no_small_count(folder, tmp_path, capsys):
     summary = outputs(tmp_path / "out")[1]
     assert summary["release"]["rule"] == {"kind": "cut", "fewest": 25}
     assert 0 < summary["cost"]["share"] < summary["cost"]["most"] and summary["auc"]["scv"] > 0.5
-    network = read_bif_file(tmp_path / "out" / "model.bif")
+    network = read_model(tmp_path / "out" / "model.bif")
     again = read_model(tmp_path / "out" / "model.json")
     assert network.structure == again.structure
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.command import learn, outputs, predict, read_rows, write
-from vertibayes.bif import read_bif_file
+from vertibayes.network import read_model
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_missing_cells_filled_by_em(tmp_path, capsys, gaps_file):
     assert code == 0 and "CPTs: the counts that EM estimates from the exact tables, 0.5" in output
     code, output, _ = learn(capsys, tmp_path / "available", *data, "--missing", "available")
     assert code == 0 and "CPTs: the exact counts, 0.5 added to each" in output
-    em, available = (read_bif_file(tmp_path / n / "model.bif") for n in ("em", "available"))
+    em, available = (read_model(tmp_path / n / "model.bif") for n in ("em", "available"))
     assert em.structure == available.structure
     assert any(not np.allclose(em.cpts[n], available.cpts[n], atol=1e-4) for n in em.cpts)
     scores = [outputs(tmp_path / n)[1]["scores"] for n in ("em", "available")]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.command import GOOD, assert_refused, learn, write
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 
 
 def bad_data():

@@ -12,8 +12,8 @@ from tests.e2e.command import run
 from tests.e2e.test_calibrate_study import STUDY
 from tests.e2e.test_naive_bayes_study import NOISY, SUMS, deployment, learn
 from tests.protocols.deployment.parties import change
-from vertibayes.bif import read_bif_file
 from vertibayes.cli import naive_bayes_study
+from vertibayes.network import read_model
 
 in_one_process = test_naive_bayes_study.in_one_process
 
@@ -89,7 +89,7 @@ def test_exact_tables_and_predictions_are_those_of_the_common_people(
     code, shown, error = run(capsys, "learn", study, "--out", tmp_path / "out")
     assert code == 0, error
     assert "95 people in the study; 95 in all lists, 20 at one alone" in shown
-    cpts = read_bif_file(tmp_path / "out" / "model.bif").cpts
+    cpts = read_model(tmp_path / "out" / "model.bif").cpts
     for name in "abc":
         smoothed = counts(table, name) + 1
         assert np.allclose(cpts[name], smoothed / smoothed.sum(axis=0), rtol=0, atol=1e-12)

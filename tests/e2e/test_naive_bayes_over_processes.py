@@ -19,10 +19,11 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.gossip import replay
 from vertibayes_protocols.queries import Describe, Meet, Publish, Updates
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.publish import RecordNoise
-from vertibayes_protocols.queries.scoring import Logarithms, Split
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.columns.publish import RecordNoise
+from vertibayes_protocols.queries.columns.scoring import Logarithms
+from vertibayes_protocols.queries.columns.split import Split
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
@@ -160,7 +161,7 @@ def test_columns_at_three_sites_are_learned_and_predicted_as_in_one_process(tmp_
     held = {"one": ("a",), "two": ("b",)}
     data = {site: whole.take([*names, "y"]) for site, names in held.items()}
     counts = np.bincount(whole.codes["y"], minlength=2).tolist()
-    split = Split(SCHEMA, held, counts)
+    split = Split.of(SCHEMA, held, counts)
     policy = {"most_epsilon": 3.0, "most_scores": 60}
     with Processes(tmp_path, data, patience=PATIENCE, policy=policy, memory=True) as processes:
         with processes.session() as session:

@@ -17,7 +17,7 @@ from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFil
 from vertibayes_protocols.deployment.running import dealer_role, site_role
 from vertibayes_protocols.deployment.templates import Names, init
 from vertibayes_protocols.parties import serve
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.transports.local import LocalTransport
@@ -73,8 +73,8 @@ def in_one_process(monkeypatch):
             for site in file.sites:
                 found = SiteFile.read(folder / site / "site.toml")
                 roles[site] = held.enter_context(site_role(found, steps_of_contract))
-            programs = {p: serve(found, file.party, CONVERSATIONS) for p, found in roles.items()}
-            with Session(role, LocalTransport(file.party, programs), CONVERSATIONS) as session:
+            programs = {p: serve(found, file.party, KINDS) for p, found in roles.items()}
+            with Session(role, LocalTransport(file.party, programs)) as session:
                 yield session
 
     @contextmanager

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.e2e.command import FILES, outputs, predict, read_rows, write
-from vertibayes.bif import read_bif_file
 from vertibayes.cli import main
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.network import read_model
 from vertibayes_mpc.noise import geometric
 from vertibayes_protocols.schema import Schema
 
@@ -57,7 +57,7 @@ def test_without_noise_it_is_pooled_learning(folder, tmp_path, capsys):
     structure, summary, ledger = outputs(tmp_path / "out")
     model, data = pooled_model(folder / "all.csv")
     assert structure["edges"] == [["LVFAILURE", n] for n in NAMES if n != "LVFAILURE"]
-    found, wanted = read_bif_file(tmp_path / "out" / "model.bif"), model.to_network()
+    found, wanted = read_model(tmp_path / "out" / "model.bif"), model.to_network()
     for name in NAMES:
         assert found.cpts[name] == pytest.approx(wanted.cpts[name], abs=1e-12)
     assert summary["test"]["accuracy"] == pytest.approx(model.score(data), abs=1e-12)
@@ -105,7 +105,7 @@ def test_with_noise(folder, tmp_path, capsys, monkeypatch):
     exact = tmp_path / "exact"
     nb(capsys, exact, "--data", folder / "all.csv", *VDPNB, "--parties", 2, "--noise", "none",
        "--holdout", 0.01, "--seed", 3)  # fmt: skip
-    noisy, plain = (read_bif_file(p / "model.bif") for p in (tmp_path / "out", exact))
+    noisy, plain = (read_model(p / "model.bif") for p in (tmp_path / "out", exact))
     assert all(not np.allclose(noisy.cpts[n], plain.cpts[n]) for n in NAMES if n != "LVFAILURE")
     assert noisy.cpts["LVFAILURE"] == pytest.approx(plain.cpts["LVFAILURE"], abs=1e-12)
     whats = [fact["what"] for fact in ledger["revealed"]]
@@ -164,7 +164,7 @@ def test_bins_and_gaps(tmp_path, capsys, monkeypatch):
     )  # fmt: skip
     assert code == 0 and "the bins of x are cut from it: --epsilon does not cover" in warned
     assert "records have no y: they are not learned from" in warned
-    network = read_bif_file(tmp_path / "out" / "model.bif")
+    network = read_model(tmp_path / "out" / "model.bif")
     assert (network.cpts["z"] == 0.5).all(), "noise that drowns all counts leaves alpha"
     assert np.isfinite(outputs(tmp_path / "out")[1]["test"]["accuracy"])
 
@@ -227,7 +227,7 @@ def test_what_is_refused(tmp_path, capsys, monkeypatch, options, reason):
 
 def test_products_that_do_not_fit(tmp_path, capsys, monkeypatch):
     """They are refused before anything is counted."""
-    monkeypatch.setattr("vertibayes_protocols.queries.publish.count_tables", pytest.fail)
+    monkeypatch.setattr("vertibayes_protocols.queries.columns.publish.count_tables", pytest.fail)
     generator = np.random.default_rng(1)
     names = [f"x{i}" for i in range(250)]
     path = write(tmp_path / "w.csv", [*names, "y"], generator.integers(0, 2, (1000, 251)).tolist())

@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.command import FILES, outputs, predict, read_rows, write
 from tests.e2e.test_nb import NAMES, assert_refused, nb, pooled_model
-from vertibayes.bif import read_bif_file
+from vertibayes.network import read_model
 from vertibayes_mpc.noise import PolyaShare
 
 HDPNB = ("--method", "hdpnb", "--target", "LVFAILURE")
@@ -22,7 +22,7 @@ def test_without_noise_it_is_pooled_learning(folder, tmp_path, capsys, via):
     assert code == 0 and {p.name for p in (tmp_path / "out").iterdir()} == FILES
     _, summary, ledger = outputs(tmp_path / "out")
     model, data = pooled_model(folder / "all.csv")
-    found, wanted = read_bif_file(tmp_path / "out" / "model.bif"), model.to_network()
+    found, wanted = read_model(tmp_path / "out" / "model.bif"), model.to_network()
     for name in NAMES:
         assert found.cpts[name] == pytest.approx(wanted.cpts[name], abs=1e-12)
     assert summary["test"]["accuracy"] == pytest.approx(model.score(data), abs=1e-12)
@@ -47,7 +47,7 @@ def test_with_noise_its_promise_is_told(folder, tmp_path, capsys, accounting):
         capsys, tmp_path / "exact", "--data", folder / "all.csv", *HDPNB, "--parties", 20,
         "--noise", "none", "--via", "masked", "--holdout", 0.2,
     )  # fmt: skip
-    noisy, exact = (read_bif_file(tmp_path / n / "model.bif") for n in ("out", "exact"))
+    noisy, exact = (read_model(tmp_path / n / "model.bif") for n in ("out", "exact"))
     assert any(not np.allclose(noisy.cpts[n], exact.cpts[n], atol=1e-6) for n in NAMES)
     _, summary, ledger = outputs(tmp_path / "out")
     assert any("--gamma counts on the noise of all" in told for told in summary["warnings"])

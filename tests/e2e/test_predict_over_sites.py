@@ -16,10 +16,10 @@ from tests.protocols.deployment.parties import SITES, change, deployment, pooled
 from tests.vertibayes.test_prediction_over_sites import any_network, some
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.prediction import predict_proba
-from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
 from vertibayes_protocols.federation import federate

@@ -34,14 +34,7 @@ def environment(tmp_path_factory):
     pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--require-hashes", "-r", lock], check=True)
     source = folder.parent / "source"
-    names = (
-        "vertibayes_mpc",
-        "vertibayes_protocols",
-        "vertibayes",
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-    )
+    names = ("mpc", "protocols", "vertibayes", "pyproject.toml", "README.md", "LICENSE")
     source.mkdir()
     for name in names:
         subprocess.run(["cp", "-r", ROOT / name, source / name], check=True)

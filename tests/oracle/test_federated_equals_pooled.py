@@ -9,7 +9,7 @@ import pytest
 
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import fit_cpts, scores
 from vertibayes.parameters.em import fit_em
 from vertibayes.splitting import split_columns

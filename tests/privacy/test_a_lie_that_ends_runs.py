@@ -19,7 +19,7 @@ from vertibayes_mpc.commitments import Commitments, Operand
 from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.ring import Ring
-from vertibayes_protocols.queries.impossible import uniform_errors
+from vertibayes_protocols.queries.tables.impossible import uniform_errors
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.transports.control import Abort

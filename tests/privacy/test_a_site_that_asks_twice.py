@@ -35,7 +35,7 @@ from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.masked_tables import Plan
 from vertibayes_mpc.masked_tables.block import Masked, Part
 from vertibayes_protocols.queries import Commit
-from vertibayes_protocols.queries.commit import commitments_of
+from vertibayes_protocols.queries.opening.commit import commitments_of
 
 DATA = data_of(a="x", b="yzw")
 STUDY = study_of(DATA)

@@ -23,7 +23,7 @@ from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.masked_tables.dealer import MaskBlock
 from vertibayes_mpc.ring import Ring
-from vertibayes_protocols.queries.tables import Tables
+from vertibayes_protocols.queries.tables.tables import Tables
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable
 
@@ -37,7 +37,8 @@ HELD_BY_B = Commitments(
 
 @pytest.fixture
 def unchecked(monkeypatch):
-    monkeypatch.setattr("vertibayes_protocols.queries.tables._check_possible", lambda *_: None)
+    possible = "vertibayes_protocols.queries.tables.tables._check_possible"
+    monkeypatch.setattr(possible, lambda *_: None)
 
 
 def test_a_lie_that_does_not_add_up_ends_the_run(monkeypatch):

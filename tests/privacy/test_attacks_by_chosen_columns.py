@@ -25,8 +25,8 @@ from vertibayes_protocols.approval import Steps
 from vertibayes_protocols.choices import Choices, scores_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries import release_query
-from vertibayes_protocols.queries.release_plan import ReleaseNoise
+from vertibayes_protocols.queries.releases import release as release_query
+from vertibayes_protocols.queries.releases.plan import ReleaseNoise
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import SiteMemory

@@ -13,11 +13,12 @@ from vertibayes_mpc.alignment.match import _Study
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_mpc.randomness import KEY_BYTES
 from vertibayes_protocols.alignment import AlignmentRequest
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.queries import Align, Commit
-from vertibayes_protocols.queries.align import ALIGN, Recall
+from vertibayes_protocols.queries.alignment.recall import Recall
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Family, Rows
@@ -93,12 +94,11 @@ def begin_side_by_side(sessions):
     federation = Listed({"a": "x", "b": "y"}, {"a": range(1, 41), "b": range(1, 41)}).federate()
     holders = {"x": ("a",), "y": ("b",)}
     alignment = DIGITS.alignment(("a", "b"), {"a": 40, "b": 40}, holders)
-    side, site, waiting = ALIGN.side_of(SiteRole), federation.roles["a"], []
+    site, waiting = federation.roles["a"], []
     for number in range(sessions):
         query = Align.of(federation.session.role, alignment, DEALER, bytes([number]) * 16)
         session = site.for_session("analyst", b"")
-        side.consider(session, query)
-        program = side.program(session, query)
+        program = answer(session, consider(session, query))
         next(program)  # it sends `Recall`; the peer answers no session before all have begun
         waiting.append(program)
     try:
@@ -119,7 +119,7 @@ def test_sessions_side_by_side_have_no_more_alignments_than_one():
 
 def test_a_site_that_checks_only_when_it_agrees_begins_more(monkeypatch):
     monkeypatch.setattr(
-        "vertibayes_protocols.queries.align.check_spent", lambda _: None
+        "vertibayes_protocols.queries.alignment.align.check_spent", lambda _: None
     )  # nobody had begun
     assert begin_side_by_side(5) == 5
 
@@ -221,7 +221,9 @@ def test_sites_share_a_variable_only_if_the_alignment_keeps_their_people_apart()
 
 
 def test_without_the_check_of_people_two_codes_of_one_person_are_counted(monkeypatch):
-    monkeypatch.setattr("vertibayes_protocols.queries.commit_query._check_apart", lambda *_: None)
+    monkeypatch.setattr(
+        "vertibayes_protocols.queries.opening.commit_checks._check_apart", lambda *_: None
+    )
     assert counted_twice().sum() == OVERLAP.table("x", "y", people=range(1, 91)).sum() + 3
 
 

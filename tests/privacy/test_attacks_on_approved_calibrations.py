@@ -13,13 +13,14 @@ from tests.calibration_worlds import agree, federation_of, network_of, parties, 
 from tests.protocols.small import packets
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.randomness import KeyPair
-from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.approval import Approved, Use
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.errors import PeerGoneError, QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries import Begin, Consensus, consensus
-from vertibayes_protocols.queries.declared_run import DeclaredRun, declare
+from vertibayes_protocols.queries import Begin, Consensus
+from vertibayes_protocols.queries.calibration import consensus
+from vertibayes_protocols.queries.declared_run import declare
 
 HELD, ROUNDS, FAILED = parties(5), 4, 3
 AGREED = agree(ring(5), HELD, shown=False)
@@ -46,7 +47,7 @@ def world_of(agreed):
         learner="calibration",
         options={},
         rule=None,
-        queries=(declare(Consensus.of(federation.analyst, agreed, 1), ROUNDS),),
+        queries=(declare(Consensus.of(federation.analyst, agreed, 1, last=ROUNDS)),),
     )
     approve(federation, contract)
     return federation, contract
@@ -64,9 +65,8 @@ def part(world, first, rounds=1, *, reveal=False, agreed=AGREED, **options):
     absent = options.get("absent", ())
     with federation.session(absent) as session:
         session.ask(Begin.of(contract, absent))
-        query = Consensus.of(
-            federation.analyst, agreed, rounds, first=first, reveal=reveal, **options
-        )
+        options = {"first": first, "last": ROUNDS, "reveal": reveal, **options}
+        query = Consensus.of(federation.analyst, agreed, rounds, **options)
         return query.calibration, session.ask(query)
 
 
@@ -148,10 +148,10 @@ def test_parts_that_a_site_and_the_analyst_break_count_a_run_each(monkeypatch):
 def test_broken_parts_that_do_not_count_show_the_statistics_of_every_site(monkeypatch):
     """The control: the sites as they were, which counted the parts that they had finished."""
 
-    def counts_finished(run, query):
-        return query.first <= max(1, 0, *run.site.checkpoints.nodes)
+    def counts_finished(query, party, checkpoints):
+        return Use(query.first <= max(1, 0, *checkpoints.nodes), query.reveal)
 
-    monkeypatch.setattr(DeclaredRun, "_begins", counts_finished)
+    monkeypatch.setattr(Consensus, "uses_run", counts_finished)
     answers, _, sums, truth = sums_of_broken_parts(monkeypatch)
     assert answers == 3 * FAILED
     everybody, heard = sums[frozenset()]
@@ -179,8 +179,26 @@ def test_a_contract_that_leaves_a_field_open_answers_no_query(world):
     """An approval of another release may declare fewer fields: none of them is free."""
     federation, contract = world
     (query,) = contract.queries
-    fields = {name: value for name, value in query["fields"].items() if name != "bounds"}
-    open_one = replace(contract, queries=({"kind": query["kind"], "fields": fields},))
-    approve(federation, open_one)
-    with pytest.raises(QueryRefusedError, match="bounds of 'consensus' is not that of the contrac"):
-        part((federation, open_one), 1)
+    agreed = {name: value for name, value in query["fields"]["agreed"].items() if name != "rate"}
+    for fields, name in (
+        ({**query["fields"], "agreed": agreed}, "rate"),
+        ({"agreed": query["fields"]["agreed"]}, "last"),
+        ({**query["fields"], "last": None}, "last"),
+    ):
+        open_one = replace(contract, queries=({"kind": query["kind"], "fields": fields},))
+        approve(federation, open_one)
+        with pytest.raises(QueryRefusedError, match=f"{name} of 'consensus' is not that of the co"):
+            part((federation, open_one), 1)
+
+
+@pytest.mark.parametrize("last", [None, ROUNDS])
+def test_no_round_and_no_reveal_is_beyond_the_last_round_of_the_contract(world, last):
+    federation, contract = world
+    (query,) = contract.queries
+    fields = {**query["fields"], "last": last}
+    changed = replace(contract, queries=({"kind": query["kind"], "fields": fields},))
+    approve(federation, changed)
+    for first, rounds, reveal in ((1, ROUNDS + 1, False), (ROUNDS + 1, 1, True), (1, 1, True)):
+        reason = f"rounds {first} to {first + rounds - 1}: the contract has {last or 0}"
+        with pytest.raises(QueryRefusedError, match=reason):
+            part((federation, changed), first, rounds, reveal=reveal, last=last)

@@ -34,7 +34,7 @@ from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Begin, Choose
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.variables import Family, Rows, Variable
 

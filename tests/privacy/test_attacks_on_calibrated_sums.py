@@ -23,9 +23,11 @@ from vertibayes_protocols.calibration.local import posterior, statistics_of, upd
 from vertibayes_protocols.calibration.nodes import Attendance, AveragingNode
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
-from vertibayes_protocols.queries import Consensus, neighbourhood_sums
-from vertibayes_protocols.queries.neighbourhood_sums import GivenUp, collect
+from vertibayes_protocols.queries import Consensus
+from vertibayes_protocols.queries.calibration import neighbourhood_sums
+from vertibayes_protocols.queries.calibration.neighbourhood_sums import GivenUp, collect
 from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.variables import Variable
 
 HELD = parties(4, numbers=False)
 THREE = {name: HELD[name] for name in ("s0", "s1", "s2")}
@@ -158,7 +160,9 @@ def test_what_a_policy_refuses_says_nothing_of_the_records():
     agreed = agree(ring(4), HELD, NETWORK)
     federation = federation_of(HELD, policy=Policy(exact_sums=True, free_tables=True))
     states = {"y": ("yes", "other"), "a": ("u",), "b": ("k",)}
-    query = replace(Consensus.of(federation.analyst, agreed, 1), variables=tuple(states.items()))
+    variables = {name: Variable(name, own) for name, own in states.items()}
+    other = replace(agreed, spec=agreed.spec._replace(variables=variables))
+    query = Consensus.of(federation.analyst, other, 1)
     with federation.session() as session, pytest.raises(QueryRefusedError, match="exact_neigh"):
         session.ask(query)
 

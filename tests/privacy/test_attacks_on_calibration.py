@@ -23,8 +23,8 @@ from vertibayes_protocols.calibration.local import update
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Consensus
-from vertibayes_protocols.queries.consensus import Statistics
-from vertibayes_protocols.queries.neighbourhood_sums import Grid
+from vertibayes_protocols.queries.calibration.consensus import Statistics
+from vertibayes_protocols.queries.calibration.neighbourhood_sums import Grid
 from vertibayes_protocols.site.statistics import LocalData
 
 KINDS = np.array(list(product(range(2), range(3), range(2))))  # y, a, b
@@ -199,10 +199,11 @@ def test_all_masks_of_a_calibration_differ():
 @pytest.mark.parametrize("is_shown", [True, False])
 def test_an_analyst_that_sends_sites_different_queries_gets_no_statistics(is_shown):
     agreed = agree(ring(4), HELD, NETWORK, shown=is_shown)
+    other = replace(agreed, rate=agreed.rate / 2, size=agreed.size / 2)
 
     def another(sent):
         if isinstance(sent.message, Consensus) and sent.receiver == "s1":
-            return replace(sent.message, shares=sent.message.shares / 2)
+            return replace(sent.message, agreed=other)
         return None
 
     with pytest.raises(UnexpectedMessageError, match=r"another (query|sum)"):

@@ -15,23 +15,26 @@ from tests.protocols.small import count, data_of, plain, study_of
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from vertibayes_mpc.additive_scheme import Parameters
-from vertibayes_mpc.errors import FaultyPartyError
+from vertibayes_mpc.errors import FaultyPartyError, MalformedMessageError
 from vertibayes_mpc.membership.roll import Roll
+from vertibayes_mpc.rounds import Expect
+from vertibayes_protocols import wire
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import RecordFederation, federate
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit, Sums
-from vertibayes_protocols.queries.aggregations import parameters_of
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.sums import SUMS
-from vertibayes_protocols.queries.terms import Terms
-from vertibayes_protocols.roles import SiteRole
-from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.queries.sums.aggregations import parameters_of
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
+from vertibayes_protocols.query import Query
+from vertibayes_protocols.schema import Declaration, Schema
+from vertibayes_protocols.session import QUERY_CELLS
+from vertibayes_protocols.site.statistics import Counts, LocalData, Moments
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.variables import Variable
+from vertibayes_protocols.variables import Family, Variable
 
 SCHEMA = Schema(Variable("y", ("no", "yes")), {"a": Variable("a", ("u", "v", "w"))})
 EXACT = Policy(exact_sums=True, free_tables=True)
@@ -57,10 +60,6 @@ def federation(parties, policy=EXACT, each=12):
 def query(world, via="masked", privacy=None, members=None, **shares):
     terms = Terms(SCHEMA, 100, 50, privacy, **shares)
     return Sums.of(world.analyst, terms, Members(terms, members or world.roles, via))
-
-
-def consider(site, asked):
-    SUMS.side_of(SiteRole).consider(site, asked)
 
 
 def refusal(site, asked):
@@ -97,15 +96,15 @@ def test_an_analyst_who_declares_all_members_honest_takes_the_noise_of_its_accom
     world = federation(4, Policy(most_epsilon=5.0, free_tables=True))
     site, noise = world.roles["p00"], Privacy(eps=1.0)
     thin = query(world, via, noise)
-    assert consider(site, thin) is None
-    (own,) = thin.terms().accounting.noises([thin.estimate("p00")])
+    assert consider(site, thin).query is thin
+    (own,) = thin.terms.accounting.noises([thin.estimate("p00")])
     assert own.copies <= 0.5, "of the one copy that eps = 1 is the promise of"
 
     site.policy = replace(site.policy, dishonest=0.5)
     assert "share of 0 of the members to work with the analyst" in refusal(site, thin)
     fair = query(world, via, replace(noise, gamma=0.5), dishonest=0.5)
-    assert consider(site, fair) is None
-    honest = fair.terms().accounting.noises([fair.estimate(p) for p in ("p00", "p01")])
+    assert consider(site, fair).query is fair
+    honest = fair.terms.accounting.noises([fair.estimate(p) for p in ("p00", "p01")])
     assert math.fsum(each.copies for each in honest) >= 1
 
 
@@ -131,14 +130,11 @@ def test_blocks_of_accomplices_around_a_site_are_larger_than_the_analyst_may_cho
     blocks = tuple(tuple(names[i : i + 20]) for i in range(0, 80, 20))
     asked = replace(query(world, "additive"), blocks=blocks)
     site = world.roles["p00"]
-    assert consider(site, asked) is None, "these terms let nobody work with the analyst"
+    assert consider(site, asked).query is asked, "these terms let nobody work with the analyst"
     site.policy = replace(EXACT, dishonest=0.5)
     assert "share of 0 of the members" in refusal(site, asked)
-    shares = asked.shares.copy()
-    shares[3] = 0.5
-    assert "a block of the members has fewer than 26" in refusal(
-        site, replace(asked, shares=shares)
-    )
+    with pytest.raises(ValueError, match="a block of the members has fewer than 26"):
+        replace(asked, terms=replace(asked.terms, dishonest=0.5))
 
 
 # ---- members -------------------------------------------------------------------------------------
@@ -172,8 +168,7 @@ def test_so_many_cannot_be_called_away_that_one_is_left():
     site = world.roles["p00"]
     assert "too few" in refusal(site, query(world, "masked", dropouts=0.7))
     asked = query(world, "additive", dropouts=0.7)
-    consider(site, asked)
-    program = SUMS.side_of(SiteRole).program(site, asked)
+    program = answer(site, consider(site, asked))
     next(program)
     name = parameters_of(asked.summation(), SMALL).label
     with pytest.raises(FaultyPartyError, match="more than a third of a block absent"):
@@ -186,7 +181,8 @@ def test_so_many_cannot_be_called_away_that_one_is_left():
 def test_refusals_name_no_state_of_a_column_that_is_not_shown():
     world = federation(2)
     site = world.roles["p00"]
-    other = replace(query(world), variables=(("y", ("no", "yes")), ("a", ("other",))))
+    schema = replace(SCHEMA, features={"a": Variable("a", ("other",))})
+    other = replace(query(world), terms=Terms(schema, 100, 50))
     assert "'a' has the state 'u'" in refusal(site, other), "of a column that is shown"
     site.policy = replace(EXACT, variables=("y",))
     assert refusal(site, other) == "it does not show a"
@@ -201,7 +197,7 @@ def test_refusals_tell_how_many_records_a_site_has():
     while low < high:
         most = (low + high) // 2
         try:
-            consider(site, replace(asked, most_records=most))
+            consider(site, replace(asked, terms=replace(asked.terms, most_records=most)))
             high = most
         except QueryRefusedError:
             low = most + 1
@@ -214,8 +210,7 @@ def test_refusals_tell_how_many_records_a_site_has():
 
 def answered(site, asked):
     """Return the first ciphertext that a site sends in a sum, as an integer."""
-    consider(site, asked)
-    program = SUMS.side_of(SiteRole).program(site, asked)
+    program = answer(site, consider(site, asked))
     next(program)
     name = parameters_of(asked.summation(), SMALL).label
     step = program.send({"analyst": Roll(name, asked.number, ())})
@@ -236,7 +231,7 @@ def twice(monkeypatch):
 def test_a_site_that_has_lost_its_memory_uses_no_key_again(monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(QueryRefusedError, match="keys are used"):
         twice(patch)
-    monkeypatch.setattr("vertibayes_protocols.queries.contributing.CLOCKS", 1 << 62)
+    monkeypatch.setattr("vertibayes_protocols.record_checks.CLOCKS", 1 << 62)
     first, second = twice(monkeypatch)
     opened = first * pow(second, -1, SMALL**2) % SMALL**2
     assert opened % SMALL == 1, "the key is gone: the rest is the difference of its noise"
@@ -247,32 +242,51 @@ def test_no_number_shuts_out_all_later_sums():
     site, asked = world.roles["p00"], query(world)
     ahead = replace(asked, number=asked.number + 2 * 3_600_000_000)
     assert "is a time in the future" in refusal(site, ahead)
-    assert consider(site, replace(asked, number=asked.number + 60_000_000)) is None
+    later = replace(asked, number=asked.number + 60_000_000)
+    assert consider(site, later).query is later
 
 
 # ---- queries that no site should fail on ---------------------------------------------------------
 
 
+NONE = Declaration(SCHEMA.variables, {}, ())
+
+
 @pytest.mark.parametrize(
-    "changes",
+    "terms",
     [
-        {"families": ()},
-        {"families": (), "moments": (((), "y", True),)},
-        {"estimates": np.array([np.nan, 2.0])},
-        {"estimates": np.array([-3, 2])},
-        {"shares": np.array([1.0, 5e-324, 1.0, 0, 0]), "noise": ("whole", "record", "diluted")},
-        {"shares": np.array([np.nan, 1e-5, 1.0, 0, 0])},
-        {"shares": np.array([1.0, np.nan, 1.0, 0, 0])},
-        {"shares": np.array([1.0, 1e-5, np.nan, 0, 0])},
-        {"shares": np.array([1e-300, 1e-5, 1.0, 0, 0])},
+        {"schema": NONE},
+        {"schema": NONE, "privacy": None},
+        {"schema": Declaration({"y": Variable("y", ())}, {}, (Counts((Family("y"),)),))},
+        {"privacy": Privacy(eps=1.0, delta=5e-324, noise="diluted")},
+        {"privacy": Privacy(eps=1e-300)},
     ],
 )
-def test_terms_that_are_no_numbers_are_refused_before_anything_is_noted(changes):
-    world = federation(2, Policy(most_epsilon=5.0, free_tables=True))
+def test_terms_that_cannot_be_summed_are_refused_before_anything_is_noted(terms):
+    world = federation(2, Policy(most_epsilon=5.0, exact_sums=True, free_tables=True))
     site, asked = world.roles["p00"], query(world, privacy=Privacy(eps=1.0))
-    assert consider(site, asked) is None
-    assert refusal(site, replace(asked, **changes))
+    assert consider(site, asked).query is asked
+    assert refusal(site, replace(asked, terms=replace(asked.terms, **terms)))
     assert site.memory.spent == Cost()
+
+
+def test_no_moments_of_no_column_are_declared():
+    with pytest.raises(ValueError, match="moments of no column"):
+        replace(NONE, statistics=(Moments((), "y", centred=True),))
+
+
+@pytest.mark.parametrize("share", ["eps", "delta", "gamma"])
+def test_no_noise_has_a_share_that_is_no_number(share):
+    with pytest.raises(ValueError, match=f"{share} = nan"):
+        Privacy(**{"eps": 1.0, share: math.nan})
+
+
+@pytest.mark.parametrize("estimates", [np.array([np.nan, 2.0]), np.array([-3, 2])])
+def test_estimates_that_are_no_whole_numbers_are_not_read(estimates):
+    asked = query(federation(2))
+    body = wire.encode(replace(asked, estimates=estimates))
+    with pytest.raises(MalformedMessageError, match="estimates is no valid value: an array of"):
+        wire.decode(body, "analyst", Expect(Query, QUERY_CELLS))
 
 
 def test_a_budget_that_is_no_number_allows_nothing():

@@ -12,26 +12,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.protocols.small import noisy, received
 from tests.randomness import SeededRandomness
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, parties
+from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.oracles import SummationHistogram
 from vertibayes_mpc.oracles.summation import GRID
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.budget import Cost, rho_of
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.gossip import Estimate, GossipNodes
 from vertibayes_protocols.local_reports import Client, ReportPlan
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Publish, Report, Sums, Updates
-from vertibayes_protocols.queries.contributing import noisy_statistics
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.publish import PUBLISH, RecordNoise
-from vertibayes_protocols.queries.report import REPORT
-from vertibayes_protocols.queries.scoring import Split
-from vertibayes_protocols.queries.sums import SUMS
-from vertibayes_protocols.queries.terms import Terms
-from vertibayes_protocols.queries.updates import UPDATES, Delivered
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.queries.columns.publish import RecordNoise
+from vertibayes_protocols.queries.columns.split import Split
+from vertibayes_protocols.queries.sums.contributing import noisy_statistics
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
+from vertibayes_protocols.queries.sums.updates import Delivered
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric, parts
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -42,15 +42,8 @@ Z = Numeric("z", -2.0, 2.0)
 MIXED = Schema(SCHEMA.target, {"a": SCHEMA.features["a"], "z": Z})
 
 
-def consider(site, query):
-    CONVERSATION[type(query)].side_of(SiteRole).consider(site, query)
-
-
 def program(site, query):
-    return CONVERSATION[type(query)].side_of(SiteRole).program(site, query)
-
-
-CONVERSATION = {Updates: UPDATES, Report: REPORT, Publish: PUBLISH, Sums: SUMS}
+    return answer(site, consider(site, query))
 
 
 def refusal(site, query):
@@ -74,12 +67,13 @@ def sums(world, eps=0.1):
 
 
 def report(world, eps=0.1, schema=SCHEMA, **given):
-    return Report.of(ReportPlan(schema=schema, eps=eps, **given), world.roles, 50)
+    plan = ReportPlan(schema=schema, eps=eps, **given)
+    return Report(tuple(sorted(world.roles)), plan, 50)
 
 
 def publish(counts, eps=0.1):
     """Return a query to one site that holds records; the other site need not exist."""
-    split = Split(SCHEMA, {"p00": ("a",), "somebody": ("b",)}, tuple(counts))
+    split = Split.of(SCHEMA, {"p00": ("a",), "somebody": ("b",)}, tuple(counts))
     return Publish.of(split, RecordNoise(eps))
 
 
@@ -88,7 +82,6 @@ def publish(counts, eps=0.1):
 
 def release(site, query):
     """Have a site run a query up to its first message, which is what it releases."""
-    consider(site, query)
     return next(program(site, query)).outbox[site.analyst]
 
 
@@ -222,7 +215,7 @@ def test_what_releases_cost_together_is_at_least_their_exact_privacy_loss(laplac
 @pytest.mark.parametrize("value", [-1.0, float("nan")])
 def test_a_memory_that_says_less_than_nothing_was_spent_is_refused(tmp_path, part, value):
     with closing(SiteMemory(tmp_path / "memory")) as memory:
-        memory.charge(Cost()._replace(**{part: value}))
+        memory.apply(noisy(Cost()._replace(**{part: value})))
     with pytest.raises(ValueError, match="negative or not a number"):
         SiteMemory(tmp_path / "memory")
 
@@ -266,7 +259,7 @@ def test_a_node_that_drew_noise_in_each_iteration_would_show_its_counts():
     world = federation_of(parties(3, 30))
     site = world.roles["p00"]
     query = updates(world, eps=1.0, iterations=1001)
-    terms, _ = query.checked()
+    terms = query.terms
     exact = SCHEMA.measure(site.batches[0])
     unsafe = np.mean([noisy_statistics(site, terms, 1) for _ in range(1001)], axis=0)
     # sd .13: eps = 1 over three tables, a thousand draws.
@@ -352,15 +345,31 @@ def test_a_missing_number_of_a_person_is_not_learned_from_a_refusal(how):
     query = report(world, schema=MIXED, **how)
     site = world.roles["p01"]
     with pytest.raises(ValueError, match="a number is missing"):
-        Client(query.plan()).perturb_all(site.batches[0])
+        Client(query.asked).perturb_all(site.batches[0])
     assert {refusal(site, query) for site in world.roles.values()} == {""}
     assert sum(map(len, release(site, query).answers)) == 40
 
 
 def test_bins_without_end_are_refused_before_they_are_named():
+    """A plan is read before a site may refuse it: neither makes bins without end."""
     world = federation_of({"p00": people(40), "p01": people(40)})
-    query = replace(report(world, schema=MIXED, bins=4), bins=2**40)
-    assert refusal(world.roles["p00"], query) == f"bins must be from 2 to 65000, got {2**40}"
+    query = report(world, schema=MIXED, bins=4)
+    object.__setattr__(query.asked, "bins", 2**40)
+    with pytest.raises(MalformedMessageError, match=f"bins must be from 2 to 65000, got {2**40}"):
+        received(query)
+
+
+def test_bins_of_a_plan_that_is_read_are_not_named_before_the_query_is_considered(monkeypatch):
+    world = federation_of({"p00": people(40), "p01": people(40)})
+    query = report(world, schema=MIXED, bins=65_000)
+
+    def binned_schema(*_, **__):
+        raise AssertionError("bins are named")
+
+    monkeypatch.setattr("vertibayes_protocols.local_reports.plan.binned_schema", binned_schema)
+    assert received(query) == query
+    with pytest.raises(AssertionError, match="bins are named"):
+        consider(world.roles["p00"], query)
 
 
 # ---- what refusals tell --------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from vertibayes_mpc.noise import DilutedGeometric, DiscreteGaussian, DiscreteLap
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_protocols.accounting import Accounting, Privacy
 from vertibayes_protocols.budget import rho_of
-from vertibayes_protocols.queries.release_plan import ReleaseNoise
+from vertibayes_protocols.queries.releases.plan import ReleaseNoise
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric

@@ -35,9 +35,10 @@ from vertibayes_mpc.rounds import exchange
 from vertibayes_protocols.errors import PeerAbortedError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study
-from vertibayes_protocols.queries import Commit, commit
-from vertibayes_protocols.queries.commit import Joining, commitments_of
-from vertibayes_protocols.queries.comparing import Received
+from vertibayes_protocols.queries import Commit
+from vertibayes_protocols.queries.opening import commit
+from vertibayes_protocols.queries.opening.commit import Joining, commitments_of
+from vertibayes_protocols.queries.opening.comparing import Received
 
 committing = import_module(
     "vertibayes_mpc.commitments.commit"

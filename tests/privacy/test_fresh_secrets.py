@@ -31,8 +31,9 @@ from vertibayes_mpc.masked_tables import site as counting
 from vertibayes_mpc.randomness import KeyPair, StreamKey
 from vertibayes_mpc.sharing import Share, zero_share
 from vertibayes_protocols.federation import DEALER
-from vertibayes_protocols.queries import Commit, commit
-from vertibayes_protocols.queries.commit import MASKS, ZEROS, Joining
+from vertibayes_protocols.queries import Commit
+from vertibayes_protocols.queries.opening import commit
+from vertibayes_protocols.queries.opening.commit import MASKS, ZEROS, Joining
 
 DATA = data_of(a="x", b="y", c="z")
 PARTIES = (*DATA, DEALER)

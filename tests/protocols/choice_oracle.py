@@ -10,7 +10,7 @@ import numpy as np
 
 from vertibayes_mpc.lookups import log_gamma, log_power
 from vertibayes_protocols.choices import constant_of, scores_of
-from vertibayes_protocols.queries.choice_lookups import choice_lookups
+from vertibayes_protocols.queries.choices.lookups import choice_lookups
 
 
 def counted(data, asked, missing, places=slice(None)):

@@ -14,7 +14,7 @@ from vertibayes_protocols.errors import PeerGoneError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.parties import Watch
 from vertibayes_protocols.policy import FREE
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.run_watch import UNWATCHED
 from vertibayes_protocols.seal import Identity
@@ -185,7 +185,7 @@ class Parties:
     def _live(self, party, mailbox, role):
         try:
             watches = self.watches or (lambda *_: Ends(self.ended[party]))
-            answer(mailbox, role, self.analysts, CONVERSATIONS, watches=watches)
+            answer(mailbox, role, self.analysts, KINDS, watches=watches)
         except Killed:
             pass
         except BaseException as error:
@@ -197,7 +197,7 @@ class Parties:
         transport = NetworkTransport(mailbox, (*self.sites, DEALER), watch)
         peers = {p: k for p, k in mailbox.identity.peers.items() if p not in self.analysts}
         role = AnalystRole(mailbox.party, public_keys=peers)
-        return Session(role, transport, CONVERSATIONS)
+        return Session(role, transport)
 
     def errors(self, *parties, timeout=10.0):
         """Return how the next session of each party ended."""

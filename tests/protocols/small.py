@@ -9,16 +9,20 @@ import numpy as np
 import pytest
 
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.rounds import Expect
+from vertibayes_protocols.effects import Noise, saying
 from vertibayes_protocols.errors import QueryRefusedError
-from vertibayes_protocols.federation import DEALER, federate
+from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
+from vertibayes_protocols.query import Query
+from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows, Variable
-from vertibayes_protocols.wire import ENVELOPE, encode
+from vertibayes_protocols.wire import ENVELOPE, decode, encode
 
 STATES = ("no", "yes", "maybe")
 
@@ -77,6 +81,30 @@ def refusal(federation, query):
         federation.session.ask(query)
     assert caught.value.site in federation.sites
     return caught.value.reason
+
+
+def refusal_of(federation, make):
+    """Return why there is no such query, as its constructor says, or why a site refuses it."""
+    try:
+        query = make()
+    except ValueError as error:
+        return str(error)
+    return refusal(federation, query)
+
+
+def received(query):
+    """Return a query as the party reads it that receives it."""
+    return decode(encode(query), ANALYST, Expect(Query, QUERY_CELLS))
+
+
+def costing(**changes):
+    """Return the effects of a query that costs this, and shows nothing."""
+    return replace(saying((), ()), **changes)
+
+
+def noisy(cost):
+    """Return the effects of a release that costs this of the privacy budget."""
+    return costing(noise=Noise(cost, ""))
 
 
 def plain(data, *names, places=slice(None)):

@@ -18,7 +18,7 @@ from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, T
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.queries import Align, Commit, Meet
-from vertibayes_protocols.queries.align import Recall
+from vertibayes_protocols.queries.alignment.recall import Recall
 from vertibayes_protocols.site.placement import Placement
 from vertibayes_protocols.site.study_people import StudyPeople
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, forgive
@@ -265,16 +265,24 @@ def test_other_keys_than_those_pinned_are_refused_before_anything_is_matched():
     federation = TWO.federate()
     query = replace(align_of(federation, full()), keys=(bytes(32),) * 3)
     assert "another public key" in refusal(federation, query)
-    query = replace(align_of(federation, full()), dealer="a")
+    query = replace(align_of(federation, full()), dealer="zoe")
     assert "the dealer pinned here" in refusal(federation, query)
 
 
 def test_an_alignment_that_is_not_valid_is_refused():
     federation = TWO.federate()
-    query = replace(align_of(federation, full()), rules=("soundex",))
-    assert "not a rule of identifiers" in refusal(federation, query)
+    with pytest.raises(ValueError, match="not a rule of identifiers"):
+        replace(full(), rules=("soundex",))
     query = replace(align_of(federation, full()), parties=("a",))
-    assert "other parties than the study's sites" in refusal(federation, query)
+    assert "the query asks other parties" in refusal(federation, query)
+    with pytest.raises(ValueError, match="names a party twice"):
+        replace(query, dealer="a")
+    with pytest.raises(ValueError, match="one key per party"):
+        replace(query, keys=query.keys[1:])
+    with pytest.raises(ValueError, match="and a session"):
+        replace(query, session=b"")
+    with pytest.raises(ValueError, match="has no id"):
+        replace(query, study=b"")
 
 
 def test_a_study_commits_the_people_that_were_aligned_for_it():
@@ -420,7 +428,9 @@ def test_sites_that_hold_everybody_notice_a_matcher_that_exchanges_places(monkey
 def test_without_that_comparison_the_tables_would_be_wrong(monkeypatch):
     """The control."""
     garbling(monkeypatch, "b")
-    monkeypatch.setattr("vertibayes_protocols.queries.meet._compares_people", lambda *_: False)
+    monkeypatch.setattr(
+        "vertibayes_protocols.queries.opening.meet._compares_people", lambda *_: False
+    )
     study = opened(MIXED.federate())
     assert not np.array_equal(counted(study, "x", "z"), MIXED.table("x", "z", people=range(1, 101)))
 
@@ -434,7 +444,7 @@ def test_sites_that_hold_some_of_the_people_compare_their_number_alone(monkeypat
 
 @pytest.mark.laws
 def test_several_processes_blind_a_long_list(monkeypatch):
-    monkeypatch.setattr("vertibayes_protocols.queries.align.POOL_KEYS", 100)
+    monkeypatch.setattr("vertibayes_protocols.queries.alignment.align.POOL_KEYS", 100)
     federation = TWO.federate()
     federation.roles["a"].processes = 2
     study = opened(federation)

@@ -11,13 +11,15 @@ from tests.protocols.small import packets
 from vertibayes_mpc.alignment.messages import Links
 from vertibayes_mpc.errors import TooFewPeopleError, UnknownFaultyPartyError
 from vertibayes_protocols.alignment import AlignmentLimits
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
 from vertibayes_protocols.queries import Commit
-from vertibayes_protocols.queries.align import ALIGN, Align
-from vertibayes_protocols.queries.publish import Publish, RecordNoise
-from vertibayes_protocols.queries.scoring import Split
-from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.queries.alignment.align import Align
+from vertibayes_protocols.queries.columns.publish import Publish, RecordNoise
+from vertibayes_protocols.queries.columns.split import Split
+from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Family, Rows, Variable
 
@@ -238,24 +240,29 @@ def test_a_column_at_two_sites_is_named():
 
 def asked(lists, federation, **changes):
     """Return what a study would ask, with other parts, after the first `Describe`."""
-    names = lists.variables.values()
     owner = {name: site for site, own in lists.names.items() for name in own}
-    columns = tuple((v.name, v.states, v.missing, owner[v.name]) for v in names)
-    sizes = {site: len(people) for site, people in lists.people.items()}
+    owner = {name: owner[name] for name in lists.variables}
+    people = {site: len(people) for site, people in lists.people.items()}
     holders = {name: (site,) for name, site in owner.items()}
-    alignment = LEVEL_2.alignment(federation.sites, sizes, holders)
-    query = Align.of(federation.session.role, alignment, "dealer", STUDY)
-    return replace(query, columns=columns, most_indicators=7, **changes)
+    alignment = LEVEL_2.alignment(federation.sites, people, holders)
+    alignment = replace(alignment, **{k: v for k, v in changes.items() if k in ALIGNMENT})
+    carried = CarriedColumns(lists.variables, owner, 7, max(alignment.size.values()))
+    carried = replace(carried, **{k: v for k, v in changes.items() if k in COLUMNS})
+    query = Align.of(federation.session.role, alignment, "dealer", STUDY, carried)
+    return replace(query, **{k: v for k, v in changes.items() if k not in ALIGNMENT | COLUMNS})
+
+
+ALIGNMENT, COLUMNS = {"everyone", "apart", "fewest", "sizes"}, {"variables", "owners", "size"}
+
+
+def of_one(name, *states, site):
+    return {"variables": {name: Variable(name, states)}, "owners": {name: site}}
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"columns": ()}, "has no column"),
-        ({"columns": (("u", ("0", "1"), False, "zoe"),)}, "one of no site"),
-        ({"columns": (("u", ("0",), False, "a"),)}, "fewer than two states"),
-        ({"columns": (("u", ("0", "9"), False, "a"),)}, "it shows no variable 'u'"),
-        ({"columns": 2 * (("v", ("0", "9"), False, "b"),)}, "appears twice"),
+        (of_one("u", "0", "9", site="a"), "it shows no variable 'u'"),
         ({"everyone": ("a",)}, "all sites must hold everybody"),
         ({"apart": (("a", "b"),)}, "all sites must hold everybody"),
         ({"fewest": 9}, "fewest_records = 10"),
@@ -265,10 +272,28 @@ def asked(lists, federation, **changes):
 def test_rows_that_a_site_cannot_share_are_refused(changes, reason):
     lists = random_lists(5, sites=2)
     with lists.federate() as federation:
-        site, query = federation.roles["a"], replace(asked(lists, federation), **changes)
-        error = refused(lambda: ALIGN.side_of(SiteRole).consider(site, query))
+        site, query = federation.roles["a"], asked(lists, federation, **changes)
+        error = refused(lambda: consider(site, query))
         assert error.site == "a" and reason in error.reason
         assert not site.ledger.facts and site.memory.alignments == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"variables": {}, "owners": {}}, "has no column"),
+        (of_one("u", "0", "1", site="zoe"), "is at none of its sites"),
+        (of_one("u", "0", site="a"), "fewer than two states"),
+        ({"variables": {"u": Variable("v", ("0", "9"))}, "owners": {"u": "a"}}, "another's name"),
+        ({"owners": {}}, "one of no site"),
+        ({"size": 1000}, "that of the longest list"),
+        ({"carried": None}, "has columns at level 2"),
+    ],
+)
+def test_rows_that_no_alignment_has_make_no_query(changes, reason):
+    lists = random_lists(5, sites=2)
+    with lists.federate() as federation, pytest.raises(ValueError, match=reason):
+        asked(lists, federation, **changes)
 
 
 def test_the_owner_can_limit_what_shares_take():
@@ -298,8 +323,8 @@ def test_each_party_limits_the_memory_of_an_alignment_before_a_key_is_sent(small
     with federation:
         if small in federation.roles:
             federation.roles[small].policy = less
-        query = replace(asked(lists, federation), sizes=(("a", 100_000), ("b", 100_000)))
-        assert len(query.columns) == 20
+        query = asked(lists, federation, sizes=(("a", 100_000), ("b", 100_000)))
+        assert len(query.carried.variables) == 20
         error = refused(lambda: federation.session.ask(query))
         assert error.site == small and "allows most_memory = 33,554,432" in error.reason
         assert not any(site.memory.alignments for site in federation.roles.values())
@@ -329,7 +354,7 @@ def test_naive_bayes_of_columns_is_refused_for_people_whom_no_site_knows():
     target, *others = lists.variables.values()
     holders = {site: [v.name for v in others if v.name in lists.names[site]] for site in "ab"}
     counts = np.bincount(lists.pooled.codes[target.name], minlength=len(target.states))
-    split = Split(Schema(target, {v.name: v for v in others}), holders, counts.tolist())
+    split = Split.of(Schema(target, {v.name: v for v in others}), holders, counts.tolist())
     with lists.federate() as federation:
         lists.open(federation)
         error = refused(lambda: federation.session.ask(Publish.of(split, RecordNoise(1.0))))

@@ -17,9 +17,9 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Align, Begin, Commit, Describe, Meet
-from vertibayes_protocols.queries.choose import Choose, portions
-from vertibayes_protocols.queries.release_query import Release
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries.choices.choose import Choose, portions
+from vertibayes_protocols.queries.releases.release import Release
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import CHOICE_INDICATORS
@@ -210,10 +210,12 @@ def test_the_opening_is_the_contracts_in_its_order(world):
     assert "the parties of 'describe'" in refuses(world, Describe(("a",)))
     world.session.ask(Describe(("a", "b")))
     names = study().variables
-    fewer = {name: names[name] for name in ORDER[:3]}
-    other = {name: names[name] for name in reversed(ORDER)}
-    for wrong in (fewer, other):
-        reason = refuses(world, Commit.of(study(variables=wrong)))
+    for wrong in (ORDER[:3], ORDER[::-1]):
+        parts = {
+            "variables": {name: names[name] for name in wrong},
+            "holders": {name: study().holders[name] for name in wrong},
+        }
+        reason = refuses(world, Commit.of(study(**parts)))
         assert "the variables, or their order" in reason
     assert "bytes of memory" in refuses(world, Commit.of(study(memory=study().memory // 2)))
     assert "up to 7 indicators" in refuses(world, Commit.of(study(most_indicators=7)))
@@ -368,8 +370,8 @@ def test_a_run_is_on_disk_before_its_release_is_answered(world, monkeypatch):
     while isinstance(step := learner.send(won), Choices):
         won = ask_choices(world, joined, step)
     assert role.memory.runs(contract_of(world).digest) == (1, 0)
-    give = role.memory.give
-    monkeypatch.setattr(role.memory, "give", lambda *given: (seen.append(1), give(*given)))
+    apply = role.memory.apply
+    monkeypatch.setattr(role.memory, "apply", lambda *a, **k: (seen.append(1), apply(*a, **k)))
     world.session.ask(Release.of(joined, step))
     assert seen == [1] and role.memory.runs(contract_of(world).digest) == (1, 1)
 

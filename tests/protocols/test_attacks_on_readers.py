@@ -15,7 +15,7 @@ from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.queries import Describe
-from vertibayes_protocols.queries.describe import Description
+from vertibayes_protocols.queries.opening.describe import Description
 from vertibayes_protocols.session import Answer
 from vertibayes_protocols.storage.memory import SiteMemory
 

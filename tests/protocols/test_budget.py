@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.protocols.small import noisy
 from tests.protocols.test_publish import QUERY, SPLIT, sites
 from tests.protocols.test_sums import ask, query_of
 from tests.vertibayes.hdpnb_worlds import federation_of, parties
@@ -19,7 +20,7 @@ from vertibayes_protocols.budget import SLACK, Cost, eps_of, rho_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
 from vertibayes_protocols.queries import Publish
-from vertibayes_protocols.queries.publish import RecordNoise
+from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.storage.memory import SiteMemory
 
 DELTA = 1e-5
@@ -138,7 +139,7 @@ def test_a_gaussian_release_costs_what_it_says():
     federation = federation_of(parties(4))
     privacy = Privacy(eps=0.5, noise="gaussian", delta=DELTA)
     query = query_of(federation, privacy=privacy)
-    accounting = query.terms().accounting
+    accounting = query.terms.accounting
     rho = rho_of(0.5, DELTA)
     assert accounting.cost(4) == (0.5, pytest.approx(DELTA + TAIL), rho, TAIL)
     copy = accounting.copy()
@@ -211,7 +212,7 @@ def test_published_tables_are_charged_to_the_same_budget_as_sums(tmp_path):
     with sites(most_epsilon=40.0) as federation:
         site = federation.roles["site-1"]
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-            site.memory.sum(1, Cost(0.5, 1e-5, 0.01, 1e-12), b"")
+            site.memory.apply(noisy(Cost(0.5, 1e-5, 0.01, 1e-12)))
             federation.session.ask(QUERY)
             federation.session.ask(Publish.of(SPLIT, RecordNoise(0.3)))
             spent = site.memory.spent
@@ -224,8 +225,8 @@ def test_published_tables_are_charged_to_the_same_budget_as_sums(tmp_path):
 def test_a_memory_without_zcdp_is_read_as_one_release_of_all_that_was_spent(tmp_path):
     path = tmp_path / "memory"
     with closing(SiteMemory(path)) as memory:
-        memory.sum(1, Cost.of(0.5, 1e-9), b"")
-        memory.sum(2, Cost.of(0.5, 1e-9), b"")
+        memory.apply(noisy(Cost.of(0.5, 1e-9)))
+        memory.apply(noisy(Cost.of(0.5, 1e-9)))
         true = memory.spent
     with np.load(path) as file:
         arrays = dict(file)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, xlogy
 
-from vertibayes_protocols.queries.choice_precision import (
+from vertibayes_protocols.queries.choices.precision import (
     MOST_MILLIONTHS,
     Precision,
     in_units,

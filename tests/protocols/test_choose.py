@@ -25,6 +25,7 @@ from tests.protocols.small import (
     data_of,
     packets,
     refusal,
+    refusal_of,
     study_of,
 )
 from tests.protocols.test_choice_precision import k2_score, log_likelihood
@@ -38,8 +39,8 @@ from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Describe
-from vertibayes_protocols.queries.choice_lookups import choice_lookups
-from vertibayes_protocols.queries.choose import Choose, portions, score_error
+from vertibayes_protocols.queries.choices.choose import Choose, portions, score_error
+from vertibayes_protocols.queries.choices.lookups import choice_lookups
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Rows, Variable
 
@@ -134,7 +135,7 @@ def test_winners_are_those_of_the_same_integers_in_the_clear(data, asked):
     study = study_of(data, memory=1 << 24)
     federation, _ = committed(data, study, policy=Policy(free_tables=True, fewest_records=1))
     query = Choose.of(federation.session.role.joined, asked)
-    assert query.choices == asked
+    assert query.step == asked
     winners, joined = chosen(federation, asked), federation.session.role.joined
     assert winners == oracle(data, study, asked)
     assert joined.decided == leads(data, study, asked)
@@ -196,7 +197,7 @@ def test_a_query_ends_candidates_with_one_constant():
     expected = Choices((((score("xz"), score("w"), Constant(5 - 10**9)), (), ()),))
     assert portions(STUDY, asked) == [expected]
     query = Choose.of(Joined(STUDY, commitments=None, seed=None), asked)
-    assert query.choices == expected
+    assert query.step == expected
 
 
 ABC = data_of(a="xy", b="z", c="w")
@@ -326,32 +327,29 @@ QUERY = Choose.of(
         ({"variables": ("x", "z", "v")}, "the study has no variable 'v'"),
         ({"members": numbers(0, 1, 3)}, "places beyond the query's variables"),
         ({"members": numbers(0, 0, 2)}, "appears twice"),
-        ({"members": numbers(0, 1, 2, dtype=np.uint16)}, "places beyond"),
         ({"members": numbers(0, 1)}, "must fit the arrays"),
         ({"families": numbers(3, 1)}, "must fit the arrays"),
         ({"families": numbers(3, 0)}, "must have a child"),
         ({"families": numbers(2, 2**32 - 1)}, "must fit the arrays"),
-        ({"families": numbers(2.0, 1.0, dtype=float)}, "whole numbers"),
+        ({"families": numbers((2, 1))}, "must be lists"),
         ({"withins": numbers(0)}, "a sign and two lengths"),
         ({"signs": numbers(1, 2, dtype=np.int64)}, "must be 1 or -1"),
         ({"signs": numbers(1, -(2**63), dtype=np.int64)}, "must be 1 or -1"),
         ({"candidates": numbers(0, 1, 0, 2)}, "must fit the arrays"),
         ({"constants": numbers(0, 0, 0, dtype=np.int64)}, "must have a constant"),
-        ({"constants": numbers(0, 0, 0, 0)}, "must have a constant"),
         ({"constants": numbers(0, 0, 10**15 + 1, 0, dtype=np.int64)}, "at most 1000000000000000"),
         ({"constants": numbers(0, -(2**63), 0, 0, dtype=np.int64)}, "got -9223372036854775808"),
-        ({"score": "bic"}, "must be one of k2, likelihood, got 'bic'"),
         ({"sets": numbers(1, 3)}, "at least two candidates each"),
         ({"sets": numbers(4, 0)}, "at least two candidates each"),
         ({"parties": ("a", "b", DEALER)}, "asks other parties"),
         ({"parties": ("a", "c", "b", DEALER)}, "asks other parties"),
         ({"number": -1}, "masks are used once"),
-        ({"last": 41}, "does not lie within 40 records"),
+        ({"rows": Rows(last=41)}, "does not lie within 40 records"),
     ],
 )
 def test_crafted_choices_are_refused_and_not_noted(changes, reason):
     federation, _ = committed(DATA)
-    assert reason in refusal(federation, replace(QUERY, **changes))
+    assert reason in refusal_of(federation, lambda: replace(QUERY, **changes))
     assert not any("candidates" in f.what for f in federation.roles["a"].ledger.facts)
     assert federation.session.ask(QUERY) is not None
 

@@ -17,20 +17,17 @@ from tests.randomness import SeededRandomness
 from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit
-from vertibayes_protocols.queries.commit import COMMIT, Committed, Joining, commitments_of
-from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.queries.opening.commit import Committed, Joining, commitments_of
+from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)
-
-
-def test_a_query_for_a_study_is_the_study():
-    assert Commit.of(STUDY).as_study() == STUDY
 
 
 WITHOUT_C = {
@@ -44,7 +41,6 @@ def test_a_dealer_deals_for_no_more_records_than_it_can_believe():
     """It holds none: a site and an analyst could name billions, to make it expand their places."""
     keys = KeyPair.generate(SeededRandomness())
     dealer = DealerRole("dealer", keys, dict.fromkeys(STUDY.sites, keys.public), most_records=40)
-    consider = COMMIT.side_of(DealerRole).consider
     consider(dealer, Commit.of(STUDY))
     with pytest.raises(QueryRefusedError, match="the study has 41 records; at most 40 are allowed"):
         consider(dealer, Commit.of(replace(STUDY, records=41)))
@@ -53,7 +49,6 @@ def test_a_dealer_deals_for_no_more_records_than_it_can_believe():
 def test_a_dealer_refuses_a_study_of_another_dealer_and_sites_that_it_has_no_key_of():
     keys = KeyPair.generate(SeededRandomness())
     dealer = DealerRole("dealer", keys, dict.fromkeys(STUDY.sites[1:], keys.public))
-    consider = COMMIT.side_of(DealerRole).consider
     with pytest.raises(QueryRefusedError, match=r"not the dealer of the study, which names zoe$"):
         consider(dealer, Commit.of(replace(STUDY, dealer="zoe")))
     with pytest.raises(QueryRefusedError, match=f"no public key of the sites {STUDY.sites[0]}$"):
@@ -66,26 +61,44 @@ def test_a_dealer_refuses_a_study_of_another_dealer_and_sites_that_it_has_no_key
         ({"records": 39}, "it does not hold 39 records"),
         ({"dealer": "zoe"}, "the dealer of the study, or one of its sites, is not pinned here"),
         ({**WITHOUT_C, "dealer": "c"}, "the dealer of the study, or one of its sites"),
-        ({"dealer": "b"}, "the dealer b is also a site"),
         ({"holders": {**STUDY.holders, "z": ("zoe",)}}, "or one of its sites, is not pinned here"),
         ({"holders": {**STUDY.holders, "z": ("a",)}}, "it shows no variable 'z'"),
-        ({"holders": {**STUDY.holders, "z": ()}}, "fewer than two states, no holder, or a"),
-        ({"holders": {**STUDY.holders, "z": ("a", "a")}}, "or a holder twice"),
         ({"holders": {**STUDY.holders, "x": ("a", "c")}}, "'x' lies at a, c, and the study does"),
         ({"variables": OTHER_STATES}, "it shows no variable 'x' with these states"),
         ({"variables": {**STUDY.variables, "x": Variable("x", STATES, True)}}, "no variable 'x'"),
-        ({"variables": {**STUDY.variables, "z": Variable("z", ("a",))}}, "fewer than two states"),
-        ({"variables": {}, "holders": {}}, "the study has no variables"),
-        ({"block_rows": 0}, "blocks must have 16 to 1048576 rows, a multiple of 16; got 0"),
-        ({"block_rows": 17}, "a multiple of 16; got 17"),
     ],
 )
 def test_a_study_that_a_site_cannot_join_is_refused(changes, reason):
     site = seeded(DATA).roles["a"]
     with pytest.raises(QueryRefusedError) as caught:
-        COMMIT.side_of(SiteRole).consider(site, Commit.of(replace(STUDY, **changes)))
+        consider(site, Commit.of(replace(STUDY, **changes)))
     assert caught.value.site == "a" and reason in caught.value.reason
     assert not site.ledger.facts
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"id": b""}, "has no id"),
+        ({"dealer": "b"}, "the dealer b is also a site"),
+        ({"holders": {**STUDY.holders, "z": ()}}, "fewer than two states, no holder, or a"),
+        ({"holders": {**STUDY.holders, "z": ("a", "a")}}, "or a holder twice"),
+        ({"holders": {**STUDY.holders, "z": ("c", "a")}}, "its holders must be sorted"),
+        ({"holders": WITHOUT_C["holders"]}, "must have the holders of its variables"),
+        ({"holders": dict(reversed(STUDY.holders.items()))}, "of its variables, in their order"),
+        ({"variables": {**STUDY.variables, "z": Variable("z", ("a",))}}, "fewer than two states"),
+        ({"variables": {**STUDY.variables, "z": STUDY.variables["x"]}}, "under another name"),
+        ({"variables": {}, "holders": {}}, "the study has no variables"),
+        ({"block_rows": 0}, "blocks must have 16 to 1048576 rows, a multiple of 16; got 0"),
+        ({"block_rows": 17}, "a multiple of 16; got 17"),
+        ({"most_indicators": 0}, "between 1 and 255 indicators at most, got 0"),
+        ({"most_indicators": 256}, "between 1 and 255 indicators at most, got 256"),
+        ({"records": 1 << 70}, "number of records must be"),
+    ],
+)
+def test_a_study_whose_parts_do_not_fit_is_none(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        replace(STUDY, **changes)
 
 
 def test_a_refused_study_can_be_put_right():

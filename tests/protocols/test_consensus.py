@@ -10,6 +10,8 @@ import pytest
 from tests.calibration_worlds import (
     MIXED,
     NETWORK,
+    A,
+    Y,
     agree,
     chain,
     federation_of,
@@ -27,11 +29,14 @@ from vertibayes_mpc.errors import (
     UnexpectedMessageError,
 )
 from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Consensus
-from vertibayes_protocols.queries.consensus import CONSENSUS, LOST, Finished, Statistics
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.queries.calibration.consensus import Finished, Statistics
+from vertibayes_protocols.queries.calibration.consensus_checks import LOST
+from vertibayes_protocols.site.statistics import Numeric
+from vertibayes_protocols.variables import Family, Variable
 
 HELD = parties(5)
 TOGETHER = ring(5)
@@ -48,7 +53,7 @@ def ask(federation, query):
 
 def refusal(site, query):
     with pytest.raises(QueryRefusedError) as caught:
-        CONSENSUS.side_of(SiteRole).consider(site, query)
+        consider(site, query)
     return str(caught.value)
 
 
@@ -172,51 +177,89 @@ def test_statistics_are_revealed_to_the_analyst_at_the_end_alone():
     assert hidden.statistics is None and hidden.records.tolist() == [70]
 
 
+def changed(query, **changes):
+    """Return a query of which the classifier, what is agreed or another field is changed."""
+    agreed, spec = query.agreed, query.agreed.spec
+    spec = spec._replace(**{name: changes.pop(name) for name in spec._fields if name in changes})
+    fields = {name: changes.pop(name) for name in vars(agreed) if name in changes}
+    return replace(query, agreed=replace(agreed, **{"spec": spec, **fields}), **changes)
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"shares": np.array([1.5, 10.0])}, "the learning rate must be above 0 and at most 1"),
-        ({"shares": np.array([np.nan, 10.0])}, "the learning rate must be above 0"),
-        ({"shares": np.array([0.05, np.inf])}, "m0 must be above 0 and at most 1e+09, got inf"),
-        ({"shares": np.array([0.05])}, "two numbers: the learning rate and m0"),
+        ({"rate": 1.5}, "the learning rate must be above 0 and at most 1"),
+        ({"rate": np.nan}, "the learning rate must be above 0"),
+        ({"size": np.inf}, r"m0 must be above 0 and at most 1e\+09, got inf"),
         ({"iterations": 101}, "iterations must be from 1 to 100, got 101"),
         ({"rounds": 10_001}, "rounds must be from 1 to 10000"),
+        ({"rounds": 0}, "rounds must be from 1 to 10000"),
         ({"first": 0}, "rounds must be from 1 to 10000, got 0"),
-        ({"first": 2}, LOST),
-        ({"most_records": 3}, "more records than the 3 agreed"),
         ({"mixing": "median"}, "mixing must be one of mean, metropolis, relay, got 'median'"),
         ({"start": "theta"}, "start must be one of uniform, data, got 'theta'"),
         ({"mixing": "relay", "shown": False}, "a relay shows statistics to neighbours"),
-        ({"edges": (("s0", "s1"),)}, "the network is not connected"),
-        ({"nodes": ("s0", "s0", "s1", "s2", "s3")}, "a node is named twice"),
-        ({"absent": ("s1",)}, "the parties must be the nodes that are not absent"),
         ({"back": ("x",)}, "must be nodes, and not both"),
+        ({"absent": ("s1",), "back": ("s1",)}, "must be nodes, and not both"),
+        ({"absent": ("s0", "s1", "s2", "s3")}, "1 of 5 nodes are there"),
         ({"most_gone": 3}, "most_gone = 3 of 5 parties"),
         ({"most_gone": -1}, "most_gone = -1 of 5 parties"),
-        ({"parties": ("s1",), "nodes": ("s1",), "edges": ()}, "1 of 1 nodes are there"),
-        ({"number": 5}, "sum number 5 does not come after"),
+        ({"number": -1}, "sum number -1"),
+        ({"calibration": -1}, "sum number -1"),
+        ({"analyst": b""}, "must have the public key of its analyst"),
         ({"target": "z"}, "the class 'z' must be declared with two states or more"),
-        ({"variables": (("y", ("yes", "maybe")), ("a", ("u", "v", "w")))}, "the state 'no'"),
-        ({"bounds": np.array([[2.0, -2.0]])}, "z: bounds must be finite and ascend"),
-        ({"families": (("y",),)}, "a network must have variables with states only"),
+        ({"variables": {"y": Y, "a": Variable("q", ("u",))}}, "the column 'a' is named 'q'"),
+        ({"numerics": {"z": Numeric("z", 2.0, -2.0)}}, "z: bounds must be finite and ascend"),
+        ({"families": (Family("y"),)}, "a network must have variables with states only"),
     ],
-)  # fmt: skip
-def test_a_query_that_cannot_be_run_is_refused(changes, reason):
+)
+def test_a_query_that_cannot_be_run_is_not_constructed(changes, reason):
+    query = Consensus.of(federation_of(HELD).analyst, agree(TOGETHER, HELD), 2)
+    with pytest.raises(ValueError, match=reason):
+        changed(query, **changes)
+
+
+def test_networks_that_are_none_are_not_constructed():
+    with pytest.raises(ValueError, match="the network is not connected"):
+        agree(Graph.of(["s0", "s1", "s2"], [("s0", "s1")]), HELD)
+    with pytest.raises(ValueError, match="the node s0 appears twice"):
+        Graph.of(["s0", "s0"], [])
+    with pytest.raises(ValueError, match="s0 has the neighbour s1 twice"):
+        Graph({"s0": ("s1", "s1"), "s1": ("s0",)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"first": 2}, LOST),
+        ({"most_records": 3}, "more records than the 3 agreed"),
+        ({"absent": ("s1",), "most_gone": 1}, "the parties must be the nodes that are not absent"),
+        ({"parties": ("s1",)}, "the parties must be the nodes that are not absent"),
+        ({"parties": ("s4", "s3", "s2", "s1", "s0")}, "the query asks other parties"),
+        (
+            {"absent": ("s0",), "parties": ("s1", "s2", "s3", "s4"), "most_gone": 1},
+            "it is not among the nodes that are asked",
+        ),
+        ({"number": 5}, "sum number 5 does not come after"),
+        ({"variables": {"y": replace(Y, states=("yes", "maybe")), "a": A}}, "the state 'no'"),
+    ],
+)
+def test_a_query_that_does_not_fit_is_refused(changes, reason):
     federation = federation_of(HELD)
     query = Consensus.of(federation.analyst, agree(TOGETHER, HELD), 2)
-    assert reason in refusal(federation.roles["s0"], replace(query, **changes))
+    assert reason in refusal(federation.roles["s0"], changed(query, **changes))
 
 
-def test_families_that_are_no_network_are_refused():
-    federation = federation_of(HELD)
-    query = Consensus.of(federation.analyst, agree(TOGETHER, HELD, NETWORK), 2)
-    for families, reason in (
-        ((("y",), ("a", "y")), "each variable must be the child of one family"),
-        ((("y",), ("a", "q"), ("b",)), "'q' is in a family and not declared"),
-        ((("y",), ("a", "y", "y"), ("b",)), "the family of 'a' has a variable twice"),
-    ):
-        changed = replace(query, families=families)
-        assert reason in refusal(federation.roles["s0"], changed)
+@pytest.mark.parametrize(
+    ("families", "reason"),
+    [
+        ((Family("y"), Family("a", ("y",))), "each variable must be the child of one family"),
+        ((Family("y"), Family("a", ("q",)), Family("b")), "'q' is in a family and not declared"),
+        ((Family("y"), Family("a", ("y", "y")), Family("b")), "of 'a' has a variable twice"),
+    ],
+)
+def test_families_that_are_no_network_are_refused(families, reason):
+    with pytest.raises(ValueError, match=reason):
+        agree(TOGETHER, HELD, NETWORK._replace(families=families))
 
 
 def test_a_policy_decides_about_sums_neighbours_columns_and_accomplices():
@@ -239,7 +282,7 @@ def test_a_policy_decides_about_sums_neighbours_columns_and_accomplices():
         site.policy = replace(ALLOW_ALL, **policy)
         assert reason in refusal(site, query)
     site.policy = replace(ALLOW_ALL, exact_neighbours=False, fewest_records=13)
-    CONSENSUS.side_of(SiteRole).consider(site, summed)
+    consider(site, summed)
 
 
 def test_a_node_with_one_neighbour_is_named_where_sums_are_to_protect():

@@ -12,7 +12,6 @@ from tests.protocols.network import QUICK, Network, Parties
 from vertibayes.calibration.between_machines import calibrate_sites
 from vertibayes_mpc.signing import SigningKey
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries import CONVERSATIONS
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
@@ -51,7 +50,7 @@ class Sites(Parties):
     @contextmanager
     def open_session(self):
         transport, absent = session_of_those_there(self.mailbox, self.sites)
-        with Session(self.role, transport, CONVERSATIONS) as session:
+        with Session(self.role, transport) as session:
             yield session, absent
 
 

@@ -1,10 +1,13 @@
 """Contracts: one digest for one content, and strict reading."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import pytest
 
+from vertibayes_mpc.rounds import Expect, Message
+from vertibayes_protocols import wire
 from vertibayes_protocols.contract import MOST_RUNS, Contract, grouped_digest
 from vertibayes_protocols.release import Rule
 
@@ -102,3 +105,24 @@ def test_other_json_is_refused(changes, reason):
         Contract.from_json([content])
     with pytest.raises(ValueError, match="'analyst' of a contract is missing"):
         Contract.from_json({})
+
+
+class Plain(NamedTuple):
+    columns: tuple[str, ...]
+
+
+class Other(NamedTuple):
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either(Message):
+    kind: ClassVar[str] = "either of two"
+    of: Plain | Other
+
+
+def test_no_field_has_two_types_that_a_contract_could_not_tell_apart():
+    """Their JSON has fields and no names of types."""
+    body = wire.encode(Either(Plain(("z",))))
+    with pytest.raises(TypeError, match="the same fields in a contract"):
+        wire.decode(body, "analyst", Expect(Either))

@@ -8,9 +8,9 @@ from tests.protocols.choice_oracle import decided_wrongly
 from tests.protocols.small import STATES, committed
 from tests.protocols.test_choose import chosen, gain
 from vertibayes_protocols.choices import Choices
-from vertibayes_protocols.queries import choice_lookups as lookups_module
-from vertibayes_protocols.queries import choice_precision
-from vertibayes_protocols.queries.choice_lookups import ChoiceLookups, choice_lookups
+from vertibayes_protocols.queries.choices import lookups as lookups_module
+from vertibayes_protocols.queries.choices import precision as choice_precision
+from vertibayes_protocols.queries.choices.lookups import ChoiceLookups, choice_lookups
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.encoding import Encoding, encode, encode_known
+from vertibayes_protocols.site.encoded import encode, encode_known
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import UnsuitableColumnError
 from vertibayes_protocols.site.inspection import MOST_NUMBERS
 from vertibayes_protocols.site.numerals import number

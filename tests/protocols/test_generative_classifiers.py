@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertibayes.network import Network, Structure
+from vertibayes.dag import Structure
+from vertibayes.network import Network
 from vertibayes_protocols.calibration.classifier import Scale, naive_bayes, network_classifier
 from vertibayes_protocols.calibration.local import local_rc, posterior, update
 from vertibayes_protocols.errors import DataError

@@ -17,8 +17,8 @@ from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.queries import Commit, Describe
-from vertibayes_protocols.queries.commit import Committed, Joining
-from vertibayes_protocols.queries.comparing import Received
+from vertibayes_protocols.queries.opening.commit import Committed, Joining
+from vertibayes_protocols.queries.opening.comparing import Received
 from vertibayes_protocols.session import Answer, Go
 from vertibayes_protocols.transports.local import LocalTransport
 from vertibayes_protocols.wire import ENVELOPE, name_digest

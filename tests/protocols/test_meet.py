@@ -1,6 +1,5 @@
 import hashlib
 import hmac
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -21,14 +20,13 @@ from vertibayes_mpc.cpace import Confirmation, Point, same_secret
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_mpc.scheduler import run_all
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Commit, Meet
-from vertibayes_protocols.queries.meet import MEET, Met, _secret, list_digest
-from vertibayes_protocols.roles import SiteRole
-from vertibayes_protocols.session import ask
+from vertibayes_protocols.queries.opening.meet import Met, _secret, list_digest
 from vertibayes_protocols.site.text import TextColumn
 
 PEOPLE = [f"person {place}" for place in range(40)]
@@ -186,7 +184,7 @@ def test_another_dealer_is_refused_by_each_site_naming_the_mismatch():
     reasons = set()
     for role in federation.roles.values():
         with pytest.raises(QueryRefusedError) as caught:
-            MEET.side_of(SiteRole).consider(role, query)
+            consider(role, query)
         reasons.add(caught.value.reason)
     (reason,) = reasons
     assert reason == "the study names 'zoe' as the dealer, the dealer pinned here is 'dealer'"
@@ -205,20 +203,23 @@ def test_another_key_of_the_dealer_or_of_a_site_is_refused_naming_the_mismatch()
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"parties": ()}, "the study names '' as the dealer"),
+        ({"parties": (), "keys": ()}, "the study has no sites"),
+        ({"parties": (DEALER,), "keys": (b"",)}, "the study has no sites"),
         ({"keys": ()}, "must have one key per party"),
         ({"session": b""}, "must have one key per party, and a session"),
         ({"parties": ("a", "a", "c", DEALER)}, "names a party twice"),
-        ({"parties": (DEALER,), "keys": (b"",)}, "the study has no sites"),
-        ({"parties": ("a", "b", "zoe", DEALER)}, "no public key of 'zoe' is pinned here"),
     ],
 )
-def test_parties_that_are_not_those_pinned_are_refused(changes, reason):
+def test_parties_that_no_study_has_make_no_query(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        query_of(seeded(with_ids()), **changes)
+
+
+def test_parties_that_are_not_those_pinned_are_refused():
     federation = seeded(with_ids())
-    side = MEET.side_of(SiteRole)
-    with pytest.raises(QueryRefusedError) as caught:
-        side.consider(federation.roles["a"], query_of(federation, **changes))
-    assert reason in caught.value.reason
+    query = query_of(federation, parties=("a", "b", "zoe", DEALER))
+    with pytest.raises(QueryRefusedError, match="no public key of 'zoe' is pinned here"):
+        consider(federation.roles["a"], query)
 
 
 def test_a_site_that_is_not_among_the_parties_refuses():
@@ -227,7 +228,7 @@ def test_a_site_that_is_not_among_the_parties_refuses():
     parties = ("b", "c", DEALER)
     query = query_of(federation, parties=parties, keys=tuple(known[p] for p in parties))
     with pytest.raises(QueryRefusedError, match="not among the parties"):
-        MEET.side_of(SiteRole).consider(federation.roles["a"], query)
+        consider(federation.roles["a"], query)
 
 
 # ---- guesses -------------------------------------------------------------------------------------
@@ -244,11 +245,9 @@ def guess(federation, monkeypatch, people):
     held = federation.roles["b"].data
     with monkeypatch.context() as patch:
         lists = lambda data, **_: claimed if data is held else list_digest(data)  # noqa: E731
-        patch.setattr("vertibayes_protocols.queries.meet.list_digest", lists)
-        quiet = copy(MEET)
-        quiet.analyst = going_on
-        query = query_of(federation)
-        federation.session.transport.run(ask(federation.session.role, query, quiet))
+        patch.setattr("vertibayes_protocols.queries.opening.meet.list_digest", lists)
+        patch.setattr(Meet, "run_analyst", lambda query, analyst, _: going_on(analyst, query))
+        federation.session.ask(query_of(federation))
 
 
 def test_a_site_makes_no_more_guesses_than_the_policy_allows(monkeypatch):
@@ -296,7 +295,7 @@ def test_who_breaks_off_is_counted_alone_and_once_it_may_know(monkeypatch, kind)
 def test_who_leaves_once_it_has_the_code_is_counted():
     """It has learned whether its guess was right, and it sends nothing that could be counted."""
     federation = seeded(with_ids(), memories=(kept := memories("a", "b", "c")))
-    program = MEET.side_of(SiteRole).program(federation.roles["a"], query_of(federation))
+    program = query_of(federation).run_site(federation.roles["a"], None, None)
     points = next(program).outbox
     codes = program.send({"b": points["c"], "c": points["b"]}).outbox
     assert {type(message) for message in codes.values()} == {Confirmation}

@@ -7,15 +7,14 @@ import pytest
 from tests.protocols.small import meet, memories, refusal, seeded
 from tests.protocols.test_meet import ANOTHER, query_of, with_ids
 from vertibayes_mpc.cpace import Confirmation
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries.meet import MEET, Met
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.queries.opening.meet import Met
 from vertibayes_protocols.storage.meet_counts import Count, forgive, read_forgiven
 from vertibayes_protocols.storage.memory import SiteMemory
 
 SITES = "ab"
-SIDE = MEET.side_of(SiteRole)
 
 
 def federation_of(kept, most=100, **ids):
@@ -30,7 +29,7 @@ def cut_after(federation, delivered, silent=()):
     A silent site sends no codes: it has its guess confirmed, and says nothing.
     """
     query = query_of(federation)
-    programs = {site: SIDE.program(federation.roles[site], query) for site in SITES}
+    programs = {site: query.run_site(federation.roles[site], None, None) for site in SITES}
     mail = defaultdict(deque)
     steps = {site: next(program) for site, program in programs.items()}
     sent = []  # kept, so that no later round has the identity of one of them
@@ -94,16 +93,16 @@ def test_sessions_side_by_side_have_no_further_guesses():
     query, begun = query_of(federation_of(kept)), []
     for _ in range(3):
         session = role.for_session("analyst", role.analyst_key)
-        SIDE.consider(session, query)
-        begun.append(SIDE.program(session, query))
+        consider(session, query)
+        begun.append(query.run_site(session, None, None))
         next(begun[-1])
     last = role.for_session("analyst", role.analyst_key)
     with pytest.raises(QueryRefusedError, match="too many comparisons with a have failed"):
-        SIDE.consider(last, query)
+        consider(last, query)
     last.shared = type(last.shared)()
-    SIDE.consider(last, query)  # the control: a session that knows of no other
+    consider(last, query)  # the control: a session that knows of no other
     begun.pop().close()
-    SIDE.consider(role, query)  # a comparison that ends before a code leaves is no guess
+    consider(role, query)  # a comparison that ends before a code leaves is no guess
 
 
 @pytest.mark.parametrize("guesser", SITES)
@@ -126,7 +125,7 @@ def test_a_wrong_code_is_counted_before_it_is_answered(tmp_path):
     kept = {**memories("a"), "b": memory}
     federation = federation_of(kept, a=ANOTHER)
     query = query_of(federation)
-    programs = {site: SIDE.program(federation.roles[site], query) for site in SITES}
+    programs = {site: query.run_site(federation.roles[site], None, None) for site in SITES}
     points = {site: next(program) for site, program in programs.items()}
     code = programs["a"].send({"b": points["b"].outbox["a"]}).outbox["b"]
     assert not programs["b"].send({"a": points["a"].outbox["b"]}).outbox
@@ -170,7 +169,7 @@ def test_forgiven_comparisons_that_others_may_write_are_not_used(tmp_path):
     forgive(path, "b")
     path.chmod(0o666)
     with pytest.raises(QueryRefusedError) as caught:
-        SIDE.consider(federation.roles["a"], query_of(federation))
+        consider(federation.roles["a"], query_of(federation))
     assert "chmod" not in caught.value.reason and "chmod go-w" in caught.value.detail
     memory.close()
 
@@ -206,7 +205,7 @@ def test_the_counts_of_a_refusal_are_for_the_owner_alone():
     cut_after(federation_of(kept, most=3, b=ANOTHER), 4)
     federation = federation_of(kept, most=3)
     with pytest.raises(QueryRefusedError) as caught:
-        SIDE.consider(federation.roles["a"], query_of(federation))
+        consider(federation.roles["a"], query_of(federation))
     assert not any(character.isdigit() for character in caught.value.reason)
     assert "1 comparisons with b have found different lists" in caught.value.detail
     assert "b did not answer 2" in caught.value.detail

@@ -10,7 +10,7 @@ from vertibayes.calibration.topologies import network_of
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_protocols.calibration.graph import Graph
 from vertibayes_protocols.calibration.nodes import Attendance
-from vertibayes_protocols.queries.neighbourhood_sums import Grid, schedule, summing
+from vertibayes_protocols.queries.calibration.neighbourhood_sums import Grid, schedule, summing
 
 NETWORKS = [chain(9), ring(9), ring(8)] + [
     network_of(kind, [f"n{i}" for i in range(20)], np.random.default_rng(i))

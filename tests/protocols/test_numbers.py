@@ -13,12 +13,13 @@ from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.errors import DataError, QueryRefusedError
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
 from vertibayes_protocols.queries import Describe, Sums
-from vertibayes_protocols.queries.contributing import site_records
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.contributing import site_records
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.encoding import Encoding, read_known_numbers
+from vertibayes_protocols.site.encoded import read_known_numbers
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.statistics import LocalData, Numeric, measure
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.variables import Variable

@@ -13,10 +13,10 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit, Describe, Meet, Publish
-from vertibayes_protocols.queries.costs import Costs
-from vertibayes_protocols.queries.publish import RecordNoise
-from vertibayes_protocols.queries.scoring import Split
-from vertibayes_protocols.queries.ways import choose_ways, grouped
+from vertibayes_protocols.queries.columns.publish import RecordNoise
+from vertibayes_protocols.queries.columns.split import Split
+from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.ways import choose_ways, grouped
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.placement import Placement
@@ -232,7 +232,9 @@ def test_predictions_over_columns_need_sites_that_hold_the_same_people():
     data, placements = halves(15)
     federation = started(data, placements)
     features = {name: Variable(name, STATES) for name in "yz"}
-    split = Split(Schema(Variable("x", STATES), features), {"a": ["y"], "c": ["z"]}, [20, 10, 10])
+    split = Split.of(
+        Schema(Variable("x", STATES), features), {"a": ["y"], "c": ["z"]}, [20, 10, 10]
+    )
     reason = refusal(federation, Publish.of(split, RecordNoise(1.0)))
     assert "its records are some of those of the study" in reason
 

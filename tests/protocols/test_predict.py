@@ -10,15 +10,15 @@ import pytest
 
 from tests.protocols.small import committed, data_of, packets, refusal, sealed
 from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.odds import Odds, OddsTable
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
 from vertibayes_protocols.queries import Predict
-from vertibayes_protocols.queries.odds_query import OddsNumbers
-from vertibayes_protocols.queries.predict import PREDICT
-from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.queries.predictions.odds_query import OddsNumbers
+from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Rows
 
@@ -41,6 +41,10 @@ def opened(**options):
     return federation, OpenStudy(federation.session, federation.session.role.joined, 8)
 
 
+def predict(study, asked, rows=Rows()):
+    return study.ask(lambda joined: Predict.of(joined, asked, rows))
+
+
 def values(*names):
     """The joint codes of variables, as the rows of `table`."""
     codes = {name: c for site in DATA.values() for name, c in site.codes.items()}
@@ -50,10 +54,10 @@ def values(*names):
 def test_the_sums_of_rows_are_the_log_odds():
     federation, study = opened()
     asked = odds("xz", "w", "y", "zxw", bits=2)
-    log_odds = study.predict(asked)
+    log_odds = predict(study, asked)
     expected = values(*"xz") + values("w") + values("y") + values(*"zxw")
     assert log_odds.tolist() == (expected[:, None] / 4).tolist()
-    some = study.predict(asked, Rows(5, 0, 7))
+    some = predict(study, asked, Rows(5, 0, 7))
     selection = federation.roles["a"].joined.selection(Rows(5, 0, 7))
     assert some.tolist() == log_odds[selection.indices].tolist()
 
@@ -62,13 +66,13 @@ def test_tables_of_one_site_need_no_dealer():
     federation, study = opened()
     query = Predict.of(study.joined, odds("xy", "z"), Rows())
     assert query.parties == ("a", "b")
-    assert study.predict(odds("xy"))[:, 0].tolist() == values(*"xy").tolist()
+    assert predict(study, odds("xy"))[:, 0].tolist() == values(*"xy").tolist()
     assert DEALER not in {fact.to for fact in federation.session.role.ledger.facts}
 
 
 def test_the_ledgers_say_what_left_and_who_may_read_it():
     federation, study = opened()
-    study.predict(odds("xz"), Rows(0, 0, 30))
+    predict(study, odds("xz"), Rows(0, 0, 30))
     what = (
         "log odds of t of 30 records (Rows(seed=0, first=0, last=30)) from their values of x, z; "
         "who chooses the tables may read these values off them"
@@ -86,11 +90,11 @@ def test_the_ledgers_say_what_left_and_who_may_read_it():
 def test_an_analyst_reads_the_values_off_chosen_tables_and_the_budget_limits_the_records():
     """The attack of `Predict`'s leakage: a table that copies the evidence."""
     federation, study = opened(policy=replace(ALLOW_ALL, most_scores=50))
-    copied = study.predict(odds("xzw"), Rows())[:, 0].astype(int)
+    copied = predict(study, odds("xzw"), Rows())[:, 0].astype(int)
     assert copied.tolist() == values(*"xzw").tolist(), "all values of all 40 records"
     reason = refusal(federation, Predict.of(study.joined, odds("x"), Rows()))
     assert "log odds of 40 records: 10 are left of most_scores = 50" in reason
-    assert len(study.predict(odds("x"), Rows(0, 0, 10))) == 10
+    assert len(predict(study, odds("x"), Rows(0, 0, 10))) == 10
     assert "0 are left" in refusal(federation, Predict.of(study.joined, odds("x"), Rows(0, 0, 1)))
     assert federation.roles["c"].memory.scored == 40, "a site whose values are not named"
 
@@ -99,7 +103,7 @@ def test_records_are_counted_before_the_first_number_leaves(tmp_path):
     federation, study = opened(policy=replace(ALLOW_ALL, most_scores=70))
     site = federation.roles["b"]
     with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-        next(PREDICT.side_of(SiteRole).program(site, Predict.of(study.joined, odds("xz"), Rows())))
+        next(answer(site, consider(site, Predict.of(study.joined, odds("xz"), Rows()))))
     with closing(SiteMemory(tmp_path / "memory")) as site.memory:
         assert "30 are left" in refusal(federation, Predict.of(study.joined, odds("xz"), Rows()))
     assert Policy().most_scores == 0, "unless its policy says so, a site predicts nothing"
@@ -114,35 +118,30 @@ def test_a_site_that_answers_approved_studies_alone_refuses():
 
 # ---- what is refused -----------------------------------------------------------------------------
 
-NONE = np.zeros(0, np.uint32)
 REFUSED = {
     "it has not committed to this study": {"study": b"another"},
     "the query asks other parties": {"parties": ("a", "b", "c", DEALER)},
-    "no records are predicted": {"first": 3, "last": 3},
-    "does not lie within 40 records": {"last": 41},
-    "the study has no variable 'q'": {"variables": ("x", "q")},
-    "a group has places beyond": {"members": np.array([0, 2], np.uint32)},
-    "each with an axis": {"lengths": np.array([2, 0], np.uint32)},
-    "must have tables": {"lengths": NONE, "members": NONE},
-    "lengths of tables must fit": {"lengths": np.array([1], np.uint32)},
-    "one axis or more, each once": {"members": np.array([0, 0], np.uint32)},
-    "the target 'x' cannot be a variable": {"target": "x"},
-    "must have two states or more": {"states": ("low",)},
-    "fraction_bits must be from 0 to 40": {"fraction_bits": 41},
+    "no records are predicted": {"rows": Rows(0, 3, 3)},
+    "does not lie within 40 records": {"rows": Rows(last=41)},
+    "the study has no variable 'q'": {"tables": (("x", "q"),)},
+    "one axis or more, each once": {"tables": (("x", "x"),)},
 }
 
 
 @pytest.mark.parametrize(("reason", "changes"), REFUSED.items())
 def test_a_site_and_the_dealer_refuse(reason, changes):
     federation, study = opened()
-    query = replace(Predict.of(study.joined, odds("xz"), Rows()), **changes)
+    asked = Predict.of(study.joined, odds("xz"), Rows())
+    if "tables" in changes:
+        changes = {"odds": replace(asked.odds, **changes)}
+    query = replace(asked, **changes)
     with pytest.raises(QueryRefusedError) as caught:
-        PREDICT.side_of(SiteRole).consider(federation.roles["b"], query)
+        consider(federation.roles["b"], query)
     assert caught.value.site == "b" and reason in caught.value.reason
     dealer = DealerRole(DEALER, federation.roles["a"].keys, {}, ALLOW_ALL)
     dealer.joined = federation.roles["a"].joined
     with pytest.raises(QueryRefusedError) as caught:
-        PREDICT.side_of(DealerRole).consider(dealer, query)
+        consider(dealer, query)
     assert caught.value.site == DEALER and reason in caught.value.reason
 
 
@@ -156,7 +155,6 @@ def test_too_many_rows_and_too_much_work_are_refused():
 def test_a_number_is_asked_once():
     federation, study = opened()
     query = Predict.of(study.joined, odds("x"), Rows())
-    study.session.role.odds = [each.flat for each in odds("x").tables]
     federation.session.ask(query)
     assert "the number of the query must be above 1" in refusal(federation, query)
 
@@ -176,11 +174,26 @@ def test_odds_that_do_not_fit_are_refused(change, reason):
         replace(odds("x"), **change)
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tables": (("x",), ())}, "each with an axis"),
+        ({"tables": ()}, "must have tables"),
+        ({"target": "x"}, "the target 'x' cannot be a variable"),
+        ({"states": ("low",)}, "two states or more"),
+        ({"fraction_bits": 41}, "fraction_bits must be from 0 to 40"),
+    ],
+)
+def test_a_shape_that_is_not_valid_makes_no_query(change, reason):
+    with pytest.raises(ValueError, match=reason):
+        replace(odds("xz").shape, **change)
+
+
 def test_a_table_of_other_codes_is_refused_by_the_analyst():
     _, study = opened()
     wrong = Odds("t", STATES, (OddsTable(("x",), np.zeros((4, 1), np.int64)),), 0)
     with pytest.raises(ValueError, match=r"the table of x must have the codes \(3,\), got \(4,\)"):
-        study.predict(wrong)
+        predict(study, wrong)
 
 
 # ---- what the analyst does wrong -----------------------------------------------------------------
@@ -189,8 +202,8 @@ def test_a_table_of_other_codes_is_refused_by_the_analyst():
 @pytest.mark.parametrize(
     ("numbers", "reason"),
     [
-        (np.zeros(8, np.int64), "expected are 9 of type int64"),
-        (np.zeros(9), "expected are 9 of type int64"),
+        (np.zeros(8, np.int64), "expected are 9"),
+        (np.zeros(9), "an array of float64, expected int64"),
         (np.zeros(9, np.int64), "not those of its query"),
     ],
 )
@@ -202,5 +215,5 @@ def test_numbers_that_are_not_those_of_the_query_end_the_session(monkeypatch, nu
     with packets(monkeypatch, change):
         _, study = opened()
         with pytest.raises(MalformedMessageError, match=reason) as caught:
-            study.predict(odds("xz"))
+            predict(study, odds("xz"))
     assert caught.value.party == "analyst"

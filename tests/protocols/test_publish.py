@@ -6,20 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.protocols.small import packets, refusal, sealed
+from tests.protocols.small import noisy, packets, received, refusal, sealed
 from tests.vertibayes.test_vdpnb import sites_of, world
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, federate
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Publish
-from vertibayes_protocols.queries.publish import PUBLISH, PublishedTables, RecordNoise
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.queries.columns.publish import PublishedTables, RecordNoise
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.variables import Rows
+from vertibayes_protocols.variables import Rows, Variable
 
 SPLIT, POOLED = world(n=40)  # site-0: x0, of 3 states; site-1: x1 of 2 and x2 of 4; 3 classes
 QUERY = Publish.of(SPLIT, RecordNoise(0.6))  # 0.2 a count
@@ -29,36 +29,69 @@ def sites(data=None, **policy):
     return federate(data or sites_of(SPLIT, POOLED, "y"), policy=replace(ALLOW_ALL, **policy))
 
 
-X0, X1, X2 = QUERY.features
-CHANGES = {
-    "it holds none of the features": {"features": (X0, (*X1[:2], "site-0"), (*X2[:2], "other"))},
-    "1 sites: there must be at least two": {"features": ((*X0[:2], "site-1"), X1, X2)},
-    "each feature once": {"features": (X0, X1, X1)},
-    "other counts of classes than the public": {"class_counts": QUERY.class_counts + 1},
-    "a count of each class of y": {"class_counts": QUERY.class_counts[:2]},
-    "of one axis": {"class_counts": QUERY.class_counts.reshape(1, -1)},
-    "no 'y' in the declared states": {"classes": ("s0", "s1", "sx")},
-    "no 'x1' in the declared states": {"features": (X0, ("x1", ("a", "b"), "site-1"), X2)},
-    "no 'q' in the declared states": {"features": (X0, X1, ("q", ("a", "b"), "site-1"))},
-    "eps must be one number": {"eps": np.array([0.1, 0.1])},
-    "eps must be a finite number above 0, got 0.0": {"eps": np.zeros(1)},
-    "of all records, not of some": {"first": 1},
-    "tables are published of all records": {"last": 40},
-    "eps must be a finite number above 0, got inf": {"eps": np.array([np.inf])},
-}
+ELSEWHERE = {"site-0": ("x0", "x1"), "other": ("x2",)}
+RENAMED = {"x0": SPLIT.features["x0"], "x1": SPLIT.features["x1"], "q": Variable("q", ("a", "b"))}
+OTHER_STATES = {**SPLIT.features, "x1": Variable("x1", ("a", "b"))}
+REFUSED = {
+    "it holds none of the features": {"holders": ELSEWHERE},
+    "other counts of classes than the public": {"class_counts": (9, 9, 22)},
+    "no 'y' in the declared states": {"target": Variable("y", ("s0", "s1", "sx"))},
+    "no 'x1' in the declared states": {"features": OTHER_STATES},
+    "no 'q' in the declared states": {
+        "features": RENAMED, "holders": {"site-0": ("x0",), "site-1": ("x1", "q")},
+    },
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("reason", "changes"), CHANGES.items())
-def test_a_query_that_cannot_be_is_refused(reason, changes):
-    query = replace(QUERY, **changes)
+def refused(query):
     with sites() as federation, pytest.raises(QueryRefusedError) as caught:
-        PUBLISH.side_of(SiteRole).consider(federation.roles["site-1"], query)
+        consider(federation.roles["site-1"], query)
     assert caught.value.site == "site-1"
-    assert reason in caught.value.reason
+    return caught.value.reason
+
+
+@pytest.mark.parametrize(("reason", "changes"), REFUSED.items())
+def test_a_split_that_is_not_that_of_the_site_is_refused(reason, changes):
+    assert reason in refused(replace(QUERY, split=replace(SPLIT, **changes)))
+
+
+@pytest.mark.parametrize("eps", [0.0, -1.0, np.nan, np.inf])
+def test_an_eps_that_cannot_be_is_refused(eps):
+    reason = f"eps must be a finite number above 0, got {eps}"
+    assert reason in refused(replace(QUERY, eps=eps))
+
+
+def test_other_parties_than_the_holders_are_refused():
+    assert "the query asks other parties" in refused(replace(QUERY, parties=("site-1",)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"holders": {"site-1": ("x0", "x1", "x2")}}, "1 sites: there must be at least two"),
+        ({"holders": {"site-0": ("x0", "x1"), "site-1": ("x1", "x2")}}, "x1 is at two sites"),
+        ({"holders": {"site-0": ("x0",), "site-1": ("x1", "x1", "x2")}}, "x1 is at two sites"),
+        ({"class_counts": SPLIT.class_counts[:2]}, "a count of each class of y"),
+        ({"features": {**SPLIT.features, "x1": Variable("x2", ("a",))}}, "x1 is named 'x2'"),
+        ({"target": Variable("x0", ("a", "b"))}, "the target x0 is a feature too"),
+    ],
+)
+def test_what_is_not_a_split_makes_no_query(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        replace(SPLIT, **changes)
+
+
+def test_a_query_is_read_back_and_a_hostile_one_is_not():
+    read = received(QUERY)
+    assert read == QUERY and read.split.schema == SPLIT.schema
+    forged = replace(QUERY, split=replace(SPLIT))
+    object.__setattr__(forged.split, "class_counts", (1, 1))
+    with pytest.raises(MalformedMessageError, match="a count of each class of y"):
+        received(forged)
 
 
 def test_without_opendp_there_is_no_noise(monkeypatch):
-    monkeypatch.setattr("vertibayes_protocols.queries.contributing.find_spec", lambda name: None)
+    monkeypatch.setattr("vertibayes_protocols.engine.find_spec", lambda name: None)
     with sites() as federation:
         assert "laplace noise needs OpenDP, which is not installed" in refusal(federation, QUERY)
 
@@ -92,7 +125,7 @@ def test_the_budget_is_one_for_all_releases_and_outlives_the_process(tmp_path):
     with sites(most_epsilon=1.0) as federation:
         site = federation.roles["site-1"]
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-            site.memory.sum(3, Cost.of(0.1), b"")
+            site.memory.apply(noisy(Cost.of(0.1)))
             federation.session.ask(QUERY)
             federation.session.ask(QUERY)
             assert "costs epsilon 0.4: 0.1 is left" in refusal(federation, QUERY)
@@ -107,7 +140,7 @@ def test_the_budget_is_spent_before_the_first_byte(tmp_path):
     with sites() as federation:
         site = federation.roles["site-1"]
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-            next(PUBLISH.side_of(SiteRole).program(site, QUERY))  # the process dies here
+            next(answer(site, consider(site, QUERY)))  # the process dies here
     with closing(SiteMemory(tmp_path / "memory")) as again:
         assert again.spent[:2] == (pytest.approx(0.4), 0.0)
 
@@ -134,7 +167,7 @@ def test_the_ledgers_have_what_was_published():
     [
         (np.zeros(8, np.int64), "tables of 9 counts"),
         (np.zeros((3, 3), np.int64), "tables of 9 counts"),
-        (np.zeros(9, np.float64), "tables of 9 counts"),
+        (np.zeros(9, np.float64), "an array of float64, expected int64"),
         (np.full(9, -1, np.int64), "a count of x0 beyond"),
         (np.full(9, 1000, np.int64), "a count of x0 beyond"),
         (np.zeros(900, np.int64), "site-0"),

@@ -8,12 +8,13 @@ import pytest
 
 from tests.protocols.small import committed, data_of, memories, study_of
 from tests.protocols.test_contract import CONTRACT
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.ledger import Purpose, RevealedTable
 from vertibayes_protocols.parties import Watch, serve, study_now
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries import CONVERSATIONS, Commit
-from vertibayes_protocols.queries.tables import ask_tables
+from vertibayes_protocols.queries import KINDS, Commit
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.session import Answer
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_entries import Refusal, SessionNote, read_ledger
@@ -51,9 +52,8 @@ def refused_tables(data, kept, name, rows=Rows()):
     federation, _ = committed(data, shown_study(data, name), memories=kept, policy=POLICY)
     query, _ = ask_tables(federation.session.role.joined, [Family("x", ("z",))], False, rows)
     role = federation.roles["a"]
-    side = CONVERSATIONS.side_of(role, query)
     try:
-        side.consider(role, query)
+        consider(role, query)
     except QueryRefusedError as error:
         return error
     federation.session.ask(query)
@@ -91,7 +91,7 @@ def test_a_study_that_does_not_fit_reveals_neither_records_nor_parties(changes):
     federation, _ = committed(data)
     query = Commit.of(study_of(data, b"other", **changes))
     with pytest.raises(QueryRefusedError) as caught:
-        CONVERSATIONS.side_of(federation.roles["a"], query).consider(federation.roles["a"], query)
+        consider(federation.roles["a"], query)
     assert "40" not in caught.value.reason and "b, c" not in caught.value.reason
     assert "40" in caught.value.detail or "b, c" in caught.value.detail
 
@@ -105,7 +105,7 @@ def test_a_hidden_column_is_refused_as_one_that_does_not_exist(name):
     variables, holders = {**study.variables, name: variable}, {**study.holders, name: ("a",)}
     query = Commit.of(study_of(data, b"t", variables=variables, holders=holders))
     with pytest.raises(QueryRefusedError) as caught:
-        CONVERSATIONS.side_of(role, query).consider(role, query)
+        consider(role, query)
     assert caught.value.reason == f"it shows no variable {name!r} with these states"
     with pytest.raises(QueryRefusedError) as caught:
         role.policy.check_shown("a", [name])
@@ -127,7 +127,7 @@ class Considered(Watch):
 
 def served(role, query, noted):
     """Let a party consider a query, and end the session."""
-    program = serve(role, "analyst", CONVERSATIONS, Considered(noted))
+    program = serve(role, "analyst", KINDS, Considered(noted))
     next(program)
     answer = program.send({"analyst": query}).outbox["analyst"]
     program.close()

@@ -1,21 +1,22 @@
 """Reports of the people whom sites hold: what is asked, refused, charged and shown."""
 
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+from tests.protocols.small import received
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, join_all, parties, watch
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports
 from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
-from vertibayes_protocols.local_reports import ReportPlan
+from vertibayes_protocols.local_reports import Projection, ReportPlan
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Report
-from vertibayes_protocols.queries.report import PEOPLE, REPORT, Perturbed
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.queries.reports.report import PEOPLE, Perturbed
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -23,10 +24,21 @@ from vertibayes_protocols.variables import Variable
 
 Z = Numeric("z", -2.0, 2.0)
 MIXED = Schema(SCHEMA.target, {"a": SCHEMA.features["a"], "z": Z})
+TOO_CLOSE = Schema(SCHEMA.target, {"x": Numeric("x", 1.0, np.nextafter(1.0, 2))})
+
+
+def forged(value, **changes):
+    """Return a copy that its own constructor did not check."""
+    made = object.__new__(type(value))
+    for item in fields(value):
+        changed = changes.get(item.name, getattr(value, item.name))
+        object.__setattr__(made, item.name, changed)
+    return made
 
 
 def query_of(federation, most_records=500, schema=SCHEMA, eps=1.0, **given):
-    return Report.of(ReportPlan(schema=schema, eps=eps, **given), federation.roles, most_records)
+    plan = ReportPlan(schema=schema, eps=eps, **given)
+    return Report(tuple(sorted(federation.roles)), plan, most_records)
 
 
 def mixed(count, seed):
@@ -42,7 +54,7 @@ def ask(federation, query):
 
 def refusal(site, query):
     with pytest.raises(QueryRefusedError) as caught:
-        REPORT.side_of(SiteRole).consider(site, query)
+        consider(site, query)
     return str(caught.value)
 
 
@@ -78,24 +90,50 @@ def test_numbers_are_reported_in_each_way(how):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"shares": np.array([0.0, np.nan])}, "eps must be a finite number above 0"),
-        ({"shares": np.array([np.nan, np.nan])}, "eps must be a finite number above 0"),
-        ({"shares": np.zeros(3)}, "shares must be eps and theta"),
-        ({"bounds": np.zeros((2, 2))}, "two bounds each"),
-        ({"oracle": "own"}, "oracle must be one of"),
-        ({"reports": "some"}, "reports must be one of"),
-        ({"approach": 4}, "approach must be one of"),
-        ({"target": "q"}, "the class 'q' is not a declared variable"),
-        ({"variables": (("y", ("s0",), False),)}, "fewer than two classes"),
-        ({"variables": (("y", ("s0", "s1"), False), ("y", ("s0", "s1"), False))}, "twice"),
         ({"most_records": 39}, "more records than the 39 agreed"),
         ({"parties": ("p01",)}, "not among the sites that are asked"),
+        ({"asked": ReportPlan(schema=TOO_CLOSE, eps=1.0, bins=4)}, "too close for 4 bins"),
     ],
 )
 def test_a_query_that_cannot_be_run_is_refused(changes, reason):
     federation = federation_of(parties(2, 40))
     query = replace(query_of(federation), **changes)
     assert reason in refusal(federation.roles["p00"], query)
+
+
+ONE_STATE = {"target": Variable("y", ("s0",))}
+FORGED = [
+    ({"eps": 0.0}, "eps must be a finite number above 0"),
+    ({"eps": np.nan}, "eps must be a finite number above 0"),
+    ({"oracle": "own"}, "oracle must be one of"),
+    ({"reports": "some"}, "reports must be one of"),
+    ({"approach": 4}, "approach must be one of"),
+    ({"theta": 0.5}, "theta is a parameter of the oracle 'the'"),
+    ({"oracle": "the", "theta": 1.5}, "theta must be from 0 to 1"),
+    ({"schema": ("y", "a")}, "not of the type Schema"),
+    ({"schema": forged(SCHEMA, **ONE_STATE)}, "fewer than two classes"),
+    ({"schema": forged(SCHEMA, target=SCHEMA.features["a"])}, "the target a is a feature too"),
+    ({"schema": forged(SCHEMA, features={"b": Z})}, "the feature b is named 'z'"),
+    ({"schema": forged(SCHEMA, features={"z": ("z", 0.0)})}, "not of the type"),
+    ({"schema": forged(SCHEMA, features={"z": Numeric("z", 1.0, 1.0)})}, "finite and ascend"),
+]
+
+
+@pytest.mark.parametrize(("changes", "reason"), FORGED)
+def test_a_plan_that_cannot_be_is_not_read(changes, reason):
+    query = query_of(federation_of(parties(2, 40)))
+    assert received(query) == query
+    hostile = forged(query, asked=forged(query.asked, **changes))
+    with pytest.raises(MalformedMessageError, match=reason):
+        received(hostile)
+
+
+def test_what_no_site_can_answer_makes_no_query():
+    plan = ReportPlan(schema=MIXED, eps=1.0, projection=Projection((Z,), ((1.0,),)))
+    with pytest.raises(ValueError, match="use a plan without a projection"):
+        Report(("p00",), plan, 9)
+    with pytest.raises(ValueError, match="most_records must be at least 1, got 0"):
+        Report(("p00",), replace(plan, projection=None), 0)
 
 
 def test_a_policy_is_kept_and_the_budget_is_spent_once_per_query(tmp_path):

@@ -18,7 +18,7 @@ from vertibayes_protocols.errors import PeerGoneError, QueryRefusedError, Transp
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.parties import serve
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.queries import CONVERSATIONS, Release
+from vertibayes_protocols.queries import KINDS, Release
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.renewal import Renewing, waits
 from vertibayes_protocols.roles import DealerRole
@@ -77,9 +77,9 @@ class World(RunWatch):
             own.randomness = source
         public = {site: role.public_keys[site] for site in DATA}
         roles[DEALER] = DealerRole(DEALER, KEYS[DEALER], public)
-        self.programs = {n: serve(r, ANALYST, CONVERSATIONS) for n, r in roles.items()}
+        self.programs = {n: serve(r, ANALYST, KINDS) for n, r in roles.items()}
         transport = LocalTransport(ANALYST, self.programs, source)
-        return Session(role, transport, CONVERSATIONS)
+        return Session(role, transport)
 
     def broke(self, error, seconds):
         """Note that a session broke, as a RunWatch."""

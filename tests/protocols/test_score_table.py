@@ -7,17 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import vertibayes_protocols.queries.score_table
-import vertibayes_protocols.queries.score_table_query
 from tests.protocols.small import committed, data_of, refusal
 from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.odds import Odds, OddsTable
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries.score_table import SCORE_TABLE
-from vertibayes_protocols.queries.score_table_query import ScoreTable, rule_fields
+from vertibayes_protocols.queries.predictions import score_plan, score_table
+from vertibayes_protocols.queries.predictions.score_table import ScoreTable
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.site.data import SiteData
@@ -63,33 +62,36 @@ def in_the_clear(data, names, places=slice(None)):
 
 
 def query_of(study, names=("xz", "y"), rule=EXACT, thresholds=THRESHOLDS, rows=Rows()):
-    fields = {"thresholds": thresholds, **rule_fields(rule)}
-    return ScoreTable.of(study.joined, odds(*names), rows, **fields)
+    return ScoreTable.of(study.joined, odds(*names), rows, thresholds=thresholds, rule=rule)
+
+
+def table_of(study, names, rule, rows=Rows()):
+    return study.ask(lambda _: query_of(study, names, rule, rows=rows))
 
 
 @pytest.mark.parametrize("holder", ["a", "c", "d"])
 @pytest.mark.parametrize("names", [("xz", "y", "zw"), ("y",)])
 def test_the_table_is_that_of_the_joined_records(holder, names, monkeypatch):
-    monkeypatch.setattr(vertibayes_protocols.queries.score_table_query, "RANKED_TOGETHER", 16)
+    monkeypatch.setattr(score_plan, "RANKED_TOGETHER", 16)
     data = sites(holder)
     federation, study = opened(data)
-    table = study.score_table(odds(*names), THRESHOLDS, EXACT)
+    table = table_of(study, names, EXACT)
     assert table.tolist() == in_the_clear(data, names).tolist()
-    cut = study.score_table(odds(*names), THRESHOLDS, Rule("cut", 3))
+    cut = table_of(study, names, Rule("cut", 3))
     assert cut.tolist() == np.where(table < 3, 0, table).tolist()
     rows = Rows(2, 5, 30)
-    some = study.score_table(odds(*names), THRESHOLDS, EXACT, rows)
+    some = table_of(study, names, EXACT, rows)
     places = federation.roles["a"].joined.selection(rows).indices
     assert some.tolist() == in_the_clear(data, names, places).tolist()
 
 
 def test_noise_is_added_and_charged():
     federation, study = opened(sites(), policy=replace(ALLOW_ALL, most_epsilon=500.0))
-    table = study.score_table(odds("xz"), THRESHOLDS, Rule("laplace", epsilon=0.5))
+    table = table_of(study, ["xz"], Rule("laplace", epsilon=0.5))
     exact = in_the_clear(sites(), ["xz"])
     assert (table != exact).any() and np.abs(table - exact).max() < 100
     assert federation.roles["d"].memory.spent.eps == 0.5
-    near = study.score_table(odds("xz"), THRESHOLDS, Rule("laplace", epsilon=300.0))
+    near = table_of(study, ["xz"], Rule("laplace", epsilon=300.0))
     assert near.tolist() == exact.tolist()
     dear = query_of(study, rule=Rule("laplace", epsilon=250.0))
     assert "left of most_epsilon = 500" in refusal(federation, dear)
@@ -97,7 +99,7 @@ def test_noise_is_added_and_charged():
 
 def test_what_leaves_is_in_the_ledgers_and_the_budgets():
     federation, study = opened(sites(), policy=replace(ALLOW_ALL, most_released_tables=1))
-    study.score_table(odds("xz"), THRESHOLDS, Rule("cut", 3))
+    table_of(study, ["xz"], Rule("cut", 3))
     what = "counts of 40 records by t and 8 bins of its log odds from x, z: counts below 3 as 0"
     for ledger in (federation.session.role.ledger, federation.roles["d"].ledger):
         facts = {fact.what: (fact.about, fact.to) for fact in ledger.facts}
@@ -111,49 +113,56 @@ REFUSED = {
     "no site of the study holds the target 'q'": {"target": "q"},
     "the target 'w' has 3 states; a score table needs two states": {"target": "w"},
     "with these two states": {"states": ("high", "low")},
-    "thresholds must be from 1 to 255": {"thresholds": np.zeros(0, np.int64)},
-    "255, ascending": {"thresholds": np.array([3, 3])},
-    "whole numbers": {"thresholds": np.zeros(3)},
-    "below 2**62": {"thresholds": np.array([2**62])},
-    "three numbers": {"noise": np.zeros(2)},
-    "`rule` must be one of": {"rule": "round"},
     "the query asks other parties": {"parties": ("a", "b", DEALER)},
-    "no records are predicted": {"first": 3, "last": 3},
+    "no records are predicted": {"rows": Rows(0, 3, 3)},
 }
 
 
 @pytest.mark.parametrize(("reason", "changes"), REFUSED.items())
 def test_a_site_and_the_dealer_refuse(reason, changes):
     federation, study = opened(sites())
-    query = replace(query_of(study), **changes)
+    asked = query_of(study)
+    shape = {name: changes[name] for name in ("target", "states") if name in changes}
+    rest = {name: value for name, value in changes.items() if name not in shape}
+    query = replace(asked, odds=replace(asked.odds, **shape), **rest)
     dealer = DealerRole(DEALER, federation.roles["a"].keys, {}, ALLOW_ALL)
     dealer.joined = federation.roles["a"].joined
     for role in (federation.roles["b"], dealer):
         with pytest.raises(QueryRefusedError) as caught:
-            SCORE_TABLE.side_of(type(role)).consider(role, query)
+            consider(role, query)
         assert caught.value.site == role.party and reason in caught.value.reason
 
 
 def test_records_that_would_be_singled_out_are_refused():
     federation, study = opened(sites(), policy=replace(ALLOW_ALL, fewest_records=10))
     assert "over 5 records" in refusal(federation, query_of(study, rows=Rows(0, 0, 5)))
-    federation.session.ask(query_of_asked(study, Rows(0, 0, 30)))
+    federation.session.ask(query_of(study, rows=Rows(0, 0, 30)))
     assert "single out" in refusal(federation, query_of(study, rows=Rows(0, 0, 29)))
 
 
-def query_of_asked(study, rows):
-    study.session.role.odds = [table.flat for table in odds("xz", "y").tables]
-    return query_of(study, rows=rows)
+@pytest.mark.parametrize(
+    ("reason", "thresholds"),
+    {
+        "thresholds must be from 1 to 255": np.zeros(0, np.int64),
+        "255, ascending": np.array([3, 3]),
+        "whole numbers": np.zeros(3),
+        "below 2\\*\\*62": np.array([2**62]),
+    }.items(),
+)
+def test_thresholds_that_are_not_valid_make_no_query(reason, thresholds):
+    _, study = opened(sites())
+    with pytest.raises(ValueError, match=reason):
+        query_of(study, thresholds=thresholds)
 
 
 def test_a_table_that_does_not_count_all_records_ends_the_run(monkeypatch):
     _, study = opened(sites())
-    drawn = vertibayes_protocols.queries.score_table._by_the_rule
+    drawn = score_table._by_the_rule
 
     def lying(site, plan, counts, randomness):
         values = yield from drawn(site, plan, counts, randomness)
         return values + values.dtype.type(site.party == "b")
 
-    monkeypatch.setattr(vertibayes_protocols.queries.score_table, "_by_the_rule", lying)
+    monkeypatch.setattr(score_table, "_by_the_rule", lying)
     with pytest.raises(ImpossibleTablesError, match="a table that no records have"):
-        study.score_table(odds("xz"), THRESHOLDS, EXACT)
+        table_of(study, ["xz"], EXACT)

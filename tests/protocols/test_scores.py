@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.protocols.small import packets, refusal, sealed
+from tests.protocols.small import packets, received, refusal, sealed
 from tests.randomness import SeededRandomness
 from tests.vertibayes.test_vdpnb import counted, short, sites_of, together, world
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes_mpc.additive_scheme.parameters import RSA_2048
 from vertibayes_mpc.aggregation import Ciphertexts
 from vertibayes_mpc.errors import (
     MalformedMessageError,
@@ -19,15 +18,17 @@ from vertibayes_mpc.errors import (
     UnknownFaultyPartyError,
 )
 from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
 from vertibayes_protocols.queries import Scores
-from vertibayes_protocols.queries.scores import SCORES, SchemeKey, SiteTables, variant_of
-from vertibayes_protocols.queries.scoring import Logarithms
-from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.queries.columns.scores import SchemeKey, SiteTables
+from vertibayes_protocols.queries.columns.scoring import Logarithms
+from vertibayes_protocols.roles import AnalystRole, DealerRole
 from vertibayes_protocols.session import Go
 from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Variable
 
 SPLIT, POOLED = world(n=40)
 TABLES = together(counted(SPLIT, POOLED))
@@ -39,13 +40,11 @@ def _short_modulus(monkeypatch):
 
 
 def sites(**policy):
-    federation = federate(sites_of(SPLIT, POOLED), policy=replace(ALLOW_ALL, **policy))
-    federation.session.role.tables = TABLES
-    return federation
+    return federate(sites_of(SPLIT, POOLED), policy=replace(ALLOW_ALL, **policy))
 
 
 def scores_of(first=0, last=40, via="additive"):
-    return Scores.of(variant_of(SPLIT, TABLES, via, RSA_2048), DEALER, first, last)
+    return Scores.of(AnalystRole(), SPLIT, DEALER, TABLES, (first, last), via)
 
 
 def test_some_of_the_records_are_scored():
@@ -57,37 +56,63 @@ def test_some_of_the_records_are_scored():
 
 # ---- what is refused -----------------------------------------------------------------------------
 
-X0, X1, X2 = scores_of().features
+NAMES = ("x0", "x1", "x2")
 OF_BOTH = {  # the site and the dealer refuse this
-    "the parties are not the sites and the dealer": {"parties": ("site-1", DEALER)},
-    "each feature once": {"features": (X0, X1, X1)},
-    "alpha must be one number": {"alpha": np.ones(2)},
-    "alpha = 0.0": {"alpha": np.zeros(1)},
-    "via 'paillier': it must be additive or product": {"via": "paillier"},
-    "the totals of each feature are expected": {"via": "product"},
-    "the totals of each feature": {"via": "product", "totals": (np.array(7),) * 3},
-    "x0: no totals of its table": {"via": "product", "totals": (np.full(3, 999),) * 3},
+    "the query asks other parties than the holders and the dealer": {"parties": ("site-1", DEALER)},
+    "expected the totals of each feature": {"via": "product"},
+    "x0: no totals of its table": {"via": "product", "totals": dict.fromkeys(NAMES, (7,))},
+    "no totals of its table": {"via": "product", "totals": dict.fromkeys(NAMES, (999,) * 3)},
     "bits must be one of [2048, 3072], got 32": {
         "via": "product",
-        "totals": (np.ones(3, np.int64),) * 3,
+        "totals": dict.fromkeys(NAMES, (1, 1, 1)),
     },
     "0 fractional bits": {"precision": 0},
 }
 OF_A_SITE = {
-    "it holds none of the features": {"features": (X0, (*X1[:2], "site-0"), (*X2[:2], "other"))},
-    "no 'x1' in the declared states": {"features": (X0, ("x1", ("a", "b"), "site-1"), X2)},
-    "records 0 to -1 of 40: there are no such records": {"last": -1},
-    "records -1 to 40 of 40: there are no such records": {"first": -1},
-    "records 7 to 7 of 40: there are no such records": {"first": 7, "last": 7},
+    "it holds none of the features": {
+        "split": replace(SPLIT, holders={"site-0": ("x0", "x1"), "other": ("x2",)}),
+    },
+    "no 'x1' in the declared states": {
+        "split": replace(SPLIT, features={**SPLIT.features, "x1": Variable("x1", ("a", "b"))}),
+    },
     "records 0 to 41 of 40: there are no such records": {"last": 41},
 }
+OF_NOBODY = {  # no analyst can ask this
+    "via 'paillier': it must be additive or product": {"via": "paillier"},
+    "records 0 to -1: there are no such records": {"last": -1},
+    "records -1 to 40: there are no such records": {"first": -1},
+    "records 7 to 7: there are no such records": {"first": 7, "last": 7},
+}
+
+
+@pytest.mark.parametrize(("reason", "changes"), OF_NOBODY.items())
+def test_what_cannot_be_makes_no_query(reason, changes):
+    with pytest.raises(ValueError, match=reason):
+        replace(scores_of(), **changes)
+    forged = scores_of()
+    for name, value in changes.items():
+        object.__setattr__(forged, name, value)
+    with pytest.raises(MalformedMessageError, match=reason):
+        received(forged)
+
+
+def test_the_tables_stay_at_the_analyst():
+    query = scores_of(via="product")
+    read = received(query)
+    assert read == query and query.tables and not read.tables
+
+
+def test_sums_and_products_that_do_not_fit_are_not_asked():
+    wide = replace(SPLIT, alpha=1.5)
+    with pytest.raises(ValueError, match="products are of whole numbers"):
+        Scores.of(AnalystRole(), wide, DEALER, TABLES, (0, 40), "product")
 
 
 @pytest.mark.parametrize(("reason", "changes"), (OF_BOTH | OF_A_SITE).items())
 def test_a_site_refuses(reason, changes):
     query = replace(scores_of(), **changes)
     with sites() as federation, pytest.raises(QueryRefusedError) as caught:
-        SCORES.side_of(SiteRole).consider(federation.roles["site-1"], query)
+        consider(federation.roles["site-1"], query)
     assert caught.value.site == "site-1"
     assert reason in caught.value.reason
 
@@ -100,13 +125,13 @@ def test_the_dealer_refuses(reason, changes):
 def test_the_dealer_deals_to_sites_that_it_knows_alone():
     assert "no public key of the sites site-1" in refusal_of_the_dealer(scores_of(), ["site-0"])
     dealer = DealerRole(DEALER, KeyPair.generate(SeededRandomness()), dict.fromkeys(SPLIT.sites))
-    assert SCORES.side_of(DealerRole).consider(dealer, scores_of()) is None
+    assert consider(dealer, scores_of()).effects.scores == (40, "scores")
 
 
 def refusal_of_the_dealer(query, known):
     keys = KeyPair.generate(SeededRandomness())
     with pytest.raises(QueryRefusedError) as caught:
-        SCORES.side_of(DealerRole).consider(DealerRole(DEALER, keys, dict.fromkeys(known)), query)
+        consider(DealerRole(DEALER, keys, dict.fromkeys(known)), query)
     assert caught.value.site == DEALER
     return caught.value.reason
 
@@ -123,7 +148,7 @@ def test_records_that_are_scored_are_counted_over_restarts(tmp_path):
             federation.session.ask(scores_of())
             reason = "scores of 40 records: 30 are left of most_scores = 70"
             assert reason in refusal(federation, scores_of())
-            next(SCORES.side_of(SiteRole).program(site, scores_of(0, 20)))  # the process dies here
+            next(answer(site, consider(site, scores_of(0, 20))))  # the process dies here
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
             assert "scores of 11 records: 10 are left" in refusal(federation, scores_of(0, 11))
             assert federation.session.ask(scores_of(0, 10)).shape == (10, 3)
@@ -148,7 +173,7 @@ def forging(kind, forged, receiver):
     [
         (SiteTables(np.zeros(8, np.int64)), "tables of 9 counts"),
         (SiteTables(np.zeros((3, 3), np.int64)), "tables of 9 counts"),
-        (SiteTables(np.zeros(9)), "tables of 9 counts"),
+        (SiteTables(np.zeros(9)), "an array of float64, expected int64"),
         (SiteTables(np.full(9, -1, np.int64)), "a count of x0 beyond that of its class"),
         (SiteTables(np.full(9, 1000, np.int64)), "a count of x0 beyond that of its class"),
         (SiteTables(np.zeros(900, np.int64)), "890 cells more than are allowed"),
@@ -177,7 +202,7 @@ def test_a_key_of_another_batch_opens_nothing(monkeypatch):
             federation.session.ask(scores_of())
 
 
-@pytest.mark.parametrize("changes", [{"alpha": np.array([2.0])}, {"first": 3}], ids=str)
+@pytest.mark.parametrize("changes", [{"split": replace(SPLIT, alpha=2.0)}, {"first": 3}])
 def test_a_site_that_was_asked_something_else_is_named(monkeypatch, changes):
     query = scores_of()
     forge = forging(Scores, replace(query, **changes), "site-1")

@@ -21,7 +21,7 @@ from vertibayes_mpc.errors import (
 from vertibayes_mpc.randomness import KeyPair, label
 from vertibayes_protocols import seal as seals
 from vertibayes_protocols.errors import PeerGoneError
-from vertibayes_protocols.queries.commit import MASKS, ZEROS
+from vertibayes_protocols.queries.opening.commit import MASKS, ZEROS
 from vertibayes_protocols.seal import (
     DATA,
     HEADER,

@@ -1,37 +1,20 @@
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 
-from tests.protocols.small import packets
+from tests.protocols.small import data_of, packets, seeded
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
 from vertibayes_mpc.rounds import Expect, Message, Round
+from vertibayes_protocols.effects import saying
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.parties import serve
-from vertibayes_protocols.session import (
-    REASON_BYTES,
-    Answer,
-    Conversation,
-    Conversations,
-    Go,
-    Query,
-    Session,
-)
-from vertibayes_protocols.shared_state import SharedState
+from vertibayes_protocols.query import Query
+from vertibayes_protocols.roles import AnalystRole, DealerRole
+from vertibayes_protocols.session import REASON_BYTES, Answer, Go, Session
 from vertibayes_protocols.transports.local import LocalTransport
-
-
-@dataclass(frozen=True, slots=True)
-class Greet(Query):
-    kind: ClassVar[str] = "test: greet"
-    word: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unheard(Query):
-    kind: ClassVar[str] = "test: unheard of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,63 +23,65 @@ class Reply(Message):
     text: str
 
 
-@dataclass
-class Greeter:
-    party: str
-    refuses: dict = field(default_factory=dict)  # word -> reason
-    considered: list = field(default_factory=list)
-    answered: list = field(default_factory=list)
-    left: bool = False
-    shared: SharedState = field(default_factory=SharedState)
+@dataclass(frozen=True, slots=True)
+class Greet(Query):
+    kind: ClassVar[str] = "test: greet"
+    word: str
 
-    def leave(self):
-        self.left = True
+    def plan(self, at):
+        return None
 
+    def effects(self, plan, at):
+        return saying(self.parties, ())
 
-class Silent(Greeter):
-    """A role that no conversation has a part for."""
+    def fits(self, role, plan):
+        CONSIDERED.append((role.party, self.word))
+        if (role.party, self.word) in REFUSES:
+            raise ValueError(REFUSES[role.party, self.word])
 
+    def run_site(self, site, plan, give):
+        ANSWERED.append((site.party, self.word))
+        yield Round({site.analyst: Reply(f"{self.word} from {site.party}")}, {})
 
-def consider(role, query):
-    role.considered.append(query.word)
-    if query.word in role.refuses:
-        raise QueryRefusedError(role.party, role.refuses[query.word])
-
-
-def reply(role, query):
-    role.answered.append(query.word)
-    yield Round({"analyst": Reply(f"{query.word} from {role.party}")}, {})
-
-
-def collect(_, query):
-    inbox = yield Round({}, dict.fromkeys(query.parties, Expect(Reply)))
-    if query.word == "fail":
-        raise RuntimeError("the analyst fails")
-    return {party: message.text for party, message in inbox.items()}
+    def run_analyst(self, analyst, plan):
+        inbox = yield Round({}, dict.fromkeys(self.parties, Expect(Reply)))
+        if self.word == "fail":
+            raise RuntimeError("the analyst fails")
+        return {party: message.text for party, message in inbox.items()}
 
 
-GREET = Conversation(Greet, collect).side(Greeter, consider, reply)
+@dataclass(frozen=True, slots=True)
+class Unheard(Greet):
+    kind: ClassVar[str] = "test: unheard of"
 
-UNHEARD = Conversation(Unheard, collect)
+
+CONSIDERED, ANSWERED, REFUSES = [], [], {}  # by whom, which words, and for which reasons
 
 
-def session_of(*roles):
-    """Return a session with sites that answer `Greet` alone; the analyst knows one kind more."""
-    programs = {role.party: serve(role, "analyst", Conversations(GREET)) for role in roles}
-    transport = LocalTransport("analyst", programs, SeededRandomness())
-    return Session(Greeter("analyst"), transport, Conversations(GREET, UNHEARD))
+@pytest.fixture(autouse=True)
+def forgotten():
+    for kept in (CONSIDERED, ANSWERED, REFUSES):
+        kept.clear()
 
 
 def three(**refuses):
-    return [Greeter(party, refuses.get(party, {})) for party in "abc"]
+    """Return three sites, of which some refuse words for a reason."""
+    REFUSES.update({(site, word): why for site, w in refuses.items() for word, why in w.items()})
+    return list(seeded(data_of(a="x", b="y", c="z")).roles.values())
+
+
+def session_of(*roles):
+    """Return a session with sites that answer `Greet` alone."""
+    programs = {role.party: serve(role, "analyst", {Greet}) for role in roles}
+    transport = LocalTransport("analyst", programs, SeededRandomness())
+    return Session(AnalystRole("analyst"), transport)
 
 
 def test_a_query_is_run_by_those_that_it_names():
-    a, b, c = roles = three()
-    session = session_of(*roles)
+    session = session_of(*three())
     assert session.ask(Greet(("a", "c"), "hi")) == {"a": "hi from a", "c": "hi from c"}
     assert session.ask(Greet(("b",), "ho")) == {"b": "ho from b"}
-    assert [role.answered for role in (a, b, c)] == [["hi"], ["ho"], ["hi"]]
+    assert sorted(ANSWERED) == [("a", "hi"), ("b", "ho"), ("c", "hi")]
 
 
 def test_a_refusal_names_site_and_reason_and_the_session_survives_it():
@@ -116,8 +101,7 @@ def test_who_agreed_drops_a_query_that_another_refused(monkeypatch):
         with pytest.raises(QueryRefusedError):
             session.ask(Greet(("a", "b", "c"), "hi"))
         sent = [(s.sender, s.receiver, s.message) for s, _ in seen]
-    assert [role.considered for role in roles] == [["hi"]] * 3
-    assert [role.answered for role in roles] == [[]] * 3
+    assert sorted(CONSIDERED) == [(party, "hi") for party in "abc"] and not ANSWERED
     assert {(p, r, m) for p, r, m in sent if type(m) is Go} == {
         ("analyst", party, Go(False)) for party in "abc"
     }
@@ -135,14 +119,15 @@ def test_of_several_refusals_the_first_party_asked_is_named():
 def test_a_kind_that_is_not_registered_is_refused():
     session = session_of(*three())
     with pytest.raises(QueryRefusedError, match="a refuses: queries of the kind 'test: unh"):
-        session.ask(Unheard(("a", "b")))
+        session.ask(Unheard(("a", "b"), "hi"))
     assert session.ask(Greet(("a",), "hi"))
 
 
-def test_a_role_without_a_part_refuses():
-    session = session_of(Greeter("a"), Silent("b"))
-    with pytest.raises(QueryRefusedError, match="b refuses: queries of the kind 'test: greet'"):
-        session.ask(Greet(("a", "b"), "hi"))
+def test_a_dealer_without_a_part_refuses():
+    federation = seeded(data_of(a="x"))
+    session = session_of(*federation.roles.values(), DealerRole("dealer", None, {}))
+    with pytest.raises(QueryRefusedError, match="dealer refuses: queries of the kind 'test: gr"):
+        session.ask(Greet(("a", "dealer"), "hi"))
 
 
 def test_a_long_reason_is_cut():
@@ -181,14 +166,14 @@ def test_a_party_that_answers_with_another_kind_is_named(wrong):
         yield Round({"analyst": wrong}, {})
 
     transport = LocalTransport("analyst", {"a": serves_wrong()}, SeededRandomness())
-    session = Session(Greeter("analyst"), transport, Conversations(GREET))
+    session = Session(AnalystRole("analyst"), transport)
     with pytest.raises(UnexpectedMessageError, match="where answer is expected") as caught:
         session.ask(Greet(("a",), "hi"))
     assert caught.value.party == "a" and is_over(session)
 
 
 def test_a_site_that_refused_does_not_run_even_if_told_to():
-    a, b, _ = roles = three(a={"hi": "no"})
+    roles = three(a={"hi": "no"})
 
     def tell_to_run(_, query):
         answers = Round(dict.fromkeys(query.parties, query), {p: Expect(Answer) for p in "ab"})
@@ -196,15 +181,17 @@ def test_a_site_that_refused_does_not_run_even_if_told_to():
         yield Round(dict.fromkeys(query.parties, Go(True)), {})
 
     session_of(*roles).transport.run(tell_to_run(None, Greet(("a", "b"), "hi")))
-    assert (a.answered, b.answered) == ([], ["hi"])
+    assert ANSWERED == [("b", "hi")]
 
 
-def test_a_closed_session_refuses_and_its_parties_have_left():
-    roles = three()
+def test_a_closed_session_refuses_and_its_parties_have_left(monkeypatch):
+    roles, left = three(), []
+    for role in roles:
+        monkeypatch.setattr(role, "leave", lambda party=role.party: left.append(party))
     with session_of(*roles) as session:
         assert session.ask(Greet(("a",), "hi"))
-        assert not any(role.left for role in roles)
-    assert all(role.left for role in roles)
+        assert not left
+    assert sorted(left) == ["a", "b", "c"]
     assert is_over(session)
     session.close()
     assert is_over(session)

@@ -15,14 +15,15 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_protocols import parties as life
+from vertibayes_protocols.effects import saying
+from vertibayes_protocols.engine import Considered
 from vertibayes_protocols.errors import PeerAbortedError, PeerGoneError, QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import FREE
-from vertibayes_protocols.queries import Begin
-from vertibayes_protocols.queries.begin import BEGIN
+from vertibayes_protocols.query import Query
 from vertibayes_protocols.roles import DealerRole, SiteRole
-from vertibayes_protocols.session import Conversation, Conversations, Go, Query
+from vertibayes_protocols.session import Go
 from vertibayes_protocols.transports.connection import Connection
 from vertibayes_protocols.transports.mailbox import LatePacketsError
 from vertibayes_protocols.variables import Family
@@ -230,33 +231,44 @@ def roles_of(parties, party, *analysts):
     return [parties.roles[party].for_session(analyst, b"key") for analyst in analysts]
 
 
-def test_a_contract_that_a_session_runs_is_refused_in_another():
-    """Also before columns are committed: the runs of a contract are counted."""
-    role = SiteRole("a", DATA["a"], None, {}, policy=replace(FREE))
-    begins = Begin(("a",), b"d" * 32)
-    sides = Conversations(Conversation(Begin, BEGIN.analyst).side(SiteRole, agrees, agrees))
-    lives = [life.serve(role.for_session(who, b""), who, sides) for who in ("alice", "bob")]
-    assert answered(lives[0], "alice", begins).agreed
-    refusal = answered(lives[1], "bob", begins)
-    assert not refusal.agreed and "alice runs this study since" in refusal.reason
-    lives[0].close()
-    assert answered(lives[1], "bob", begins, is_first=False).agreed
-    lives[1].close()
-    assert not role.shared.running
-
-
 # ---- what a party considers and notes ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Spend(Query[None]):
+class Spend(Query):
     """Spend what is left: a budget in small."""
 
     kind: ClassVar[str] = "spend"
+    is_dealt: ClassVar[bool] = True
+    left: ClassVar[list[int]] = [1]
+
+    def plan(self, at):
+        return None
+
+    def effects(self, plan, at):
+        return saying(self.parties, ())
+
+    def fits(self, role, plan):
+        if not self.left[0]:
+            raise ValueError("nothing is left")
+
+    def run_dealer(self, dealer, plan):
+        self.left[0] -= 1
+        yield Round({}, {dealer.analyst: Expect(Go)})
+
+    run_site = run_analyst = None
 
 
-def agrees(role, query):
-    """Refuse nothing."""
+@dataclass(frozen=True, slots=True)
+class Claims(Spend):
+    """Ask to run one contract."""
+
+    kind: ClassVar[str] = "claims"
+    phase: ClassVar[str] = "begin"
+
+    @property
+    def claims(self):
+        return b"d" * 32
 
 
 def answered(program, analyst, query, *, is_first=True):
@@ -268,22 +280,26 @@ def answered(program, analyst, query, *, is_first=True):
     return program.send({analyst: query}).outbox[analyst]
 
 
+def test_a_contract_that_a_session_runs_is_refused_in_another():
+    """Also before columns are committed: the runs of a contract are counted."""
+    role = SiteRole("a", DATA["a"], None, {}, policy=replace(FREE))
+    begins = Claims(("a",))
+    lives = [life.serve(role.for_session(who, b""), who, {Claims}) for who in ("alice", "bob")]
+    assert answered(lives[0], "alice", begins).agreed
+    refusal = answered(lives[1], "bob", begins)
+    assert not refusal.agreed and "alice runs this study since" in refusal.reason
+    lives[0].close()
+    assert answered(lives[1], "bob", begins, is_first=False).agreed
+    lives[1].close()
+    assert not role.shared.running
+
+
 def spenders():
     """Return the lives of a dealer in two sessions, and what it has left."""
-    left = [1]
-
-    def consider(role, query):
-        if not left[0]:
-            raise QueryRefusedError(role.party, "nothing is left")
-
-    def spend(role, query):
-        left[0] -= 1
-        yield Round({}, {role.analyst: Expect(Go)})
-
-    sides = Conversations(Conversation(Spend, None).side(DealerRole, consider, spend))
+    Spend.left[0] = 1
     role = DealerRole("dealer", None, {})
-    lives = [life.serve(role.for_session(who, b""), who, sides) for who in ("alice", "bob")]
-    return lives, left
+    lives = [life.serve(role.for_session(who, b""), who, {Spend}) for who in ("alice", "bob")]
+    return lives, Spend.left
 
 
 def test_a_query_is_considered_again_when_another_session_has_noted_something():
@@ -299,7 +315,9 @@ def test_a_query_is_considered_again_when_another_session_has_noted_something():
 
 def test_without_that_two_sessions_spend_what_is_left_for_one(monkeypatch):
     """The control of the test above."""
-    monkeypatch.setattr(life, "_consider_again", lambda *_: None)
+    monkeypatch.setattr(
+        life, "_consider_again", lambda role, query, _: Considered(query, None, query.effects(0, 0))
+    )
     (alice, bob), left = spenders()
     for program, name in ((alice, "alice"), (bob, "bob")):
         assert answered(program, name, Spend(())).agreed

@@ -8,7 +8,7 @@ from math import prod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertibayes_protocols.queries.shared_products import in_shared_order
+from vertibayes_protocols.queries.tables.shared_products import in_shared_order
 
 WIDTHS = dict(zip("abcdefg", (1, 1, 2, 3, 4, 9, 20), strict=True))
 

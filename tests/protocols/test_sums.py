@@ -16,20 +16,19 @@ from vertibayes_mpc.additive_scheme import Parameters
 from vertibayes_mpc.errors import ProtocolError, UnknownFaultyPartyError
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Sums
-from vertibayes_protocols.queries.aggregations import parameters_of, plan_of
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.sums import SUMS
-from vertibayes_protocols.queries.terms import Terms
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.queries.sums.aggregations import parameters_of, plan_of
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Declaration
-from vertibayes_protocols.site.statistics import LocalData, Moments, Numeric, measure
+from vertibayes_protocols.site.statistics import Counts, LocalData, Moments, Numeric, measure
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.variables import Rows, Variable
+from vertibayes_protocols.variables import Family, Rows, Variable
 
 NOISY = Privacy(eps=30.0, gamma=0.5)
 
@@ -52,10 +51,6 @@ def ask(federation, query):
         return session.ask(query)
 
 
-def consider(site, query):
-    SUMS.side_of(SiteRole).consider(site, query)
-
-
 def refusal(site, query):
     with pytest.raises(QueryRefusedError) as caught:
         consider(site, query)
@@ -63,11 +58,27 @@ def refusal(site, query):
     return caught.value.reason
 
 
+def changed(query, **changes):
+    """Return a query of which a statistic, a term or another field is changed."""
+    terms, schema = query.terms, query.terms.schema
+    parts = {name: getattr(schema, name) for name in ("variables", "numerics", "statistics")}
+    if not changes.keys().isdisjoint(parts):
+        parts |= {name: changes.pop(name) for name in parts if name in changes}
+        changes["schema"] = Declaration(**parts)
+    agreed = {name: changes.pop(name) for name in vars(terms) if name in changes}
+    return replace(query, terms=replace(terms, **agreed), **changes)
+
+
 # ---- what a site refuses -------------------------------------------------------------------------
 
 EVERY = ("p00", "p01", "p02", "p03")
 THREES = np.full(5, 3, np.uint32)
-Y, A = ("y", ("s0", "s1", "s2")), ("a", ("s0", "s1", "s2", "s3"))
+Y, A, B, Q = *SCHEMA.variables.values(), Variable("q", ("s0",))
+COUNTS, Z = SCHEMA.statistics[0], Numeric("z", 1.0, 1.0)
+
+
+def named(*variables):
+    return {variable.name: variable for variable in variables}
 
 
 @pytest.mark.parametrize(
@@ -75,49 +86,62 @@ Y, A = ("y", ("s0", "s1", "s2")), ("a", ("s0", "s1", "s2", "s3"))
     [
         ({"parties": ("p00", "p02", "p03")}, "not among the members that are asked"),
         ({"absent": ("p01",)}, "not among the members that are asked"),
+        ({"blocks": (("p00", "p02"),), "estimates": THREES[:2] - 1}, "not among the members"),
+        ({"blocks": ((*EVERY, "zz"),), "estimates": THREES, "parties": (*EVERY, "zz")},
+         "no {} of zz is pinned here"),
+        ({"most_records": 3}, "its data has more records than the 3 agreed"),
+        ({"variables": named(Y, A, replace(B, states=("s0",)))},
+         "'b' has the state 's1', not a declared one"),
+        ({"variables": named(Y, A, B, Q)}, "it has no column 'q'"),
+        ({"statistics": ()}, "no statistics are asked for"),
+        ({"statistics": (), "privacy": NOISY}, "the noise is for counts, and no table is asked fo"),
+        ({"numerics": {"z": Z}}, "it has no column 'z'"),
+    ],
+)  # fmt: skip
+@both_ways
+def test_a_query_that_does_not_fit_is_refused(via, changes, reason):
+    federation = federation_of(parties(4))
+    query = query_of(federation, via, dropouts=0.25)
+    site = federation.roles["p01"]
+    consider(site, query)
+    what = {"masked": "signing key", "additive": "public key"}[via]
+    assert reason.format(what) in refusal(site, changed(query, **changes))
+    assert site.memory.last_sum(query.analyst) == -1, "and nothing is noted"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
         ({"absent": ("p00", "p02")}, "2 members are absent, at most 1 are agreed"),
         ({"absent": ("p00", "zz")}, "2 members are absent, at most 1 are agreed"),
-        ({"blocks": (("p00", "p02"),), "estimates": THREES[:2] - 1}, "not among the members"),
-        ({"blocks": ((*EVERY, "zz"),), "estimates": THREES}, "no {} of zz is pinned here"),
+        ({"absent": ("p00", "p00")}, "a member appears twice among the absent"),
         ({"blocks": ((*EVERY, "p00"),), "estimates": THREES}, "from 2 to 20, each once"),
         ({"blocks": (("p01",),), "estimates": THREES[:1] - 2}, "from 2 to 20, each once"),
         ({"most_parties": 3}, "4 members: there must be from 2 to 3"),
         ({"estimates": np.array([4, 5, 4, 4], np.uint32)}, "an estimate of the number of members"),
         ({"estimates": np.full(3, 4, np.uint32)}, "an estimate of the number of members"),
         ({"via": "paillier"}, "via 'paillier': it must be additive or masked"),
-        ({"number": 2**62 + 1}, "it must be from 0 to 2**62"),
-        ({"number": -1}, "it must be from 0 to 2**62"),
-        ({"shares": np.zeros(4)}, "must have five numbers"),
-        ({"shares": np.array([0, 0, 0, 0.5, 0.6])}, "shares of at least 0 that add up"),
-        ({"shares": np.array([0, 0, 0, 0, math.nan])}, "Invalid literal"),
-        ({"shares": np.array([0, 0, 0, 0, 0.75])}, "fewer than two members are present"),
-        ({"noise": ("whole", "record")}, "an accounting, a neighbour and a kind, or none"),
-        ({"noise": ("whole", "record", "laplace")}, "eps = 0.0"),
-        ({"most_records": 3}, "its data has more records than the 3 agreed"),
-        ({"variables": (Y, A, ("b", ("s0",)))}, "'b' has the state 's1', not a declared one"),
-        ({"variables": (Y, A, ("q", ("s0",)))}, "variable not found: 'b'"),
-        ({"variables": (Y, A, ("b", ("s0", "s1")), ("q", ("s0",)))}, "it has no column 'q'"),
-        ({"variables": (Y, A, A)}, "a variable is declared twice"),
-        ({"families": (("y",), ("a", "a"))}, "a table has a variable twice"),
-        ({"families": (("y",), ())}, "not enough values"),
-        ({"families": ()}, "no statistics are asked for"),
-        ({"moments": ((("z",), "y", False),)}, "'z' is not a declared column"),
-        ({"numerics": ("z",)}, "1 columns of numbers must have two bounds each"),
-        ({"numerics": ("z",), "bounds": np.ones((1, 2))}, "it has no column 'z'"),
-        ({"moments": (((), "q", True),)}, "variable not found: 'q'"),
+        ({"number": 2**62 + 1}, r"it must be from 0 to 2\*\*62"),
+        ({"analyst": b""}, "must have the public key of its analyst"),
+        ({"number": -1}, r"it must be from 0 to 2\*\*62"),
+        ({"dishonest": 0.5, "dropouts": 0.6}, "shares of at least 0 that add up"),
+        ({"dropouts": math.nan}, "Invalid literal"),
+        ({"dropouts": 0.75, "absent": ("p00", "p02", "p03")}, "fewer than two members are present"),
+        ({"variables": named(Y, A, Q)}, "variable not found: 'b'"),
+        ({"variables": {"y": Y, "a": A, "b": Q}}, "the column 'b' is named 'q'"),
+        ({"numerics": {"b": Numeric("b", 0, 1)}}, "'b' is declared with states and with bounds"),
+        ({"statistics": (Counts((Family("y"), Family("a", ("a",)))),)},
+         "a table has a variable twice"),
+        ({"statistics": (COUNTS, Moments(("z",), "y"))}, "'z' is not a declared column"),
+        ({"statistics": (COUNTS, Moments((), "q", True))}, "variable not found: 'q'"),
+        ({"statistics": (COUNTS, Moments((), "y", True))}, "moments of no column"),
     ],
 )  # fmt: skip
 @both_ways
-def test_a_query_that_cannot_be_is_refused(via, changes, reason):
-    federation = federation_of(parties(4))
-    query = query_of(federation, via, dropouts=0.25)
-    if "shares" in changes and changes["shares"][-1:] == 0.75:
-        changes = changes | {"absent": ("p00", "p02", "p03")}
-    site = federation.roles["p01"]
-    consider(site, query)
-    what = {"masked": "signing key", "additive": "public key"}[via]
-    assert reason.format(what) in refusal(site, replace(query, **changes))
-    assert site.memory.last_sum(query.analyst) == -1, "and nothing is noted"
+def test_a_query_that_cannot_be_is_not_constructed(via, changes, reason):
+    query = query_of(federation_of(parties(4)), via, dropouts=0.25)
+    with pytest.raises(ValueError, match=reason):
+        changed(query, **changes)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +163,7 @@ def test_what_a_policy_does_not_allow_is_refused(policy, privacy, reason):
     federation = federation_of(parties(4), policy=replace(ALLOW_ALL, **policy))
     query, site = query_of(federation, privacy=privacy), federation.roles["p01"]
     if reason is None:
-        assert consider(site, query) is None
+        assert consider(site, query).query is query
     else:
         assert reason in refusal(site, query)
 
@@ -151,8 +175,8 @@ def test_columns_of_numbers_are_hidden_by_a_policy_too():
 
 def test_blocks_that_few_could_surround_are_refused():
     federation = federation_of(parties(4))
-    query = replace(query_of(federation, "additive"), blocks=(EVERY[:2], EVERY[2:]))
-    assert "a block of the members has fewer than 20" in refusal(federation.roles["p01"], query)
+    with pytest.raises(ValueError, match="a block of the members has fewer than 20"):
+        replace(query_of(federation, "additive"), blocks=(EVERY[:2], EVERY[2:]))
 
 
 def test_the_least_block_grows_with_who_may_collude_and_be_absent():
@@ -161,10 +185,11 @@ def test_the_least_block_grows_with_who_may_collude_and_be_absent():
     terms = Terms(SCHEMA, 40, 9, None, dishonest=0.5, dropouts=0.45)
     query = Sums.of(federation.analyst, terms, Members(terms, names, "additive"))
     blocks = names[:20], names[20:]
-    assert consider(federation.roles["p01"], replace(query, blocks=blocks)) is None
+    assert consider(federation.roles["p01"], replace(query, blocks=blocks)).plan.blocks == blocks
     terms = replace(terms, most_parties=60)
     query = Sums.of(federation.analyst, terms, Members(terms, names, "additive"))
-    assert "has fewer than 29" in refusal(federation.roles["p01"], replace(query, blocks=blocks))
+    with pytest.raises(ValueError, match="has fewer than 29"):
+        replace(query, blocks=blocks)
 
 
 def test_a_site_that_has_pinned_no_key_of_the_analyst_refuses():
@@ -175,9 +200,8 @@ def test_a_site_that_has_pinned_no_key_of_the_analyst_refuses():
 
 def test_gamma_of_the_members_is_one_at_least():
     federation = federation_of(parties(4))
-    query = query_of(federation, privacy=NOISY)
-    shares = np.array([30.0, 1e-5, 0.2, 0.0, 0.0])
-    assert "gamma n = 0.2 * 4" in refusal(federation.roles["p01"], replace(query, shares=shares))
+    query = changed(query_of(federation, privacy=NOISY), privacy=replace(NOISY, gamma=0.2))
+    assert "gamma n = 0.2 * 4" in refusal(federation.roles["p01"], query)
 
 
 def test_masked_sums_over_too_few_are_not_begun():
@@ -217,7 +241,7 @@ def test_budget_and_numbers_outlive_the_process(via, tmp_path):
         for number in (first.number, first.number + 1, site.memory.last_sum(first.analyst)):
             found = refusal(site, replace(small, number=number))
             assert f"sum number {number} does not come after" in found
-        assert consider(site, small) is None
+        assert consider(site, small).query is small
 
 
 @both_ways
@@ -225,13 +249,13 @@ def test_the_budget_is_spent_before_the_first_byte_and_a_number_once(via, tmp_pa
     federation = federation_of(parties(4))
     site, query = federation.roles["p01"], query_of(federation, via, NOISY)
     with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-        consider(site, query)
-        next(SUMS.side_of(SiteRole).program(site, query))  # the process dies here
+        agreed = consider(site, query)
+        next(answer(site, agreed))  # the process dies here
     with closing(SiteMemory(tmp_path / "memory")) as again:
         assert again.spent.eps == 30.0 and again.last_sum(query.analyst) == query.number
         site.memory = again
         with pytest.raises(ValueError, match="must be above"):
-            next(SUMS.side_of(SiteRole).program(site, query))
+            next(answer(site, agreed))
 
 
 @both_ways
@@ -289,7 +313,7 @@ def numbers_of(via="masked", policy=ALLOW_ALL):
 @both_ways
 def test_moments_of_numbers_are_summed(via):
     world, query = numbers_of(via)
-    statistics = query.terms().schema.statistics
+    statistics = query.terms.schema.statistics
     wanted = sum(measure(statistics, site.batches[0]) for site in world.roles.values())
     released = ask(world, query)
     assert np.array_equal(released.sums, wanted) and wanted.shape == (12,)
@@ -301,15 +325,17 @@ def test_moments_of_numbers_are_summed(via):
 
 def less_noise(query):
     """p02 is told that all are honest, and adds half of the noise that the others count on."""
-    return replace(query, shares=np.array([30.0, 1e-5, 1.0, 0.0, 0.0]))
+    return changed(query, privacy=replace(NOISY, gamma=1.0))
 
 
 def other_members(query):
-    return replace(query, blocks=(("p00", "p01", "p02", "p04"),))
+    asked = ("p00", "p01", "p02", "p04")
+    return replace(query, blocks=(asked,), parties=asked)
 
 
 def other_records(query):
-    return replace(query, families=(("y",), ("b", "y"), ("a", "y")))
+    y, a, b = COUNTS.families
+    return changed(query, statistics=(Counts((y, b, a)),))
 
 
 def names_of(federation, query):
@@ -363,5 +389,5 @@ def test_who_tells_sites_different_things_opens_nothing(change):
 @pytest.mark.parametrize("change", [less_noise, other_records])
 @both_ways
 def test_without_the_digest_of_the_query_it_would_open(via, change, monkeypatch):
-    monkeypatch.setattr("vertibayes_protocols.queries.sum_query.label", lambda *parts: bytes(32))
+    monkeypatch.setattr("vertibayes_protocols.queries.sums.sums.label", lambda *parts: bytes(32))
     assert len(equivocate(via, change).parties) == 4

@@ -10,13 +10,13 @@ import pytest
 from tests.vertibayes.hdpnb_worlds import SCHEMA, drop_after, federation_of, parties, watch
 from vertibayes_mpc.errors import MalformedMessageError, PartyGoneError
 from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.gossip import replay
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Updates
-from vertibayes_protocols.queries.terms import Terms
-from vertibayes_protocols.queries.updates import UPDATES, Delivered, Step
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.queries.sums.terms import Terms
+from vertibayes_protocols.queries.sums.updates import Delivered, Step
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -38,7 +38,7 @@ def ask(federation, query, absent=()):
 
 def refusal(site, query):
     with pytest.raises(QueryRefusedError) as caught:
-        UPDATES.side_of(SiteRole).consider(site, query)
+        consider(site, query)
     return str(caught.value)
 
 
@@ -62,8 +62,9 @@ def test_exact_updates_and_shares_of_noise_are_refused_as_they_show_single_sites
     for privacy in (None, Privacy(eps=30.0), Privacy(eps=30.0, noise="diluted")):
         with pytest.raises(ValueError, match="the noise must be laplace or gaussian"):
             query_of(federation, privacy)
-    query = replace(query_of(federation), noise=("whole", "record", "polya"))
-    assert "the noise must be laplace or gaussian" in refusal(federation.roles["p00"], query)
+    query = query_of(federation)
+    with pytest.raises(ValueError, match="the noise must be laplace or gaussian"):
+        replace(query, terms=replace(query.terms, privacy=replace(NOISY, noise="polya")))
 
 
 @pytest.mark.parametrize(
@@ -73,14 +74,30 @@ def test_exact_updates_and_shares_of_noise_are_refused_as_they_show_single_sites
         ({"iterations": 10_001}, "iterations must be from 1 to 10000"),
         ({"members": ("p00", "p01")}, "the parties must be members"),
         ({"members": ("p00", "p00", "p01", "p02")}, "members, each once"),
+        ({"analyst": b""}, "must have the public key of its analyst"),
         ({"number": -1}, "sum number -1"),
-        ({"number": 5}, "sum number 5 does not come after"),
-        ({"parties": ("p01",)}, "it is not among the members that are asked"),
-        ({"shares": np.full(5, np.nan)}, "eps = nan"),
-        ({"most_records": 4}, "more records than the 4 agreed"),
+        ({"parties": ()}, "at least one must answer"),
     ],
 )
-def test_a_query_that_cannot_be_run_is_refused(changes, reason):
+def test_a_query_that_cannot_be_run_is_not_constructed(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        replace(query_of(federation_of(parties(3))), **changes)
+
+
+def test_a_share_that_is_no_number_is_no_noise():
+    with pytest.raises(ValueError, match="eps = nan"):
+        replace(NOISY, eps=math.nan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"number": 5}, "sum number 5 does not come after"),
+        ({"parties": ("p01",)}, "it is not among the members that are asked"),
+        ({"terms": Terms(SCHEMA, 20, 4, NOISY)}, "more records than the 4 agreed"),
+    ],
+)
+def test_a_query_that_does_not_fit_is_refused(changes, reason):
     federation = federation_of(parties(3))
     query = replace(query_of(federation), **changes)
     assert reason in refusal(federation.roles["p00"], query)
@@ -226,5 +243,5 @@ def test_numbers_have_noise_of_their_bounds():
     for update in gossip.updates.values():
         assert np.abs(update - expected)[:4].max() < 6 * scale / 2**11
         assert np.abs(update - expected)[4:].max() < 6 * scale
-    with pytest.raises(ValueError, match="z: noise needs CentredMoments"):
+    with pytest.raises(ValueError, match="z: noise needs centred moments"):
         query_of(federation, privacy, schema=Schema(y, {"z": z}))

@@ -18,9 +18,9 @@ from vertibayes.structure.k2 import k2_widest
 from vertibayes.structure.learners import k2, search_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.queries.costs import Costs
-from vertibayes_protocols.queries.counting import plan_tables
-from vertibayes_protocols.queries.ways import Load, batches, choose_ways, grouped
+from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.counting import TablePlan
+from vertibayes_protocols.queries.tables.ways import Load, batches, choose_ways, grouped
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows, Variable
@@ -77,8 +77,8 @@ def test_all_parties_choose_alike_whatever_they_hold():
     states = [4, 12, 30, 3, 16, 17]
     study = study_of(states, 3, 50_000, 256 * MIB)
     turned = Study(
-        b"other", dict(reversed(study.variables.items())), study.holders, 50_000, "d", 1 << 15,
-        256 * MIB,
+        b"other", dict(reversed(study.variables.items())), dict(reversed(study.holders.items())),
+        50_000, "d", 1 << 15, 256 * MIB,
     )  # fmt: skip
     families = [Family("v0", ("v3", z)) for z in ("v1", "v2", "v4", "v5")]
     (group,) = grouped(families)
@@ -160,9 +160,7 @@ def test_a_plan_mixes_both_ways_and_keeps_the_order_of_the_query():
     with federate(split_columns(data, 2)) as federation:
         counter = SecureCounter.of(federation, order=list(data.variables))
         joined = federation.roles["site-1"].joined
-        plan = plan_tables(
-            joined.study, joined.commitments, grouped(families), joined.selection(Rows()), False, 9
-        )
+        plan = TablePlan(joined, tuple(grouped(families)), Rows(), False, 9)
         assert plan.shuffles.tables and plan.products.groups
         for got, wanted in zip(
             counter.tables(families), PlainCounter(data).tables(families), strict=True

@@ -6,8 +6,9 @@ import json
 
 import numpy as np
 
+from vertibayes.dag import Structure
 from vertibayes.model_file import write_json
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes.report.page.embedded import tree_of
 from vertibayes_protocols.variables import Variable
 

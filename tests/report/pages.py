@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from vertibayes.cli import main
-from vertibayes.network import Network, Structure
+from vertibayes.dag import Structure
+from vertibayes.network import Network
 from vertibayes_protocols.variables import Variable
 
 

@@ -8,9 +8,10 @@ import pytest
 from tests.report.folders import read
 from tests.report.networks import embedded, random_evidence, random_network
 from vertibayes.counting import PlainCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.prediction import log_likelihoods, predicted
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.page.embedded import MOST_CELLS, embedded_of
 from vertibayes_protocols.schema import Schema

@@ -16,7 +16,7 @@ from vertibayes_protocols.wire import encode
 
 FOLDER = Path(__file__).parent
 SCRIPT = "python -m tests.vectors.make"
-RAISE = "VERSION in vertibayes_protocols/wire.py"
+RAISE = "VERSION in vertibayes_protocols.wire"
 LONGEST = 320  # bytes that are recorded in full
 SHOWN = 5  # differences that a message names
 

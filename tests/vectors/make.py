@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from unittest.mock import patch
 
@@ -33,6 +32,7 @@ from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows, Variable
 from vertibayes_protocols.wire import Envelope, encode
+from vertibayes_protocols.wire.types import parts_of
 
 SESSION = bytes(range(16))
 RECORDS = 40  # in blocks of 16
@@ -61,7 +61,7 @@ def wire_vectors():
         },
         "kinds": {
             kind: {
-                "fields": [item.name for item in fields(cls)],
+                "fields": list(parts_of(cls)),
                 "body": frozen(encode(example(cls))),
             }
             for kind, cls in message_classes().items()

@@ -11,7 +11,7 @@ from tests.schemes import SMALL
 from vertibayes.naive_bayes.distributed import HDPNB
 from vertibayes_protocols.federation import RecordFederation
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData
 from vertibayes_protocols.variables import Variable

@@ -4,7 +4,7 @@ import pytest
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.inference.blocks import batches, expectation
 from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 
 
 def test_small_batches_give_the_same(alarm_network):

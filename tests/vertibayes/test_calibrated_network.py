@@ -9,7 +9,7 @@ from vertibayes.calibration.models import predict_proba
 from vertibayes.calibration.network_model import even_network, to_network
 from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes_protocols.calibration.classifier import network_classifier
 from vertibayes_protocols.site.data import SiteData

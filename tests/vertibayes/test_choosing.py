@@ -12,8 +12,8 @@ from vertibayes.counting.counter import Counter
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.k2 import k2_steps
 from vertibayes.structure.learners import k2, search_of
-from vertibayes.structure.scores import k2_scores
 from vertibayes.structure.search import Search
+from vertibayes.table_scores import k2_scores
 from vertibayes_protocols.choices import Choices, Constant, Score
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Rows, Variable

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import fit_cpts, scores
-from vertibayes.structure.scores import k2_scores
+from vertibayes.table_scores import k2_scores
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable
 

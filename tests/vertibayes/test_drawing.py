@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertibayes.network import Structure
-from vertibayes.report.drawing import draw, text_width
-from vertibayes.report.layout import Size, lay_out
-from vertibayes.report.layout.crossings import count_crossings, order_layers
-from vertibayes.report.layout.layers import layer
+from vertibayes.dag import Structure
+from vertibayes.drawing.layout import Size, lay_out
+from vertibayes.drawing.layout.crossings import count_crossings, order_layers
+from vertibayes.drawing.layout.layers import layer
+from vertibayes.drawing.svg import draw, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 

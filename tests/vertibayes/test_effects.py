@@ -12,10 +12,11 @@ from tests.vertibayes.test_junction_tree import joint_of, networks
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.adjustment import adjustment_sets, is_adjustment_set, why_not_valid
 from vertibayes.inference.effects import effect_in, standardized
-from vertibayes.network import Network, Structure
-from vertibayes.parameters.synthetic import sample
+from vertibayes.network import Network
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.release import FamilyTables, Rule

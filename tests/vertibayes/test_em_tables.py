@@ -3,10 +3,10 @@ import pytest
 
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
 from vertibayes.validation.divergence import divergence

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.structure_worlds import all_structures, random_constraints
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import Cpdag, cpdag_of, extension
 

@@ -10,7 +10,7 @@ from tests.structure_worlds import (
 )
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.exact import exact_widest

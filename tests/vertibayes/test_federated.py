@@ -335,7 +335,7 @@ def test_an_eps_that_is_not_above_zero_is_refused(eps):
 
 def test_numbers_that_are_not_summed_about_the_middle_take_no_noise():
     schema = Schema(SCHEMA.target, SCHEMA.features)
-    with pytest.raises(ValueError, match="noise needs CentredMoments"):
+    with pytest.raises(ValueError, match="noise needs centred moments"):
         local_updates(schema, [records(20)], LAPLACE)
 
 

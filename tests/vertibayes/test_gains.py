@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import scores
 from vertibayes.structure.gains import edge_gains
 from vertibayes_protocols.site.data import SiteData

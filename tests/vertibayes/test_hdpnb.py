@@ -26,12 +26,12 @@ from vertibayes_mpc.additive_scheme import Parameters
 from vertibayes_mpc.errors import PartyGoneError, ProtocolError
 from vertibayes_mpc.membership import Roll
 from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.federation import ANALYST
-from vertibayes_protocols.queries import Sums, aggregations
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.sums import SUMS
-from vertibayes_protocols.queries.terms import Terms, count_query
-from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.queries import Sums
+from vertibayes_protocols.queries.sums import aggregations
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms, count_query
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric
 from vertibayes_protocols.variables import Variable
@@ -227,7 +227,7 @@ def test_a_party_refuses_a_roll_that_calls_away_the_noise():
     for called, refused in ((1, False), (2, True)):  # a third of the block would be three
         query = Sums.of(world.federation.analyst, world.terms, world.members)
         site = world.federation.roles["p00"]
-        program = SUMS.side_of(SiteRole).program(site, query)
+        program = answer(site, consider(site, query))
         next(program)
         label = aggregations.parameters_of(query.summation(), SMALL).label
         roll = Roll(label, query.number, tuple(f"p0{i}" for i in range(1, 1 + called)))
@@ -272,8 +272,8 @@ def test_numbers_without_noise(via):
     held = {f"p{i}": part(8) for i in range(3)}
     model = study(held, via, schema=schema).round()
     assert np.array_equal(model.sums_, pooled(Terms(schema, 3, 8), list(held.values())).sums_)
-    with pytest.raises(ValueError, match="z: noise needs CentredMoments, not Moments"):
-        Terms(schema, 3, 8, Privacy(eps=1.0))
+    with pytest.raises(ValueError, match="z: noise needs centred moments"):
+        Terms(schema, 3, 8, Privacy(eps=1.0)).check()
 
 
 @both_ways

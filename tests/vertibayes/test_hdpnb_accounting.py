@@ -28,9 +28,10 @@ from vertibayes_mpc.noise import DilutedGeometric, PolyaShare
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_protocols.accounting import SAMPLER, TAIL, Accounting, Privacy
 from vertibayes_protocols.budget import eps_of
-from vertibayes_protocols.queries import Sums, aggregations
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.terms import Terms, data_pert
+from vertibayes_protocols.queries import Sums
+from vertibayes_protocols.queries.sums import aggregations
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms, data_pert
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric
 from vertibayes_protocols.variables import Variable

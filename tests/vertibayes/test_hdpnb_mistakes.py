@@ -14,13 +14,14 @@ from vertibayes_mpc.additive_scheme import Parameters
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.membership import Aggregator, Roll, pair_keys
 from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import DataError, QueryRefusedError
 from vertibayes_protocols.federation import ANALYST
 from vertibayes_protocols.queries import Sums
-from vertibayes_protocols.queries.aggregations import parameters_of
-from vertibayes_protocols.queries.sums import PAIRS, SUMS
-from vertibayes_protocols.queries.terms import Terms
-from vertibayes_protocols.roles import SiteRole, agree_pairs
+from vertibayes_protocols.queries.sums.aggregations import parameters_of
+from vertibayes_protocols.queries.sums.sums import PAIRS
+from vertibayes_protocols.queries.sums.terms import Terms
+from vertibayes_protocols.roles import agree_pairs
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.variables import Variable
 
@@ -79,11 +80,11 @@ def test_terms_that_cannot_be():
 def test_noise_too_large_for_a_slot_is_refused_before_keys_and_data():
     largest = Privacy(eps=1e-10, protects="party")
     with pytest.raises(ValueError, match="no slot holds such sums"):
-        Terms(SCHEMA, 10**8, 30, largest)
+        Terms(SCHEMA, 10**8, 30, largest).check()
     with pytest.raises(ValueError, match=r"Delta / eps must be from 2\*\*-9 to 2\*\*40"):
-        Terms(SCHEMA, 10, 2**30, Privacy(eps=1e-9, protects="party"))
+        Terms(SCHEMA, 10, 2**30, Privacy(eps=1e-9, protects="party")).check()
     with pytest.raises(ValueError, match="no slot holds such sums"):
-        Terms(SCHEMA, 10**6, 10**13)
+        Terms(SCHEMA, 10**6, 10**13).check()
     terms = Terms(SCHEMA, 10**4, 30, largest)
     sums = Parameters(SMALL, b"", terms.most_parties, terms.lowest, terms.highest)
     worst = [terms.highest] * sums.packing.slots
@@ -183,7 +184,7 @@ def test_without_opendp_the_extra_is_named(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     measurement.cache_clear()
     world = study(parties(3), "masked", Privacy(eps=1.0, noise="diluted"))
-    monkeypatch.setattr("vertibayes_protocols.queries.contributing.find_spec", lambda name: None)
+    monkeypatch.setattr("vertibayes_protocols.engine.find_spec", lambda name: None)
     with pytest.raises(QueryRefusedError, match="diluted noise needs OpenDP, which is not inst"):
         world.round()
     assert world.spent is None, "and nothing was sent"
@@ -215,7 +216,8 @@ def trimmed_rolls(world):
     parameters = parameters_of(query.summation(), SMALL)
     received = {}
     for party in present:
-        program = SUMS.side_of(SiteRole).program(world.federation.roles[party], query)
+        site = world.federation.roles[party]
+        program = answer(site, consider(site, query))
         next(program)
         told = tuple(sorted(away & world.members._groups.neighbours(party)))
         roll = Roll(parameters.label, query.number, told)

@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vertibayes.dag import Structure
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.propagation import Batch
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes_protocols.variables import Variable
 
 

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import k2
-from vertibayes.structure.scores import k2_scores
+from vertibayes.table_scores import k2_scores
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Rows, Variable
 

@@ -11,7 +11,7 @@ from tests.structure_worlds import example
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.splitting import split_columns
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.bic import bic_gain

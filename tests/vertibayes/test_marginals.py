@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.vertibayes.test_junction_tree import joint_of, networks
+from vertibayes.dag import Structure
 from vertibayes.inference.marginals import Marginals
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes_protocols.variables import Variable
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from vertibayes import Network, PlainCounter, Structure, fit_cpts, read_model
-from vertibayes.model_file import read_json, save_model, write_json
+from vertibayes.model_file import parse_json, save_model, write_json
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable
@@ -43,7 +43,7 @@ def test_a_network_that_is_saved_is_loaded_as_it_was(tmp_path, name):
 
 def test_json_keeps_what_the_other_formats_cannot():
     network = odd_network()
-    back = read_json(write_json(network))
+    back = parse_json(write_json(network))
     assert dict(back.unseen) == dict(network.unseen)
     assert back.missing_states == {""}
 

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from vertibayes.bif import read_bif, write_bif
+from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.parameters.synthetic import sample
+from vertibayes.network import read_bif
+from vertibayes.sampling import sample
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import (
-    CentredMoments,
     Counts,
     LocalData,
     Moments,
@@ -145,11 +145,11 @@ def test_centred_statistics_by_hand():
     y, z = Variable("y", states(2)), Numeric("z", -1, 3)
     data = LocalData({"y": y}, {"y": np.array([0, 1, 1, 0, 2])}, {"z": z},
                      {"z": np.array([3.0, np.nan, 2.0, -9.0, 1.0])})  # fmt: skip
-    statistic = CentredMoments(("z",), "y")
+    statistic = Moments(("z",), "y", centred=True)
     assert measure((statistic,), data).reshape(2, 2).tolist() == [[0, 1 << 10], [1 << 23, 1 << 20]]
     assert parts(statistic, data.variables) == [Part(2, 1 << 11), Part(2, 1 << 22)]
     assert parts(Counts((Family("y"),)), data.variables) == [Part(2, 1)]
-    with pytest.raises(ValueError, match="z: noise needs CentredMoments, not Moments"):
+    with pytest.raises(ValueError, match="z: noise needs centred moments"):
         parts(Moments(("z",), "y"), data.variables)
 
 

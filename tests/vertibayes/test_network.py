@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from vertibayes.network import Network, Structure, from_pgmpy
-from vertibayes.parameters.synthetic import sample
+from vertibayes.dag import Structure
+from vertibayes.network import Network, from_pgmpy
+from vertibayes.sampling import sample
 from vertibayes_protocols.variables import Variable
 
 BIT = ("0", "1")

@@ -25,8 +25,8 @@ from vertibayes import (
     federate,
     open_study,
 )
+from vertibayes.dag import Structure
 from vertibayes.learning import learn
-from vertibayes.network import Structure
 from vertibayes.options import Options
 from vertibayes.sklearn import BayesianNetworkClassifier
 from vertibayes_protocols.errors import DataError

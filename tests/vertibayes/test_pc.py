@@ -4,7 +4,7 @@ import pytest
 from tests.structure_worlds import binary, example, frame_of, random_data
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.learners import learn_structure, search_of

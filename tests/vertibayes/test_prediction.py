@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vertibayes.test_em_tables import with_gaps
+from vertibayes.dag import Structure
 from vertibayes.inference import prediction
 from vertibayes.inference.prediction import (
     log_likelihoods,
@@ -12,8 +13,8 @@ from vertibayes.inference.prediction import (
     predict_proba,
     predicted,
 )
-from vertibayes.network import Network, Structure
-from vertibayes.parameters.synthetic import sample
+from vertibayes.network import Network
+from vertibayes.sampling import sample
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable
 

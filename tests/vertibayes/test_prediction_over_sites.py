@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.vertibayes.test_prediction import CHAIN, any_records
-from vertibayes.bif import read_bif
+from vertibayes.dag import Structure
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.inference.prediction import predict_proba, predicted
-from vertibayes.network import Network, Structure
-from vertibayes.parameters.synthetic import sample
+from vertibayes.network import Network, read_bif
 from vertibayes.prediction_over_sites import predict_over_sites
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.opening import open_study

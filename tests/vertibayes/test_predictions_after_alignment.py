@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from tests.protocols.hidden import random_lists
 from tests.spreads import random_spread
 from tests.vertibayes.test_prediction_over_sites import some
+from vertibayes.dag import Structure
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.inference.prediction import predict_proba
-from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.prediction_over_sites import evidence_of, predict_over_sites
 from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries import ScoreTable
 from vertibayes_protocols.release import Rule
 
 
@@ -47,7 +48,8 @@ def check_score_table(world, network, study):
             for names, numbers in odds.tables:
                 scores += numbers[tuple(world.pooled.codes[name] for name in names)][:, 0]
             thresholds = np.array([*np.unique(scores)[1::7]] or [0])
-            table = study.score_table(odds, thresholds, Rule("exact"))
+            more = {"thresholds": thresholds, "rule": Rule("exact")}
+            table = study.ask(lambda joined, o=odds, m=more: ScoreTable.of(joined, o, **m))
             bins, classes = thresholds.searchsorted(scores, "right"), world.pooled.codes[target]
             local = np.zeros((len(thresholds) + 1, study.study.variables[target].codes), int)
             np.add.at(local, (bins, classes), 1)

@@ -15,8 +15,8 @@ from vertibayes.cli.progress import Lines, Progress, duration, progress_shown
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.opening import open_study
-from vertibayes_protocols.queries.costs import Costs
-from vertibayes_protocols.queries.ways import grouped, load_of
+from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.ways import grouped, load_of
 from vertibayes_protocols.variables import Family, Rows
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vertibayes.counting.released import ReleasedCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.release import assess, write_release
 from vertibayes_protocols.ledger import Ledger, RevealedTable

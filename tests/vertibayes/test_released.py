@@ -6,8 +6,8 @@ import pytest
 from tests.vertibayes.released_worlds import PooledStudy, by_rule
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.hidden_counts import with_estimates
+from vertibayes.dag import Structure
 from vertibayes.learning import learn
-from vertibayes.network import Structure
 from vertibayes.options import Options
 from vertibayes.parameters.cpt import fit_cpts, network_from
 from vertibayes.parameters.em_tables import fit_em_from_tables

@@ -12,7 +12,7 @@ from vertibayes.choosing import TableChooser
 from vertibayes.learning import learn
 from vertibayes.network import from_pgmpy
 from vertibayes.options import Options
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_rows
 from vertibayes_protocols.choices import Choices, Score
 from vertibayes_protocols.policy import Policy

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihoods
+from vertibayes.table_scores import free_parameters, k2_scores, log_likelihoods
 
 
 def by_hand(table):

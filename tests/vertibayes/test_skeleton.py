@@ -9,8 +9,8 @@ from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting import PlainCounter
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import search_of
-from vertibayes.structure.scores import log_likelihoods
 from vertibayes.structure.skeleton import skeleton_bits, skeleton_steps, skeleton_widest
+from vertibayes.table_scores import log_likelihoods
 from vertibayes_protocols.variables import Family
 
 

@@ -13,18 +13,20 @@ from tests.vertibayes.released_worlds import PooledStudy
 from vertibayes import arc_strengths, averaged_structure
 from vertibayes.bootstrap import strengths_of
 from vertibayes.counting import PlainCounter
+from vertibayes.dag import Structure
+from vertibayes.drawing.svg import draw
+from vertibayes.edges import ArcStrength
 from vertibayes.learning import learn
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes.options import Options
-from vertibayes.parameters.synthetic import sample
 from vertibayes.released import learn_released, rule_of
-from vertibayes.report.drawing import draw
 from vertibayes.report.edges import edges_json
 from vertibayes.report.strengths import draw_learned, report_of_strengths
+from vertibayes.sampling import sample
 from vertibayes.structure import strengths as module
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import learn_structure
-from vertibayes.structure.strengths import ArcStrength, l1_threshold, strengths_from
+from vertibayes.structure.strengths import l1_threshold, strengths_from
 from vertibayes_protocols.variables import Variable
 
 NODES = tuple("abcde")

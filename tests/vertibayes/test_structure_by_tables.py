@@ -14,7 +14,7 @@ from tests.vertibayes.test_k2 import Counting, binary
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.splitting import split_columns
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.climbing_by_tables import climb

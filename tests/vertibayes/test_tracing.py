@@ -7,7 +7,7 @@ import pytest
 
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.released import ReleasedCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.release.tracing import table_parameters, tracing, tracing_power
 from vertibayes_protocols.release import FamilyTables, Rule

@@ -8,7 +8,7 @@ import pytest
 from tests.structure_worlds import binary, random_constraints, random_data, with_gaps
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import learn_structure
 

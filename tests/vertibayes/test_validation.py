@@ -5,8 +5,9 @@ from sklearn.metrics import roc_auc_score
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.network import Network, Structure
-from vertibayes.parameters.synthetic import sample
+from vertibayes.dag import Structure
+from vertibayes.network import Network
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
 from vertibayes.validation.divergence import divergence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,8 +25,9 @@ from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Publish, Scores
-from vertibayes_protocols.queries.publish import RecordNoise, count_tables
-from vertibayes_protocols.queries.scoring import Logarithms, Split
+from vertibayes_protocols.queries.columns.publish import RecordNoise
+from vertibayes_protocols.queries.columns.scoring import Logarithms
+from vertibayes_protocols.queries.columns.split import Split, count_tables
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
@@ -58,7 +60,7 @@ def world(seed=1, sizes=(3, 2, 4), classes=3, n=60, missing=True, alpha=1.0):
     holders = {f"site-{i}": (f"x{i}",) for i in range(len(sizes) - 1)}
     holders[f"site-{len(sizes) - 2}"] += (f"x{len(sizes) - 1}",)
     counts = tuple(np.bincount(y, minlength=classes).tolist())
-    return Split(schema, holders, counts, alpha), pooled
+    return Split.of(schema, holders, counts, alpha), pooled
 
 
 def apart(split, pooled):
@@ -93,9 +95,8 @@ def scores(split, tables, pooled, via="additive", bits=None):
     with federate(sites_of(split, pooled), policy=ALLOW_ALL) as world:
         if bits is None:
             return predict_joint_log_proba(world.session, DEALER, split, tables, places, via)
-        world.session.role.tables = tables
-        variant = Logarithms(split, b"test", SMALL, bits)
-        return world.session.ask(Scores.of(variant, DEALER, *places))
+        query = Scores.of(world.session.role, split, DEALER, tables, places)
+        return world.session.ask(replace(query, precision=bits))
 
 
 def together(tables):

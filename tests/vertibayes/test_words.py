@@ -1,7 +1,7 @@
 import pytest
 
 from vertibayes.report.disclosure import Disclosure
-from vertibayes.report.words import counted, percent, size
+from vertibayes.words import counted, percent, size
 
 
 def test_numbers_are_written_as_people_do():

@@ -19,7 +19,7 @@ from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.local import Wholes
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Consensus, ReleasedConsensus
-from vertibayes_protocols.queries.consensus import LOST
+from vertibayes_protocols.queries.calibration.consensus_checks import LOST
 from vertibayes_protocols.roles import AnalystRole, Party
 from vertibayes_protocols.session import Session
 
@@ -79,7 +79,7 @@ def calibrate_sites(
     rounds_per_part: int = 16,
     finished: Callable[[Part], None] = lambda _: None,
 ) -> CalibratedSites:
-    """Have sites calibrate a classifier; see `vertibayes_protocols.queries.consensus`.
+    """Have sites calibrate a classifier; see `vertibayes_protocols.queries.calibration.consensus`.
 
     Parameters
     ----------
@@ -112,9 +112,7 @@ def calibrate_sites(
     parts, released, left = list[Part](), list[ReleasedConsensus](), set(agreed.network.nodes)
     for first in range(1, rounds + 1, rounds_per_part):
         count = min(rounds_per_part, rounds + 1 - first)
-        query_of = partial(
-            _query_of, agreed, first, count, calibration, reveal=first + count > rounds
-        )
+        query_of = partial(_query_of, agreed, first, count, calibration, rounds)
         query, result = _part(open_session, left, query_of)
         calibration, left = query.calibration, set(result.parties)
         parts.append(Part(first, count, query.absent, query.back, result.parties))
@@ -132,23 +130,23 @@ def _query_of(
     first: int,
     rounds: int,
     calibration: int | None,
+    last: int,
     analyst: AnalystRole,
     absent: Collection[Party],
     left: Collection[Party],
-    *,
-    reveal: bool,
 ) -> Consensus:
-    """Return the query for a part; all but `left`, who have finished the last part, are back."""
+    """Return the query for a part; all but `left`, who have finished the part before, are back."""
     away = set(agreed.network.nodes) - set(left) - set(absent)
     return Consensus.of(
         analyst,
         agreed,
         rounds,
         first=first,
+        last=last,
         calibration=calibration,
         absent=absent,
         back=away if first > 1 else (),
-        reveal=reveal,
+        reveal=first + rounds > last,
     )
 
 

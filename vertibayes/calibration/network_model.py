@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from vertibayes.calibration.models import to_naive_bayes
+from vertibayes.dag import Structure
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes_protocols.calibration.agreed import ClassifierSpec
 from vertibayes_protocols.calibration.classifier import FactoredClassifier
 from vertibayes_protocols.calibration.factors import Categorical, ClassGiven, Floats

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 import numpy as np
 
 from vertibayes.counting.counter import MOST_CELLS, Counter, Table, cells_of, portions
-from vertibayes.structure.scores import k2_scores, log_likelihoods
+from vertibayes.table_scores import k2_scores, log_likelihoods
 from vertibayes_protocols.approval import Step, Steps, Winners
 from vertibayes_protocols.choices import Candidate, Choices, Constant, ScoreKind
 from vertibayes_protocols.variables import Family, Variable, axis_lengths

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from vertibayes_protocols.approval import Winners
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.open_study import OpenStudy
-from vertibayes_protocols.queries.costs import Costs
+from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Variable
 

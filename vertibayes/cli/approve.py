@@ -9,9 +9,9 @@ from pathlib import Path
 
 from vertibayes.cli.confirming import agree
 from vertibayes.cli.contracts import contract_of
-from vertibayes.cli.what_leaves import own_variables, what_leaves
+from vertibayes.cli.what_leaves import own_variables, predicted_from, what_leaves
 from vertibayes.contract import most_bits, steps_of_contract, widest
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.approvals import (
     Approval,
@@ -117,11 +117,13 @@ def _check_scores(contract: Contract, file: StudyFile, own: SiteFile) -> None:
     """Refuse predictions of more records than the policy of a site allows."""
     allowed = own.policy.most_scores
     for query in contract.queries:
-        fields = query["fields"]
-        if query["kind"] != Predict.kind or set(own.variables).isdisjoint(fields["variables"]):
+        if query["kind"] != Predict.kind:
             continue
-        if max(fields["last"], 1) > allowed:
-            records = counted(fields["last"], "record") if fields["last"] > 0 else "all records"
+        odds, last = query["fields"]["odds"], query["fields"]["rows"]["last"]
+        if set(own.variables).isdisjoint(predicted_from(odds)):
+            continue
+        if (last or 1) > allowed:
+            records = "all records" if last is None else counted(last, "record")
             reason = (
                 f"the posteriors of {records} would be revealed: the policy of {own.party} has "
                 f"most_scores = {allowed}"

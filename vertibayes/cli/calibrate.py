@@ -21,11 +21,12 @@ from vertibayes.cli.outputs import check_folder
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
+from vertibayes.dag import Structure
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.report.words import counted
 from vertibayes.splitting import drift_parts, node_sizes
+from vertibayes.words import counted
 from vertibayes_protocols.calibration.classifier import (
     Examples,
     FactoredClassifier,

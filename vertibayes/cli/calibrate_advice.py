@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vertibayes.cli.calibrate_learned import Outcome
 from vertibayes.cli.calibrate_request import Request
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 
 WORSE = 0.005  # in error, that the nodes are above maximum likelihood; less can be chance
 

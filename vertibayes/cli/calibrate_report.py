@@ -25,12 +25,13 @@ from vertibayes.cli.outputs import (
 )
 from vertibayes.cli.report import add_report
 from vertibayes.cli.summaries import described_columns, head_of, options_as_json
+from vertibayes.dag import Structure
+from vertibayes.drawing.svg import draw
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes.report.calibration import Pooled, Traces, draw_calibration
 from vertibayes.report.communication import draw_network
-from vertibayes.report.drawing import draw
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 from vertibayes_protocols.calibration.classifier import FactoredClassifier
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.graph import Graph

@@ -32,7 +32,7 @@ from vertibayes.cli.outputs import UnwrittenError, is_free
 from vertibayes.cli.phases import CALIBRATING, WRITING
 from vertibayes.cli.summaries import study_entry
 from vertibayes.cli.tested import read_tested
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
 from vertibayes_protocols.calibration.agreed import Calibration, ClassifierSpec
 from vertibayes_protocols.calibration.choices import Mixing
@@ -41,9 +41,10 @@ from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.deployment.running import record_sessions, role_of
 from vertibayes_protocols.deployment.tables import Table
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError, words
 from vertibayes_protocols.ledger import Ledger
-from vertibayes_protocols.queries import CONVERSATIONS, Begin, Consensus
+from vertibayes_protocols.queries import Begin, Consensus
 from vertibayes_protocols.roles import AnalystRole, Party
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.schema import Schema
@@ -115,10 +116,8 @@ def check_site(file: StudyFile, site: SiteFile, data: SiteData) -> str:
     rounds = min(study.values["rounds"], study.values["rounds_per_part"])
     query = Consensus.of(analyst, study.agreed, rounds)
     query = replace(query, analyst=role.analyst_key)  # `check` compares the keys themselves
-    side = CONVERSATIONS.side_of(role, query)
-    assert side is not None  # sites answer it
     try:
-        side.consider(role, query)
+        consider(role, query)
     except QueryRefusedError as refusal:
         raise ValueError(f"{site.source.path}: {refusal}") from None
     return f"{site.party}: takes part in the calibration of {file.source.path}"

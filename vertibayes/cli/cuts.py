@@ -13,8 +13,8 @@ from typing import Any
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.discretization import discretize, edges_of, pre_binned
-from vertibayes.report.words import counted
 from vertibayes.study import connect_study
+from vertibayes.words import counted
 from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.ledger import Ledger

@@ -6,21 +6,20 @@ sends nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NoReturn
 
 from vertibayes.cli.calibrate_study import settings_of
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_study import NaiveBayesStudy, read_settings, schema_in
 from vertibayes_protocols.deployment.files import StudyFile
-from vertibayes_protocols.queries import Align, Consensus, Describe, Meet, Publish, Scores
-from vertibayes_protocols.queries.declared_run import declare
-from vertibayes_protocols.queries.publish import RecordNoise
-from vertibayes_protocols.queries.scores import variant_of
-from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.queries import Consensus, Publish, Scores
+from vertibayes_protocols.queries.columns.publish import RecordNoise
+from vertibayes_protocols.queries.columns.split import Split
+from vertibayes_protocols.queries.declared_run import declare, declare_opening
+from vertibayes_protocols.query import AnyQuery, Query
 from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.session import AnyQuery, Query, Session
+from vertibayes_protocols.session import Session
 from vertibayes_protocols.variables import Variable
 
 Declared = tuple[dict[str, Any], ...]
@@ -29,8 +28,8 @@ Declared = tuple[dict[str, Any], ...]
 def declared_calibration(file: StudyFile) -> Declared:
     """Return the query of a study's calibration."""
     study = settings_of(file)
-    query = Consensus.of(AnalystRole(file.party), study.agreed, 1)
-    return (declare(query, study.values["rounds"]),)
+    last = study.values["rounds"]
+    return (declare(Consensus.of(AnalystRole(file.party), study.agreed, 1, last=last)),)
 
 
 def declared_naive_bayes(file: StudyFile) -> Declared:
@@ -70,18 +69,14 @@ def _of_columns(study: NaiveBayesStudy) -> Declared:
     counts = list(file.class_counts.values())
     names, sites = list(features), file.sites  # who holds what is not declared
     held = {site: names[place :: len(sites)] for place, site in enumerate(sites)}
-    split = Split(schema, {s: own for s, own in held.items() if own}, counts, request.alpha)
+    split = Split.of(schema, {s: own for s, own in held.items() if own}, counts, request.alpha)
     queries: list[AnyQuery] = [
-        Meet.of(AnalystRole(file.party), file.sites, file.dealer),
-        Describe(file.sites),
         Publish.of(split, RecordNoise(request.epsilon, request.accounting)),
     ]
     if study.predict:
-        sums = variant_of(split, {}, "additive", AnalystRole(file.party).modulus)
-        scores = Scores.of(sums, file.dealer, 0, study.predict)
-        queries.append(replace(scores, via=request.via))
-    aligned = () if file.alignment is None else ({"kind": Align.kind, "fields": {}},)
-    return (*aligned, *map(declare, queries))
+        queries.append(Scores((), b"", split, request.via, 0, {}, 0, study.predict))
+    opening = declare_opening(file.dealer, file.alignment)[:-1]  # no columns are committed
+    return (*opening, *map(declare, queries))
 
 
 class _AskedError(Exception):
@@ -98,6 +93,6 @@ class _Recorder(Session):
     def __init__(self, party: str) -> None:
         self.role = AnalystRole(party)
 
-    def ask(self, query: Query[Any]) -> NoReturn:
+    def ask(self, query: Query[Any, Any]) -> NoReturn:
         """Raise the query."""
         raise _AskedError(query)

@@ -19,7 +19,7 @@ from vertibayes.counting import PlainCounter
 from vertibayes.learning import Learned, learn
 from vertibayes.network import Network, from_pgmpy
 from vertibayes.options import Options
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 
 

@@ -20,10 +20,9 @@ from vertibayes.inference.adjustment import (
     why_not_valid,
 )
 from vertibayes.inference.effects import Effect, effect_in, standardized
-from vertibayes.model_file import read_model
-from vertibayes.network import Network
-from vertibayes.report.words import counted
+from vertibayes.network import Network, read_model
 from vertibayes.structure.equivalence import cpdag_of
+from vertibayes.words import counted
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.variables import Variable
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from vertibayes.dag import Structure
 from vertibayes.json_content import read_json
-from vertibayes.network import Structure
 from vertibayes.structure.constraints import Constraints
 
 

@@ -26,7 +26,7 @@ from vertibayes.released import check_options, check_validations
 from vertibayes.report.edges import report_of_edges
 from vertibayes.report.people import report_of_people
 from vertibayes.report.strengths import report_of_strengths
-from vertibayes.report.words import area_of, counted, size
+from vertibayes.words import area_of, counted, size
 from vertibayes_protocols.alignment import MOST_SIZE, AlignmentLimits, AlignmentRequest
 from vertibayes_protocols.errors import RecordsDifferError
 from vertibayes_protocols.federation import federate

@@ -19,7 +19,7 @@ from vertibayes.report.ledger.statement import (
     this_study,
 )
 from vertibayes.report.ledger.text import text_of
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.ledger import FORMAT

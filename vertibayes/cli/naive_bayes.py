@@ -32,8 +32,8 @@ from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.report import add_report
 from vertibayes.cli.summaries import described_columns, head_of, options_as_json
 from vertibayes.cli.tested import about_lost, classes_of, divided_records
+from vertibayes.drawing.svg import draw
 from vertibayes.report.counts import counts_of_classifier
-from vertibayes.report.drawing import draw
 from vertibayes.report.people import alignment_as_json, report_of_people
 from vertibayes.validation.auc import auc
 from vertibayes_protocols.schema import Schema

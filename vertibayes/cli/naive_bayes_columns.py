@@ -22,9 +22,10 @@ from vertibayes.splitting import deal_columns
 from vertibayes.structure.search import Progress
 from vertibayes_protocols.federation import ANALYST, federate
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries.publish import Publish, RecordNoise
-from vertibayes_protocols.queries.scores import SCORED_VIA
-from vertibayes_protocols.queries.scoring import Split, check_products
+from vertibayes_protocols.queries.columns.publish import Publish, RecordNoise
+from vertibayes_protocols.queries.columns.scores import SCORED_VIA
+from vertibayes_protocols.queries.columns.scoring import check_products
+from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
@@ -69,7 +70,7 @@ def learn_vertical(
     columns = Columns(schema, deal_columns(list(schema.features), request.parties, seed), training)
     counts = np.bincount(training.codes[schema.target.name], minlength=len(schema.target.states))
     known = tuple(counts[: len(schema.target.states)].tolist())
-    split = Split(schema, columns.holders, known, request.alpha)
+    split = Split.of(schema, columns.holders, known, request.alpha)
     if tested is not None and request.via == "product":
         check_products(split)
     steps = 1 if tested is None else 2

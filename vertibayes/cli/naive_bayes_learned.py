@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from vertibayes.naive_bayes.base import Floats, NaiveBayes
+from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.promise import Promise
-from vertibayes_protocols.queries.align import AlignedPeople
 from vertibayes_protocols.session import Traffic
 from vertibayes_protocols.site.statistics import LocalData
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.opening import align_people, new_study
-from vertibayes_protocols.queries.align import AlignedPeople
 from vertibayes_protocols.session import Session
 
 

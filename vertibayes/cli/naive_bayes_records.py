@@ -29,8 +29,8 @@ from vertibayes_protocols.federation import ANALYST, RecordFederation
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.local_reports import ReportPlan
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.statistics import LocalData, apart

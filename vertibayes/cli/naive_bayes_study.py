@@ -45,8 +45,8 @@ from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.deployment.running import star_session, study_session
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.queries import Begin, Describe, Meet, Publish
-from vertibayes_protocols.queries.publish import RecordNoise
-from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.queries.columns.publish import RecordNoise
+from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Session
@@ -381,7 +381,7 @@ def _split(
     held: dict[str, list[str]] = {}
     for name in schema.features:
         held.setdefault(holders[name], []).append(name)
-    return Split(schema, held, counts, study.request.alpha)
+    return Split.of(schema, held, counts, study.request.alpha)
 
 
 def _predict(study: NaiveBayesStudy, session: Session, learned: Learned, split: Split) -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from vertibayes.cli.inputs import Source
 from vertibayes_protocols.errors import DataError
-from vertibayes_protocols.site.encoding import Encoding, encode
+from vertibayes_protocols.site.encoded import encode
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import UnsuitableColumnError
 from vertibayes_protocols.site.inspection import says_missing
 from vertibayes_protocols.site.numerals import Numerals, read_numbers

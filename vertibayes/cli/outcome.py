@@ -20,9 +20,9 @@ from vertibayes.learning import Learned
 from vertibayes.options import Options
 from vertibayes.report.counts import counts_json
 from vertibayes.report.disclosure import Disclosure, disclosure
-from vertibayes.report.words import counted
 from vertibayes.structure.search import Fits, Progress
 from vertibayes.validation.methods import Validation
+from vertibayes.words import counted
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 

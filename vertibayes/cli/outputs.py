@@ -18,18 +18,19 @@ import numpy as np
 
 from vertibayes.cli.report import add_report
 from vertibayes.cli.validations import as_json
+from vertibayes.dag import Structure
 from vertibayes.learning import Learned
 from vertibayes.model_file import WRITERS
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.model_file import write_naive_bayes
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.edges import edges_json
 from vertibayes.report.strengths import draw_learned
-from vertibayes.report.words import area_of, size
 from vertibayes.validation.methods import Validation
+from vertibayes.words import area_of, size
+from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.ledger import Ledger
-from vertibayes_protocols.queries.align import AlignedPeople
 from vertibayes_protocols.roles import Party
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Traffic

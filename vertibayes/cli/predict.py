@@ -10,10 +10,9 @@ import numpy as np
 
 from vertibayes.cli.notices import warn
 from vertibayes.inference.prediction import Prediction, predicted
-from vertibayes.model_file import read_model
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.model_file import is_naive_bayes, read_naive_bayes
-from vertibayes.network import Network
+from vertibayes.network import Network, read_model
 from vertibayes.records import Records, read_records
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.text import TextColumn

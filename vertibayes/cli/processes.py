@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 END_SECONDS = 10.0
+PACKAGES = ("vertibayes", "vertibayes_protocols", "vertibayes_mpc")
 
 
 def child_command(kind: str, file: Path) -> list[str]:
@@ -20,11 +22,11 @@ def child_command(kind: str, file: Path) -> list[str]:
 
 
 def child_environment() -> dict[str, str]:
-    """Return an environment in which a child imports this package, also from a clone."""
-    root = Path(__file__).parents[2]
-    if root.name in ("site-packages", "dist-packages"):
-        return {**os.environ}
-    paths = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
+    """Return an environment in which a child imports these packages, also from a clone."""
+    files = [Path(str(import_module(name).__file__)) for name in PACKAGES]
+    roots = [file.parents[1] for file in files]
+    clones = [str(root) for root in roots if root.name not in ("site-packages", "dist-packages")]
+    paths = os.pathsep.join(filter(None, (*clones, os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": paths}
 
 

@@ -19,9 +19,9 @@ from vertibayes.options import how_missing, notices
 from vertibayes.released import Released, learn_released
 from vertibayes.report.release import assess, write_release
 from vertibayes.report.rule_cost import cut_cost, noise_cost
-from vertibayes.report.words import counted, percent
+from vertibayes.words import counted, percent
 from vertibayes_protocols.open_study import OpenStudy
-from vertibayes_protocols.queries.release_plan import ReleaseNoise
+from vertibayes_protocols.queries.releases.plan import ReleaseNoise
 
 
 def release_with(

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from vertibayes.cli.confirming import agree
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.keys import read_private
 from vertibayes_protocols.deployment.roster.changes import changes, first_roster, next_roster

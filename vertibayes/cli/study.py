@@ -27,10 +27,10 @@ from vertibayes.cli.watched_run import watched_run
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.options import checks
 from vertibayes.released import check_validations
-from vertibayes.report.words import counted
 from vertibayes.run_file import RunFile
 from vertibayes.study import opener
 from vertibayes.table_file import TableFile
+from vertibayes.words import counted
 from vertibayes_protocols.approved_study import ApprovedStudy, open_approved
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from vertibayes.counting import Counter
+from vertibayes.dag import Structure
 from vertibayes.learning import Learned, fit
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes.options import Options
 from vertibayes.records import Records, read_records
-from vertibayes.report.words import counted
 from vertibayes.settings import Validate
 from vertibayes.structure.search import Progress
 from vertibayes.validation.curves import Band, Calibration, Roc
 from vertibayes.validation.methods import Validation, check_folds, public, scv, svdg
+from vertibayes.words import counted
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.variables import Variable
 

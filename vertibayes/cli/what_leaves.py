@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
-from vertibayes.report.words import counted
+from vertibayes.words import counted
+from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import SiteFile
-from vertibayes_protocols.queries.declared_run import LAST_ROUND
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.roles import Party
 
@@ -189,52 +190,56 @@ def _unprotected(contract: Contract) -> Iterator[str]:
 
 def _declared(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the analyst learns by one declared query."""
-    numbers = fields.get("shares", ["", []])[1]
     if kind == "describe":
         yield "- the number of records; of each variable the name and the states"
     if kind in ("sums", "updates"):
         whose = "the sum over all sites of" if kind == "sums" else "from this site alone,"
-        tables = ", ".join(" x ".join(family) for family in fields["families"])
-        yield f"- {whose} the counts of {tables}{_moments(fields)}: {_noise(fields)}"
+        yield f"- {whose} the counts of {_counted(fields['terms']['schema'])}: {_noise(fields)}"
     if kind == "updates" and fields["iterations"] > 1:
         yield f"  other sites learn estimates with this noise, {fields['iterations']} times"
     if kind == "report":
         yield (
-            f"- for each person a perturbed report ({fields['reports']}), epsilon {numbers[0]:g} "
-            "for one person"
+            f"- for each person a perturbed report ({fields['asked']['reports']}), epsilon "
+            f"{fields['asked']['eps']:g} for one person"
         )
     if kind == "publish":
         yield (
-            f"- from this site, the counts of {fields['target']} with each of its variables, each "
-            f"count with Laplace noise, epsilon {fields['eps'][1][0]:g}"
+            f"- from this site, the counts of {fields['split']['target']['name']} with each of its "
+            f"variables, each count with Laplace noise, epsilon {fields['eps']:g}"
         )
     if kind in ("predict", "score table"):
         yield from _odds(kind, fields)
     if kind == "scores":
-        yield f"- the scores of each {fields['target']} of {fields['last']} records, without noise"
+        target, last = fields["split"]["target"]["name"], fields["last"]
+        yield f"- the scores of each {target} of {last} records, without noise"
     if kind == "consensus":
+        agreed = fields["agreed"]
         yield (
-            f"- after {fields[LAST_ROUND]} rounds the mean statistics of all sites for "
-            f"{fields['target']}, and the number of errors of each round; without noise"
+            f"- after {fields['last']} rounds the mean statistics of all sites for "
+            f"{agreed['spec']['target']}, and the number of errors of each round; without noise"
         )
-        seen = "this site's own statistics" if fields["shown"] else "sums that have this site's"
+        seen = "this site's own statistics" if agreed["shown"] else "sums that have this site's"
         yield f"  the neighbours of this site see {seen} in each round"
+
+
+def predicted_from(odds: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the variables from which a declared query predicts, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(odds["tables"])))
 
 
 def _odds(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the analyst learns of the log odds of records."""
-    last, target = fields["last"], fields["target"]
-    some = f"of {counted(last, 'record')}, drawn at random,"
-    states, named = ", ".join(fields["states"]), ", ".join(fields["variables"])
+    last, odds = fields["rows"]["last"], fields["odds"]
+    target, states = odds["target"], ", ".join(odds["states"])
+    named = ", ".join(predicted_from(odds))
+    some = "" if last is None else f"of {counted(last, 'record')}, drawn at random,"
     if kind == "predict":
-        each = "each record" if last < 0 else f"each {some}"
+        each = "each record" if last is None else f"each {some}"
         yield f"- for {each} the probabilities of {target} ({states}), without noise"
         yield f"  they are computed from the record's values of {named}"
         return
-    epsilon, delta, dishonest = fields["noise"][1]
-    rule = Rule(fields["rule"], fields["fewest"], epsilon, delta, dishonest)
-    bins = len(fields["thresholds"][1]) + 1
-    how_many = "how many records" if last < 0 else f"how many {some}"
+    rule, bins = Rule(**fields["rule"]), len(fields["thresholds"][1]) + 1
+    how_many = "how many records" if last is None else f"how many {some}"
     yield f"- {how_many} have each state of {target} ({states}) in each of {bins} bins"
     yield f"  of a score, from the values of {named}"
     yield f"  by the rule {rule.kind}: {rule.words}"
@@ -259,16 +264,26 @@ def _model(contract: Contract, own: SiteFile) -> Iterator[str]:
         yield "  model that you know, and compare its SHA-256."
 
 
-def _moments(fields: Mapping[str, Any]) -> str:
-    names = dict.fromkeys(name for columns, *_ in fields["moments"] for name in columns)
-    return f"; the sums of {', '.join(names)} and of their squares" if names else ""
+def _counted(schema: Mapping[str, Any]) -> str:
+    """Return the tables, and the numbers, of a declared `Schema`, or of a `Declaration`."""
+    if "statistics" in schema:
+        families = chain.from_iterable(s.get("families", ()) for s in schema["statistics"])
+        tables = [(family["child"], *family["parents"]) for family in families]
+        columns = chain.from_iterable(s.get("columns", ()) for s in schema["statistics"])
+        names = dict.fromkeys(columns)
+    else:
+        target = schema["target"]["name"]
+        states = [name for name, feature in schema["features"] if "states" in feature]
+        tables = [(target,), *((name, target) for name in states)]
+        names = dict.fromkeys(n for n, feature in schema["features"] if "states" not in feature)
+    squares = f"; the sums of {', '.join(names)} and of their squares" if names else ""
+    return ", ".join(map(" x ".join, tables)) + squares
 
 
 def _noise(fields: Mapping[str, Any]) -> str:
-    if not fields["noise"]:
+    if (asked := fields["terms"]["privacy"]) is None:
         return "exact, without noise"
-    accounting, protects, noise = fields["noise"]
-    eps, delta = fields["shares"][1][:2]
-    of = "in all" if accounting == "whole" else "for each count"
-    also = f" and delta {delta:g}" if noise in ("gaussian", "diluted") else ""
-    return f"{noise} noise, epsilon {eps:g}{also} {of}, for each {protects}"
+    privacy = Privacy(**asked)
+    of = "in all" if privacy.accounting == "whole" else "for each count"
+    also = f" and delta {privacy.delta:g}" if privacy.noise in ("gaussian", "diluted") else ""
+    return f"{privacy.noise} noise, epsilon {privacy.eps:g}{also} {of}, for each {privacy.protects}"

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 
 if TYPE_CHECKING:
     from networkx import DiGraph

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vertibayes.inference.algebra import Array
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.propagation import Batch
-from vertibayes.network import Network
+from vertibayes.model import Model
 
 MOST_NUMBERS = 1 << 23  # per batch: 64 MiB, of which about three copies exist at a time
 
@@ -54,7 +54,7 @@ def _halves(half: int) -> tuple[slice, slice]:
     return slice(None, half), slice(half, None)
 
 
-def expectation(records: Sequence[Batch], network: Network) -> tuple[float, list[Array]]:
+def expectation(records: Sequence[Batch], network: Model) -> tuple[float, list[Array]]:
     """Return the result of the E step of EM over all batches.
 
     Returns

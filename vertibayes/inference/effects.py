@@ -22,8 +22,8 @@ from vertibayes.inference.adjustment import check_names, check_roles
 from vertibayes.inference.algebra import Array
 from vertibayes.inference.interventions import intervene
 from vertibayes.inference.marginals import Marginals
-from vertibayes.network import Network
-from vertibayes.report.words import counted, percent
+from vertibayes.model import Model
+from vertibayes.words import counted, percent
 from vertibayes_protocols.variables import Family, Variable
 
 
@@ -126,7 +126,7 @@ def _place(variable: Variable, state: str) -> int:
     return variable.states.index(state)
 
 
-def effect_in(network: Network, exposure: str, outcome: str) -> Effect:
+def effect_in(network: Model, exposure: str, outcome: str) -> Effect:
     """Return the effect of an exposure on an outcome under a network.
 
     Parameters

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vertibayes.inference.algebra import LOGARITHMS, PLAIN, Algebra, Array
 from vertibayes.inference.propagation import axes_as
 from vertibayes.inference.relevance import Part
-from vertibayes.network import Network
+from vertibayes.model import Model
 
 Names: TypeAlias = tuple[str, ...]
 Factor: TypeAlias = tuple[Names, Array]  # the array's first axis: cases, or 1 if all are equal
@@ -29,7 +29,7 @@ MOST_STATES = 10_000_000  # of a factor
 NUMBERS = 1 << 18  # of the largest array at a time: 2 MiB, which fits into a processor cache
 
 
-def eliminated(network: Network, part: Part, codes: Codes, target: str) -> Array:
+def eliminated(network: Model, part: Part, codes: Codes, target: str) -> Array:
     """Return the distribution of a target for the records of one part.
 
     Parameters
@@ -102,7 +102,7 @@ def _order(
 
 
 def _distribution(
-    network: Network, families: Sequence[Names], given: Codes, order: Sequence[str]
+    network: Model, families: Sequence[Names], given: Codes, order: Sequence[str]
 ) -> Array:
     """Return the target's distribution for each case."""
     try:
@@ -113,7 +113,7 @@ def _distribution(
 
 
 def _summed_out(
-    network: Network,
+    network: Model,
     families: Sequence[Names],
     given: Codes,
     order: Sequence[str],

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
+from vertibayes.dag import Structure
 from vertibayes.inference.algebra import Array
-from vertibayes.network import Network, Structure
+from vertibayes.model import Model
+
+M = TypeVar("M", bound=Model)
 
 
-def intervene(network: Network, states: Mapping[str, str]) -> Network:
+def intervene(network: M, states: Mapping[str, str]) -> M:
     """Return the network in which variables are set to states, without their parents.
 
     Parameters
@@ -45,7 +49,7 @@ def intervene(network: Network, states: Mapping[str, str]) -> Network:
     )
 
 
-def _certain(network: Network, name: str, state: str) -> Array:
+def _certain(network: Model, name: str, state: str) -> Array:
     """Return the CPT of a variable without parents that has one state always."""
     if name not in network.variables:
         raise ValueError(

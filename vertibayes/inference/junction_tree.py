@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 
 Clique: TypeAlias = tuple[str, ...]
 

@@ -16,7 +16,7 @@ import numpy as np
 from vertibayes.inference.algebra import PLAIN, Array
 from vertibayes.inference.junction_tree import Clique, JunctionTree
 from vertibayes.inference.propagation import Batch
-from vertibayes.network import Network
+from vertibayes.model import Model
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Marginals:
     joints: Sequence[Array] = field(repr=False)
 
     @classmethod
-    def of(cls, network: Network, tree: JunctionTree | None = None) -> Marginals:
+    def of(cls, network: Model, tree: JunctionTree | None = None) -> Marginals:
         """Return the marginals of a network; its junction tree is made if it is not given.
 
         Raises

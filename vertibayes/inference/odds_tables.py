@@ -20,12 +20,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from vertibayes.dag import Structure
 from vertibayes.inference.algebra import LOGARITHMS, Array
 from vertibayes.inference.elimination import MOST_STATES
 from vertibayes.inference.propagation import axes_as
 from vertibayes.inference.relevance import parts
-from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import has_missing_state
+from vertibayes.missing_states import has_missing_state
+from vertibayes.model import Model
 from vertibayes_protocols.odds import MOST_FRACTION_BITS, Odds, OddsTable
 from vertibayes_protocols.variables import Variable
 
@@ -78,7 +79,7 @@ class OddsTables(NamedTuple):
         return Odds(self.target.name, self.target.states, tables, bits)
 
 
-def odds_tables(network: Network, target: str, evidence: Mapping[str, Variable]) -> OddsTables:
+def odds_tables(network: Model, target: str, evidence: Mapping[str, Variable]) -> OddsTables:
     """Return the tables by which sites compute the log odds of a target from shared evidence.
 
     Parameters
@@ -104,7 +105,7 @@ def odds_tables(network: Network, target: str, evidence: Mapping[str, Variable])
 
     Examples
     --------
-    >>> from vertibayes.bif import read_bif
+    >>> from vertibayes import read_bif
     >>> network = read_bif('''
     ... variable rain { type discrete [ 2 ] { no, yes }; }
     ... variable wet { type discrete [ 2 ] { no, yes }; }
@@ -132,7 +133,7 @@ def odds_tables(network: Network, target: str, evidence: Mapping[str, Variable])
     return OddsTables(variable, constant, tables)
 
 
-def _check(network: Network, target: str, evidence: Mapping[str, Variable]) -> None:
+def _check(network: Model, target: str, evidence: Mapping[str, Variable]) -> None:
     for name in (target, *evidence):
         if name not in network.variables:
             raise ValueError(
@@ -149,7 +150,7 @@ def _check(network: Network, target: str, evidence: Mapping[str, Variable]) -> N
             )
 
 
-def _is_reported(network: Network, variable: Variable) -> bool:
+def _is_reported(network: Model, variable: Variable) -> bool:
     """Whether a value may be missing, and missing is not a state of the network."""
     return variable.missing and variable.states == network.variables[variable.name].states
 
@@ -161,7 +162,7 @@ def _zeros(target: Variable) -> Array:
 # ---- factors -------------------------------------------------------------------------------------
 
 
-def _factor(network: Network, child: str, evidence: Mapping[str, Variable]) -> Factor:
+def _factor(network: Model, child: str, evidence: Mapping[str, Variable]) -> Factor:
     """Return the logarithms of a CPT, or of a report's likelihoods."""
     if child.startswith(REPORT):
         name = child.removeprefix(REPORT)

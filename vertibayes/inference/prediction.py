@@ -15,8 +15,8 @@ from vertibayes.inference.elimination import eliminated
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.propagation import check_codes
 from vertibayes.inference.relevance import parts
-from vertibayes.network import Network
-from vertibayes.parameters.cpt import has_missing_state
+from vertibayes.missing_states import has_missing_state
+from vertibayes.model import Model
 from vertibayes_protocols.site.data import SiteData
 
 FEW_RECORDS = 20  # for which the same part of the network matters
@@ -25,7 +25,7 @@ SMALL_TREE = 20_000  # states of all cliques
 MIXED = 1e-9  # share of the uniform distribution in the CPTs that predict impossible records
 
 
-def posterior(network: Network, codes: Mapping[str, NDArray[np.integer]], target: str) -> Array:
+def posterior(network: Model, codes: Mapping[str, NDArray[np.integer]], target: str) -> Array:
     """Return the distribution of a target given the known values of each record.
 
     Parameters
@@ -70,7 +70,7 @@ def posterior(network: Network, codes: Mapping[str, NDArray[np.integer]], target
 
 
 def _propagate(
-    network: Network,
+    network: Model,
     records: NDArray[np.intp],
     codes: Mapping[str, NDArray[np.integer]],
     target: str,
@@ -91,7 +91,7 @@ def _propagate(
     result[records] = np.concatenate(each)
 
 
-def log_likelihoods(network: Network, data: SiteData) -> Array:
+def log_likelihoods(network: Model, data: SiteData) -> Array:
     """Return the log-likelihood of each record, in nats, summed over missing values.
 
     Parameters
@@ -132,7 +132,7 @@ class Prediction(NamedTuple):
     impossible: NDArray[np.bool_]
 
 
-def predicted(network: Network, data: SiteData, target: str) -> Prediction:
+def predicted(network: Model, data: SiteData, target: str) -> Prediction:
     """Return the distribution of a target for each record, and which records are impossible.
 
     An impossible record is predicted with a network whose CPTs are mixed with a share of 1e-9 of
@@ -168,13 +168,13 @@ def predicted(network: Network, data: SiteData, target: str) -> Prediction:
     return Prediction(probabilities, impossible)
 
 
-def _mixed(network: Network) -> Network:
+def _mixed(network: Model) -> Model:
     """Return a network in which nothing is impossible."""
     cpts = {n: (1 - MIXED) * cpt + MIXED / len(cpt) for n, cpt in network.cpts.items()}
     return replace(network, cpts=cpts)
 
 
-def predict_proba(network: Network, data: SiteData, target: str) -> Array:
+def predict_proba(network: Model, data: SiteData, target: str) -> Array:
     """Return the distribution of a target for each record.
 
     Parameters
@@ -194,7 +194,7 @@ def predict_proba(network: Network, data: SiteData, target: str) -> Array:
 
     Examples
     --------
-    >>> from vertibayes.bif import read_bif
+    >>> from vertibayes import read_bif
     >>> network = read_bif('''
     ... variable rain { type discrete [ 2 ] { no, yes }; }
     ... variable wet { type discrete [ 2 ] { no, yes }; }
@@ -210,7 +210,7 @@ def predict_proba(network: Network, data: SiteData, target: str) -> Array:
     return predicted(network, data, target).probabilities
 
 
-def predict(network: Network, data: SiteData, target: str) -> NDArray[np.str_]:
+def predict(network: Model, data: SiteData, target: str) -> NDArray[np.str_]:
     """Return the most probable state of a target, the first of equals, for each record.
 
     Parameters
@@ -228,7 +228,7 @@ def predict(network: Network, data: SiteData, target: str) -> NDArray[np.str_]:
     return names
 
 
-def known_codes(network: Network, data: SiteData) -> dict[str, NDArray[np.integer]]:
+def known_codes(network: Model, data: SiteData) -> dict[str, NDArray[np.integer]]:
     """Return the codes of the columns that are variables of a network.
 
     If the last state of a variable of the network is that of missing values, a missing value of the

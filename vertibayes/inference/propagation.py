@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from vertibayes.inference.algebra import LOGARITHMS, PLAIN, Algebra, Array
 from vertibayes.inference.junction_tree import Clique, JunctionTree
-from vertibayes.network import Network
+from vertibayes.model import Model
 
 Places: TypeAlias = NDArray[np.intp]
 
@@ -132,7 +132,7 @@ class Batch:
         pairs = zip(sizes, self._up, self._down, strict=True)
         return sum(size * (len(up.first) + len(down.first)) for size, up, down in pairs)
 
-    def propagate(self, network: Network) -> Beliefs:
+    def propagate(self, network: Model) -> Beliefs:
         """Compute all distributions under a network that has the structure of the tree."""
         try:
             with np.errstate(under="raise", over="raise"):
@@ -140,7 +140,7 @@ class Batch:
         except FloatingPointError:  # the probabilities of states differ too much for floating point
             return self._propagate(network, LOGARITHMS)
 
-    def _propagate(self, network: Network, algebra: Algebra) -> Beliefs:
+    def _propagate(self, network: Model, algebra: Algebra) -> Beliefs:
         potentials, scales = self._upward(_products(self.tree, network, algebra), algebra)
         joints = self._downward(potentials, algebra)
         logs = [algebra.logarithms(scale) for scale in scales]
@@ -283,7 +283,7 @@ def check_codes(states: Mapping[str, int], codes: Mapping[str, NDArray[np.intege
             raise ValueError(f"{name}: codes must be between 0 and {states[name]}")
 
 
-def _products(tree: JunctionTree, network: Network, algebra: Algebra) -> list[Array]:
+def _products(tree: JunctionTree, network: Model, algebra: Algebra) -> list[Array]:
     """Return the product of the CPTs that are assigned to each clique."""
     products = [
         algebra.of(np.ones([len(network.variables[name].states) for name in clique]))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 
 Flags = NDArray[np.bool_]
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.counting import Counter
-from vertibayes.network import Network, Structure
+from vertibayes.dag import Structure
+from vertibayes.network import Network
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import (
     GRID_BITS,
@@ -177,7 +178,7 @@ class NaiveBayes:
         return mean / half - 1, np.maximum(spread, 0.0) / half**2
 
     def _centred(self, sums: Statistics, errors: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of `CentredMoments`, with the bounds at -1 and 1.
+        """Return mean and variance of centred `Moments`, with the bounds at -1 and 1.
 
         Noise can carry a mean beyond the bounds, or a variance beyond that of the bounds: both are
         cut to what numbers between the bounds can have. A class without records is spread evenly.

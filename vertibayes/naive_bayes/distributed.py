@@ -1,13 +1,13 @@
 """HDPNB: naive Bayes over parties that each hold some of the records.
 
     Terms        all            schema, most parties and records, noise: agreed before any data
-    Join, leave  analyst        members, their groups, u_k (`vertibayes_protocols.queries.members`)
+    Join, leave  analyst        members, their groups, u_k (`queries.sums.members`)
     Release      analyst <-> P_k    `Sums`: n_j^k and n_ij^k of each, plus noise, added up
     ResultDec    analyst        clamped once; class and feature shares: a model
 
 `learn_sums` (`vertibayes.naive_bayes.releases`) asks one release of any session; `HDPNB` keeps a
 study in one process that goes on from release to release. Security, leakage and cost are those of
-`vertibayes_protocols.queries.sums`.
+`vertibayes_protocols.queries.sums.sums`.
 
 References
 ----------
@@ -30,9 +30,9 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import RecordFederation
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.promise import SumPromise
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.sum_query import Sums
-from vertibayes_protocols.queries.terms import Terms, Values, check_records
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.sums import Sums
+from vertibayes_protocols.queries.sums.terms import Terms, Values, check_records
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, exact_sum
 

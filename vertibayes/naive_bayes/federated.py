@@ -12,7 +12,7 @@ vector of k values.
 Every node holds other records of the same variables. With local noise (``laplace``, ``gaussian``) a
 node adds a whole copy, which protects its records whatever others do; the sum of n updates then has
 n copies. With ``polya`` shares the noise of all nodes together is one copy, 1 / n of that variance,
-but only the sum may become known: `vertibayes_protocols.queries.sums` sums without showing a
+but only the sum may become known: `vertibayes_protocols.queries.sums.sums` sums without showing a
 summand.
 
 The functions here run all nodes in one process.

@@ -20,9 +20,9 @@ from vertibayes.naive_bayes.local import learn_reports
 from vertibayes_protocols.local_reports import ReportPlan
 from vertibayes_protocols.promise import Promise, SumPromise
 from vertibayes_protocols.queries import ReleasedUpdates, Report, Updates
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.sum_query import ReleasedSums, Sums
-from vertibayes_protocols.queries.terms import Terms, Values
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.sums import ReleasedSums, Sums
+from vertibayes_protocols.queries.sums.terms import Terms, Values
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.statistics import exact_sum
@@ -252,7 +252,7 @@ def learn_people(
     ValueError
         If nobody has answered one of the questions.
     """
-    query = Report.of(plan, sites, most_records)
+    query = Report(tuple(sorted(sites)), plan, most_records)
     aggregator = session.ask(query)
     return ReportModel(learn_reports(aggregator, alpha=alpha), aggregator.people, query.promise)
 

@@ -1,8 +1,8 @@
 """VDPNB: naive Bayes of records whose attributes lie at several sites.
 
     Public    all            schema, who holds what, n_j of each class, alpha
-    Train     P_k            n_ij + noise, in 0 .. n_j: `vertibayes_protocols.queries.publish`
-    Predict   P_k, dealer    ln P(x | c_j) of each record: `vertibayes_protocols.queries.scores`
+    Train     P_k            n_ij + noise, in 0 .. n_j: `Publish`
+    Predict   P_k, dealer    ln P(x | c_j) of each record: `Scores`
 
 Each site counts by a class column that all know, as the paper has it. Where one site alone knows
 the class, `NaiveBayes.fit_counter` over a federation reveals the tables to the analyst, exact and
@@ -13,7 +13,8 @@ Noise protects the training records, however many scores are asked: it is drawn 
 that are published, and scores are computed from these. Scores of chosen records reveal the tables,
 which the analyst has: of a record, and of those that differ from it in one value, a feature with r
 states shows r ratios, which with their sum of one are the column of its CPT, and times the public
-n_j + r alpha its counts. Security, leakage and cost are those of the two queries.
+n_j + r alpha its counts. Security, leakage and cost are those of the two queries
+(`vertibayes_protocols.queries.columns`).
 
 References
 ----------
@@ -29,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes_protocols.queries.scores import Scores, variant_of
-from vertibayes_protocols.queries.scoring import Floats, Split, Table, Tables
+from vertibayes_protocols.queries import Scores
+from vertibayes_protocols.queries.columns.scoring import Floats
+from vertibayes_protocols.queries.columns.split import Split, Table, Tables
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.statistics import apart
 
@@ -85,9 +87,7 @@ def predict_joint_log_proba(
     QueryRefusedError, ProtocolError
         As `Session.ask`.
     """
-    session.role.tables = tables
-    variant = variant_of(split, tables, via, session.role.modulus)
-    return session.ask(Scores.of(variant, dealer, *records))
+    return session.ask(Scores.of(session.role, split, dealer, tables, records, via))
 
 
 def most_probable(split: Split, joint: Floats) -> NDArray[np.str_]:

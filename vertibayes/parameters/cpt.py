@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.counting import Counter
-from vertibayes.network import Network, Structure
-from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihoods
+from vertibayes.dag import Structure
+from vertibayes.missing_states import with_missing_state, without_missing
+from vertibayes.network import Network
+from vertibayes.table_scores import free_parameters, k2_scores, log_likelihoods
 from vertibayes_protocols.variables import Rows, Variable
-
-MISSING_STATE = "missing"
 
 PSEUDO_COUNT = 0.5  # default number that is added to each cell of a CPT
 
@@ -128,26 +128,6 @@ def conditional(table: NDArray[Any], pseudo_count: float) -> NDArray[np.float64]
     totals = counts.sum(axis=0, keepdims=True)
     uniform = np.full_like(counts, 1 / counts.shape[0])
     return np.asarray(np.divide(counts, totals, out=uniform, where=totals > 0))
-
-
-def without_missing(variable: Variable) -> Variable:
-    """Return a variable without missing values."""
-    return Variable(variable.name, variable.states)
-
-
-def with_missing_state(variable: Variable) -> Variable:
-    """Return a variable whose missing values are its last state."""
-    if not variable.missing:
-        return variable
-    name = MISSING_STATE
-    while name in variable.states:
-        name += "_"
-    return Variable(variable.name, (*variable.states, name))
-
-
-def has_missing_state(variable: Variable) -> bool:
-    """Whether the name of a variable's last state is that of missing values."""
-    return variable.states[-1].rstrip("_") == MISSING_STATE
 
 
 class Scores(NamedTuple):

@@ -13,15 +13,12 @@ from functools import partial
 import numpy as np
 
 from vertibayes.counting import PlainCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.blocks import batches, expectation
 from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import (
-    PSEUDO_COUNT,
-    check_pseudo_count,
-    network_from,
-    without_missing,
-)
+from vertibayes.missing_states import without_missing
+from vertibayes.network import Network
+from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from
 from vertibayes.parameters.em_steps import (
     Counts,
     EmSteps,

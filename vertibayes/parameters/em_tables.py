@@ -20,16 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.counting import Counter, Table
+from vertibayes.dag import Structure
 from vertibayes.inference.algebra import PLAIN, Array
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.marginals import Marginals
-from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import (
-    PSEUDO_COUNT,
-    check_pseudo_count,
-    network_from,
-    without_missing,
-)
+from vertibayes.missing_states import without_missing
+from vertibayes.network import Network
+from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from
 from vertibayes.parameters.em_steps import Counts, NoValueError, check_steps, em_steps
 from vertibayes.parameters.widening import Widening, widen
 from vertibayes_protocols.variables import Family, Rows, Variable

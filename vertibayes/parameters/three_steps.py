@@ -17,10 +17,11 @@ from collections.abc import Callable
 import numpy as np
 
 from vertibayes.counting import Counter, Table
-from vertibayes.network import Structure
-from vertibayes.parameters.cpt import PSEUDO_COUNT, network_from, with_missing_state
+from vertibayes.dag import Structure
+from vertibayes.missing_states import with_missing_state
+from vertibayes.parameters.cpt import PSEUDO_COUNT, network_from
 from vertibayes.parameters.em import EmFit, fit_em
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Rows
 

@@ -17,7 +17,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.report.drawing import EDGE, HEAD, LEGEND, MARGIN, legend, legend_width
+from vertibayes.drawing.svg import EDGE, HEAD, LEGEND, MARGIN, legend, legend_width
 from vertibayes_protocols.calibration.graph import Graph
 
 MOST_NAMED = 60  # nodes whose names are shown

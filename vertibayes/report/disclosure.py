@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from vertibayes.counting import Table
-from vertibayes.report.words import counted, percent
+from vertibayes.words import counted, percent
 from vertibayes_protocols.variables import Rows
 
 

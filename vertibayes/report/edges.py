@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vertibayes.drawing.edge_styles import FEW_NATS
 from vertibayes.learning import Learned
-from vertibayes.report.edge_styles import FEW_NATS
 from vertibayes.report.strengths import strengths_json
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 
 NAMED = 5  # edges that a line names at most
 

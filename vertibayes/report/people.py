@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vertibayes_protocols.queries.align import AlignedPeople
+from vertibayes_protocols.alignment import AlignedPeople
 
 
 def alignment_as_json(people: AlignedPeople) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from vertibayes.counting.released import ReleasedCounter
 from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import network_from
-from vertibayes.parameters.synthetic import sample
+from vertibayes.sampling import sample
 from vertibayes.validation.divergence import divergence
 
 DRAWS = 5  # of noise, for an estimate

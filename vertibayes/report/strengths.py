@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vertibayes.drawing.edge_styles import DOUBTFUL
+from vertibayes.drawing.svg import draw
+from vertibayes.edges import ArcStrength, Edge
 from vertibayes.learning import Learned
-from vertibayes.network import Edge
-from vertibayes.report.drawing import draw
-from vertibayes.report.edge_styles import DOUBTFUL
-from vertibayes.report.words import counted
-from vertibayes.structure.strengths import ArcStrength, Strengths
+from vertibayes.structure.strengths import Strengths
+from vertibayes.words import counted
 
 
 def draw_learned(learned: Learned, sites: Mapping[str, str]) -> str:

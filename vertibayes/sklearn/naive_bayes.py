@@ -25,8 +25,8 @@ from vertibayes.sklearn.reading import are_sites, check_sites, class_column, sid
 from vertibayes_protocols.federation import ANALYST, RecordFederation, federate
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
 

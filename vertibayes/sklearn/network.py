@@ -23,10 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import Counter, PlainCounter
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.dag import Structure
 from vertibayes.discretization import discretize
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.learning import Learned, learn
-from vertibayes.network import Structure
 from vertibayes.options import Options
 from vertibayes.parameters.cpt import PSEUDO_COUNT
 from vertibayes.released import learn_released

@@ -17,7 +17,8 @@ from vertibayes.network import Network
 from vertibayes.records import Records
 from vertibayes_protocols.site.binning import Bin, bins_of
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.encoding import Encoding, Unseen, encode_known
+from vertibayes_protocols.site.encoded import Unseen, encode_known
+from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Advice
 from vertibayes_protocols.site.frame import columns_of
 from vertibayes_protocols.variables import Variable

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import starmap
 from typing import TypeAlias
 
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.graphs import Mask, Parents, ancestors, elements, has_cycle
 from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, most_bits
 from vertibayes.structure.search import Search

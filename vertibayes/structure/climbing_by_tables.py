@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.counting.counter import Counter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Wanted
 from vertibayes.structure.graphs import Mask, Parents, elements, topological
 from vertibayes.structure.search import Progress, Search, TimeIsUp, never, silent

@@ -10,7 +10,8 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from vertibayes.network import Edge, Structure
+from vertibayes.dag import Structure
+from vertibayes.edges import Edge
 
 
 @dataclass(frozen=True)

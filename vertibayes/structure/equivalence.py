@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from vertibayes.network import Edge, Structure
+from vertibayes.dag import Structure
+from vertibayes.edges import Edge
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.partial_graph import PartialGraph
 

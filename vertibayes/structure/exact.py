@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.counting.counter import Counter, Table, portions
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.bic import added_parameters, bic_penalty
 from vertibayes.structure.graphs import Mask, Parents, mask_of
-from vertibayes.structure.scores import n_log_n
 from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes.structure.search_space import SearchSpace
+from vertibayes.table_scores import n_log_n
 from vertibayes_protocols.variables import Family
 
 MOST_VARIABLES = 15

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from vertibayes.counting.counter import Counter, Table, portions
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.graphs import Mask, Parents, elements
-from vertibayes.structure.scores import n_log_n, nats_per_parameter
 from vertibayes.structure.search import Search
 from vertibayes.structure.search_space import SearchSpace
+from vertibayes.table_scores import n_log_n, nats_per_parameter
 from vertibayes_protocols.variables import Family
 
 DECIMALS = 6  # of nats: gains are rounded to these before they are compared

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from vertibayes.counting.counter import Counter
-from vertibayes.network import Edge, Structure
-from vertibayes.structure.scores import Table, free_parameters, log_likelihoods, nats_per_parameter
+from vertibayes.dag import Structure
+from vertibayes.edges import Edge
+from vertibayes.table_scores import Table, free_parameters, log_likelihoods, nats_per_parameter
 from vertibayes_protocols.variables import Rows
 
 

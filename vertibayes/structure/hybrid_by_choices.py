@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.climbing_by_choices import EdgeMoves
 from vertibayes.structure.graphs import Mask, Order, Parents, neighbours_of, topological
 from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, most_bits

@@ -21,7 +21,7 @@ import numpy as np
 
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting.counter import Counter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.climbing_by_tables import PREFETCH, climb
 from vertibayes.structure.family_scores import FamilyScores
 from vertibayes.structure.graphs import Mask, Order, Parents, mask_of, neighbours_of, topological

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import log2
 
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.search import Fits, Search
 from vertibayes_protocols.approval import Steps
 from vertibayes_protocols.choices import Candidate, Choices, Score

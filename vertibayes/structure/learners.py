@@ -7,7 +7,7 @@ from functools import partial
 
 from vertibayes.choosing import Chooser, chooser_of, follow
 from vertibayes.counting.counter import Counter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.algorithms import DEFAULT, algorithm_of
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.search import Progress, Search, TimeIsUp, never, silent

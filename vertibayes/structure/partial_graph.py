@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from vertibayes.network import Edge, Structure
+from vertibayes.dag import Structure
+from vertibayes.edges import Edge
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.graphs import Mask, elements
 

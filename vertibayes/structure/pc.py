@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log2
 
-from vertibayes.network import Edge, Structure
+from vertibayes.dag import Structure
+from vertibayes.edges import Edge
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import Cpdag

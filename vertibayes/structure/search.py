@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from vertibayes.counting.counter import Counter
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.constraints import Constraints
 from vertibayes_protocols.approval import Steps
 from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths

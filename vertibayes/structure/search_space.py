@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from vertibayes.network import Structure
+from vertibayes.dag import Structure
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.graphs import Mask, Parents, elements, mask_of
 from vertibayes.structure.search import Search

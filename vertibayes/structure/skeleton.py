@@ -12,7 +12,7 @@ from itertools import combinations
 from math import comb, inf, prod
 from typing import NamedTuple
 
-from vertibayes.network import Edge
+from vertibayes.edges import Edge
 from vertibayes.structure.chi_square import half_quantile
 from vertibayes.structure.search import Search
 from vertibayes_protocols.approval import Steps

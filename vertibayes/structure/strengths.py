@@ -21,11 +21,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from vertibayes.counting.plain import PlainCounter
-from vertibayes.network import Edge, Network, Structure
-from vertibayes.parameters.synthetic import sample
+from vertibayes.dag import Structure
+from vertibayes.edges import ArcStrength, Edge
+from vertibayes.network import Network
+from vertibayes.sampling import sample
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.search import Progress, TimeIsUp, never, silent
@@ -34,30 +36,6 @@ Learn: TypeAlias = Callable[[PlainCounter], Structure]
 
 SAMPLES = 10
 STAGE = "arc strengths"
-
-
-class ArcStrength(NamedTuple):
-    """How sure an edge is.
-
-    Attributes
-    ----------
-    parent, child : str
-        The nodes: as learned, or else in the more frequent direction.
-    strength : float
-        The share of the samples in which the nodes are adjacent.
-    direction : float
-        The share of these in which the edge points from parent to child; an edge that can be
-        reversed without a change of the score counts one half. One half if no sample has the edge.
-    gain : float or None
-        By how much the parent raises the BIC of the learned family, in nats. None if it is not
-        known, or the edge was not learned.
-    """
-
-    parent: str
-    child: str
-    strength: float
-    direction: float
-    gain: float | None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from math import log2
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.choosing.chooser import RESOLUTION
 from vertibayes.counting.counter import Counter
-from vertibayes.network import Edge, Structure
+from vertibayes.dag import Structure
+from vertibayes.edges import Edge
 from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes_protocols.approval import Step, Steps, Winners
 from vertibayes_protocols.choices import Candidate, Choices, Score

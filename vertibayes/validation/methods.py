@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from vertibayes.counting import Counter, PlainCounter
 from vertibayes.counting.counter import Without
+from vertibayes.dag import Structure
 from vertibayes.inference.prediction import predicted
-from vertibayes.network import Network, Structure
+from vertibayes.network import Network
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_steps import NoValueError
 from vertibayes.parameters.em_tables import fit_em_from_tables

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.network import Network
-from vertibayes.parameters.synthetic import sample
 from vertibayes.prediction_over_sites import evidence_of
+from vertibayes.sampling import sample
 from vertibayes.validation.auc import Auc
 from vertibayes_protocols.odds import Odds
 from vertibayes_protocols.open_study import OpenStudy
-from vertibayes_protocols.queries.score_table_query import check_target
+from vertibayes_protocols.queries.predictions.score_table import ScoreTable, check_target
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.variables import Rows
 
@@ -74,7 +74,10 @@ def auc_over_sites(
     if not needed.tables:
         raise ValueError(f"the evidence does not matter for {target!r}: all records score the same")
     odds = needed.odds
-    table = study.score_table(odds, thresholds_of(network, odds, bins), rule, rows)
+    thresholds = thresholds_of(network, odds, bins)
+    table = study.ask(
+        lambda joined: ScoreTable.of(joined, odds, rows, thresholds=thresholds, rule=rule)
+    )
     return auc_of_table(table, needed.target.states)
 
 

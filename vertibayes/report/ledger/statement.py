@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from vertibayes.report.ledger.budgets import Budget
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.ledger import Fact, Purpose, RevealedTable
 from vertibayes_protocols.roles import Party

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TypedDict, cast
 
-from vertibayes.report.words import counted, size
+from vertibayes.words import counted, size
 from vertibayes_protocols.deployment.run_status import (
     AWAY,
     CONNECTING,

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from vertibayes.dag import Structure
+from vertibayes.drawing.edge_styles import style_of
+from vertibayes.edges import Edge
 from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.network import Edge, Structure
 from vertibayes.report.counts import IN_WORDS
-from vertibayes.report.edge_styles import style_of
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.placement import PlacedNetwork, placed_network
 from vertibayes.report.page.results import Results

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from vertibayes.report.drawing import COLOURS, MARGIN, line_of
-from vertibayes.report.edge_styles import ROW, EdgeStyle, draw_legend, legend_of, style_of
-from vertibayes.report.layout.placement import Point
+from vertibayes.drawing.edge_styles import ROW, EdgeStyle, draw_legend, legend_of, style_of
+from vertibayes.drawing.layout.placement import Point
+from vertibayes.drawing.svg import COLOURS, MARGIN, line_of
 from vertibayes.report.page.placement import PlacedNetwork
 
 LINE = 14.0  # of the text in a box

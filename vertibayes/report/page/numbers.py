@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from vertibayes.report.page.content import Name, Number, Piece, Text
 from vertibayes.report.page.entries import Entry
-from vertibayes.report.words import percent, size
+from vertibayes.words import percent, size
 
 EXACT_DIGITS = 15  # integers of more digits are shown in a shorter form
 

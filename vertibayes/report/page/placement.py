@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from vertibayes.network import Edge, Structure
-from vertibayes.report.drawing import place
-from vertibayes.report.layout import Size
-from vertibayes.report.layout.placement import Point
+from vertibayes.dag import Structure
+from vertibayes.drawing.layout import Size
+from vertibayes.drawing.layout.placement import Point
+from vertibayes.drawing.svg import place
+from vertibayes.edges import ArcStrength, Edge
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.results import Results
-from vertibayes.structure.strengths import ArcStrength
 
 MOST_ARROWS = 10_000  # of a drawing; the time of a layout grows with their square
 

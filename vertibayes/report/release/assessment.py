@@ -21,7 +21,7 @@ from vertibayes.report.release.differences import (
     small_cells,
 )
 from vertibayes.report.release.tracing import FALSE_ALARMS, Tracing, tracing
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.variables import Family, Variable, axis_lengths
 

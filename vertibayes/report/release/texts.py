@@ -9,7 +9,7 @@ from typing import Any
 
 from vertibayes.report.ledger.statement import digest_in_words, merged
 from vertibayes.report.release.assessment import Assessment
-from vertibayes.report.words import counted
+from vertibayes.words import counted
 from vertibayes_protocols.ledger import Ledger, RevealedTable
 from vertibayes_protocols.release import Rule
 

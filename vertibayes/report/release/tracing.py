@@ -30,8 +30,8 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from vertibayes.network import Network
-from vertibayes.report.words import counted
-from vertibayes.structure.scores import free_parameters
+from vertibayes.table_scores import free_parameters
+from vertibayes.words import counted
 from vertibayes_protocols.variables import Family
 
 FALSE_ALARMS = 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vertibayes.report.edge_styles import DOUBTFUL, FEW_NATS, style_of
+from vertibayes.drawing.edge_styles import DOUBTFUL, FEW_NATS, style_of
 from vertibayes.report.page.content import (
     Block,
     Drawing,

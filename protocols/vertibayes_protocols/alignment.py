@@ -1,0 +1,309 @@
+"""The alignment of a study, as all parties know it: who is in the study, matched by which rules.
+
+Two levels. At level 1 each site learns which of its own people are in the study. At level 2 no site
+learns that. The analyst, who matches the blinded identifiers, learns at both levels how many people
+are in which lists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from vertibayes_mpc.alignment import AlignmentPlan
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.canonical import canonical_json, taken
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.site.identifiers import rule_of
+
+LEVELS = 1, 2
+LARGER = 10  # times its own list: what a site believes of another's, if its owner says nothing
+MOST_SIZE = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """What the sites of a study agree on before they match their lists of people.
+
+    Parameters
+    ----------
+    level : int
+        1 if each site may learn which of its people are in the study, 2 if no site may.
+    rules : tuple of str
+        The rule of each column of the identifier (`vertibayes_protocols.site.identifiers`).
+    sizes : tuple of (Party, int)
+        The sites, in their order, and the public size of each one's list: padding hides how many
+        people a shorter list has.
+    everyone : tuple of Party
+        A person is in the study if all of these lists have the person; if it is empty, if any has.
+    apart : tuple of (Party, Party), default=()
+        Pairs of sites that may not both hold a person of the study: they share a variable.
+    fewest : int, default=10
+        The smallest number of people that the study may have.
+
+    Raises
+    ------
+    ValueError
+        If a value is not valid.
+
+    Examples
+    --------
+    >>> Alignment(1, ("digits",), (("a", 90), ("b", 100)), ("a", "b")).sites
+    ('a', 'b')
+    """
+
+    level: int
+    rules: tuple[str, ...]
+    sizes: tuple[tuple[Party, int], ...]
+    everyone: tuple[Party, ...]
+    apart: tuple[tuple[Party, Party], ...] = ()
+    fewest: int = Policy.fewest_records
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise ValueError(f"`level` must be 1 or 2, got {self.level}")
+        if not self.rules:
+            raise ValueError("`rules` is empty; give the rule of each column of the identifier")
+        for rule in self.rules:
+            rule_of(rule)
+        if any(size > MOST_SIZE for _, size in self.sizes):
+            raise ValueError(f"`sizes` must be at most {MOST_SIZE:,}")
+        self.plan(b"", "")  # which checks sizes, pairs and names
+
+    @property
+    def sites(self) -> tuple[Party, ...]:
+        """The sites, in the order of the ring."""
+        return tuple(site for site, _ in self.sizes)
+
+    @property
+    def size(self) -> dict[Party, int]:
+        """The public size of each list."""
+        return dict(self.sizes)
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of its canonical JSON, without the sizes: these only pad the lists."""
+        content = {**self.as_json(), "sizes": list(self.sites)}
+        return hashlib.sha256(canonical_json(content)).digest()
+
+    @property
+    def is_common(self) -> bool:
+        """Whether all sites have every person of the study."""
+        return set(self.everyone) == set(self.sites)
+
+    def holds_all(self, site: Party) -> bool:
+        """Whether a site has every person of the study."""
+        return site in self.everyone
+
+    def plan(
+        self,
+        run: bytes,
+        matcher: Party,
+        dealer: Party = "",
+        rows: Mapping[Party, tuple[Ring, ...]] | None = None,
+    ) -> AlignmentPlan:
+        """Return the plan of a run; `dealer` and `rows` are those of level 2."""
+        public = self.sites, self.size, matcher, self.everyone, self.apart, self.fewest
+        return AlignmentPlan(run, *public, dealer, rows or {})
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the alignment as JSON data, as a contract has it."""
+        return {
+            "level": self.level,
+            "rules": list(self.rules),
+            "sizes": [list(size) for size in self.sizes],
+            "everyone": list(self.everyone),
+            "apart": [list(pair) for pair in self.apart],
+            "fewest": self.fewest,
+        }
+
+    @classmethod
+    def from_json(cls, content: Any) -> Alignment:
+        """Return the alignment of JSON data.
+
+        Raises
+        ------
+        ValueError
+            If the data are not an alignment.
+        """
+        values = taken(content, "alignment", _FIELDS)
+        lists = values["rules"], values["everyone"]
+        pairs = [*values["sizes"], *values["apart"]]
+        if not all(type(pair) is list and len(pair) == 2 for pair in pairs):
+            raise ValueError("`sizes` and `apart` of an alignment must be lists of pairs")
+        names = [name for name, _ in values["sizes"]] + [
+            n for pair in values["apart"] for n in pair
+        ]
+        if not all(type(text) is str for text in (*names, *lists[0], *lists[1])):
+            raise ValueError("names and rules of an alignment must be texts")
+        if not all(type(size) is int for _, size in values["sizes"]):
+            raise ValueError("the sizes of an alignment must be whole numbers")
+        return cls(
+            values["level"],
+            tuple(values["rules"]),
+            tuple((name, size) for name, size in values["sizes"]),
+            tuple(values["everyone"]),
+            tuple((one, other) for one, other in values["apart"]),
+            values["fewest"],
+        )
+
+
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "level": (int,),
+    "rules": (list,),
+    "sizes": (list,),
+    "everyone": (list,),
+    "apart": (list,),
+    "fewest": (int,),
+}
+
+
+@dataclass(frozen=True)
+class AlignmentLimits:
+    """What the owner of a site allows in alignments.
+
+    A list that is matched tests its people one by one: whoever fills a list with candidates learns
+    who of them the other site holds. Hence the limits.
+
+    Parameters
+    ----------
+    least_level : int, default=1
+        The smallest level of an alignment in which the site takes part.
+    most_people : mapping of Party to int, optional
+        The largest public size of another site's list that is plausible. For a site that it does
+        not name: ten times the number of people of this site. Sites of one study seldom differ by
+        more, and a list of candidates of this size finds few of a whole population.
+    most_alignments : int, default=3
+        How many alignments may begin, in all studies, until the owner allows further ones.
+    """
+
+    least_level: int = 1
+    most_people: Mapping[Party, int] = field(default_factory=dict)
+    most_alignments: int = 3
+
+    def most_of(self, peer: Party, own: int) -> int:
+        """Return the largest public size of a peer's list, for a site that holds `own` people."""
+        return self.most_people.get(peer, LARGER * own)
+
+
+@dataclass(frozen=True)
+class AlignmentRequest:
+    """What an analyst asks for: an alignment of which the sites' descriptions give the rest.
+
+    Parameters
+    ----------
+    level, rules, fewest
+        As of `Alignment`.
+    sizes : mapping of Party to int
+        The public sizes; of a site that it does not have, the number of people that the site says.
+    everyone : tuple of Party, optional
+        As of `Alignment`; all sites that alone hold a variable if None.
+    apart : tuple of (Party, Party), optional
+        As of `Alignment`; all pairs of sites that share a variable if None.
+    """
+
+    level: int = 1
+    rules: tuple[str, ...] = ("exact",)
+    sizes: Mapping[Party, int] = field(default_factory=dict)
+    everyone: tuple[Party, ...] | None = None
+    apart: tuple[tuple[Party, Party], ...] | None = None
+    fewest: int = Policy.fewest_records
+
+    def check_names(self, sites: tuple[Party, ...]) -> None:
+        """Refuse sizes of sites that the study does not have.
+
+        Raises
+        ------
+        ValueError
+            If there is one; the message names it and the sites.
+        """
+        if unknown := sorted(set(self.sizes) - set(sites)):
+            raise ValueError(
+                f"`sizes` names {', '.join(unknown)}, which is not a site of the study: "
+                f"{', '.join(sites)}"
+            )
+
+    def alignment(
+        self,
+        sites: tuple[Party, ...],
+        people: Mapping[Party, int],
+        holders: Mapping[str, tuple[Party, ...]],
+    ) -> Alignment:
+        """Return the alignment of a study.
+
+        Parameters
+        ----------
+        sites : tuple of Party
+        people : mapping of Party to int
+            How many records each site says that it has.
+        holders : mapping of str to tuple of Party
+            The sites that show each variable of the study.
+
+        Raises
+        ------
+        ValueError
+            If the values do not fit the sites.
+        """
+        self.check_names(sites)
+        sizes = tuple((site, self.sizes.get(site, people.get(site, 0))) for site in sites)
+        everyone, apart = universe(sites, holders)
+        everyone = everyone if self.everyone is None else self.everyone
+        apart = apart if self.apart is None else self.apart
+        return Alignment(self.level, self.rules, sizes, everyone, apart, self.fewest)
+
+    def for_contract(self, sites: tuple[Party, ...]) -> Alignment:
+        """Return the alignment of a contract, which no description of a site completes.
+
+        Without `everyone` all sites hold everybody of the study.
+
+        Parameters
+        ----------
+        sites : tuple of Party
+            The sites of the contract, in its order.
+
+        Raises
+        ------
+        ValueError
+            If the size of a list is not given, or the values do not fit the sites.
+        """
+        self.check_names(sites)
+        if unknown := [site for site in sites if site not in self.sizes]:
+            raise ValueError(
+                f"`sizes` has no number of people of {', '.join(unknown)}; owners approve the "
+                "public size of each list, as sizes = { a = 10_000 }"
+            )
+        everyone = sites if self.everyone is None else self.everyone
+        stated = replace(self, everyone=everyone, apart=self.apart or ())
+        return stated.alignment(sites, {}, {})
+
+
+def universe(
+    sites: tuple[Party, ...], holders: Mapping[str, tuple[Party, ...]]
+) -> tuple[tuple[Party, ...], tuple[tuple[Party, Party], ...]]:
+    """Return which sites must hold everybody in a study, and which pairs must not share anybody.
+
+    >>> universe(("a", "b", "c"), {"x": ("a",), "y": ("b", "c")})
+    (('a',), (('b', 'c'),))
+    """
+    alone = {held[0] for held in holders.values() if len(held) == 1}
+    shared = {frozenset(pair) for held in holders.values() for pair in combinations(held, 2)}
+    apart = tuple(pair for pair in combinations(sites, 2) if frozenset(pair) in shared)
+    return tuple(site for site in sites if site in alone), apart
+
+
+class AlignedPeople(NamedTuple):
+    """What the analyst learns of an alignment.
+
+    `people` and `regions` are those of `vertibayes_mpc.alignment.Matched`; None and empty if the
+    sites had kept the alignment of the study. At level 2 `name` and `hidden` are the name of the
+    alignment, and how many people the study has.
+    """
+
+    people: int | None
+    regions: dict[tuple[Party, ...], int]
+    name: bytes = b""
+    hidden: int = 0

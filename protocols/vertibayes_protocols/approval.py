@@ -1,0 +1,136 @@
+"""Approved studies: what a site's owner has agreed to, step by step.
+
+A study's steps follow from its contract and from the winners of its choices. A site that knows both
+derives each step itself, and answers no query that is not the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from vertibayes_mpc.rounds import Message, Party
+from vertibayes_protocols.calibration.nodes import Checkpoints
+from vertibayes_protocols.choices import Choices
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.release import FamilyTables
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.wire import FREE
+
+R = TypeVar("R")
+Step: TypeAlias = Choices | FamilyTables
+Winners: TypeAlias = tuple[int, ...]  # of each set, the place of the winner; none of a release
+Steps: TypeAlias = Generator[Step, Winners, R]  # a learner, as it asks
+StepsOf: TypeAlias = Callable[[Study], Steps[object]]
+Phase: TypeAlias = Literal["begin", "opening", "answer"]
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A contract that a site's owner has approved.
+
+    Parameters
+    ----------
+    contract : Contract
+    approver, date : str
+        Who approved it, and when.
+    steps : callable, optional
+        (study) -> the learner's steps, which the site derives as the analyst does; None if the
+        contract declares its queries.
+    """
+
+    contract: Contract
+    approver: str
+    date: str
+    steps: StepsOf | None = field(compare=False, repr=False)
+
+
+Approvals: TypeAlias = Callable[[bytes], Approved | None]  # by digest
+
+
+def nothing_approved(digest: bytes) -> None:
+    """Return no approval: of a site that answers free queries alone."""
+    del digest
+
+
+def is_valid(approved: Approved, approvals: Approvals) -> bool:
+    """Whether an approval is still there as it was; one that cannot be read is not."""
+    try:
+        return approvals(approved.contract.digest) == approved
+    except (OSError, ValueError):
+        return False
+
+
+class Use(NamedTuple):
+    """Whether a query begins another run of an approved study, and whether it uses one up."""
+
+    begins: bool
+    ends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Message):
+    """What an analyst asks of `parties`, as the run of a study sees it, whatever its kind.
+
+    The class attribute `phase` says whether it begins the run of an approved study, opens a study,
+    or answers something of it.
+
+    Parameters
+    ----------
+    parties : tuple of Party
+        Sites, and the dealer if the query concerns it.
+    """
+
+    phase: ClassVar[Phase] = "answer"
+    parties: tuple[str, ...] = field(metadata=FREE)
+
+    def matches(self, contract: Contract) -> None:
+        """Refuse, with a ValueError, what free fields have and an approved contract has not."""
+
+    @property
+    def claims(self) -> bytes:
+        """The study that it asks to run: a contract's digest or an id; empty if none."""
+        return b""
+
+    @property
+    def step(self) -> Step | None:
+        """The step of an approved study that it asks for, if it is one."""
+        return None
+
+    def uses_run(self, party: Party, checkpoints: Checkpoints) -> Use | None:
+        """Note that a site begins it, and return what it uses up of a study that declares it.
+
+        None if the first answer of a session begins a run, and uses it up.
+        """
+        del party, checkpoints
+        return None
+
+    @property
+    def gives_again(self) -> bool:
+        """Whether it asks for the answer to an earlier step again, which was lost."""
+        return False
+
+
+class Run(Protocol):
+    """A run of an approved study at a site: which query it answers next."""
+
+    approved: Approved
+
+    def check(self, query: Asked) -> None:
+        """Refuse a query that is not the next one.
+
+        Raises
+        ------
+        QueryRefusedError
+            If it is not.
+        """
+        ...
+
+    def begin(self, query: Asked) -> None:
+        """Note on disk what a query uses up, before it is answered."""
+        ...
+
+    def end(self, query: Asked) -> None:
+        """Advance: a query has been answered."""
+        ...

@@ -1,0 +1,156 @@
+"""The log of a running party: one line for each event, `time party event key=value`.
+
+Lines have only names, numbers and reasons that any party may read, never an object, so that no line
+can have a key, a record, an identifier or a cell. They go to the standard library's logging, where
+the transport's library writes too, so that one level applies to both.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable
+from typing import TypeAlias
+
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.parties import Watch, study_now
+from vertibayes_protocols.query import AnyQuery
+from vertibayes_protocols.roles import DealerRole, SiteRole
+from vertibayes_protocols.session import Answer
+
+LOG = logging.getLogger("vertibayes")
+TRANSPORT = logging.getLogger("nvflare")
+
+Fact: TypeAlias = str | int | tuple[str, ...]
+Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
+
+FORMAT = "%(asctime)s %(message)s"
+STUDY_BYTES = 8  # of a contract's digest, or of the id of a study
+CONNECTED = "connected"  # events of the connection to the relay
+WAITING, AGAIN = "waiting for the relay", "connected again"
+EXPIRES, NOT_VALID = "certificate expires soon", "certificate not valid"
+WARNINGS = WAITING, AGAIN, EXPIRES, NOT_VALID
+
+
+def start_log(party: Party, *, quiet: bool = False) -> None:
+    """Write a party's events, and the warnings of other libraries, to standard error."""
+    logging.basicConfig(stream=sys.stderr, format=FORMAT, level=logging.WARNING, force=True)
+    LOG.setLevel(logging.WARNING if quiet else logging.INFO)
+    TRANSPORT.setLevel(logging.INFO)
+    TRANSPORT.propagate = False
+    watch_connection(teller(party))
+
+
+def watch_connection(tell: Tell) -> None:
+    """Log by `tell` when the relay cannot be reached, and when it is connected again."""
+    TRANSPORT.handlers = [_Connection(tell)]
+
+
+class _Connection(logging.Handler):
+    """Logs once that the relay cannot be reached, and once that it is connected again.
+
+    The transport logs this every few seconds, in terms of its own. Sessions raise errors about it.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        super().__init__()
+        self._tell, self._waiting = tell, False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if " ACTIVE " in text and " failed " in text and not self._waiting:
+            self._waiting = True
+            error = text.partition(" with exception ")[2]  # "Class: Class: [Errno 111] reason"
+            self._tell(WAITING, reason=re.sub(r"^(\w+: )+(\[Errno \d+\] )?", "", error))
+        elif text.startswith("Connection ") and " is created" in text and self._waiting:
+            self._waiting = False
+            self._tell(AGAIN)
+
+
+def teller(party: Party) -> Tell:
+    """Return the function that logs a party's events."""
+
+    def tell(event: str, **facts: Fact) -> None:
+        level = logging.WARNING if event in WARNINGS else logging.INFO
+        LOG.log(level, "%s", line(party, event, **facts))
+
+    return tell
+
+
+def line(party: Party, event: str, **facts: Fact) -> str:
+    """Return an event as a line.
+
+    Raises
+    ------
+    TypeError
+        If a fact is not a text, a number or a tuple of texts: other objects may show their content.
+    """
+    return " ".join([party, event, *(f"{name}={_shown(value)}" for name, value in facts.items())])
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_shown(item) for item in value)
+    if type(value) not in (str, int):
+        raise TypeError(f"a logged fact must be a text or a number, got {type(value).__name__}")
+    text = str(value)
+    return text if text.replace("-", "").replace("_", "").isalnum() else json.dumps(text)
+
+
+class SessionLog(Watch):
+    """Logs the events of a session: each line names the session, its analyst and its study.
+
+    Parameters
+    ----------
+    tell : callable
+        Logs an event.
+    role : SiteRole or DealerRole
+        The party's state in the session.
+    session : bytes
+        The name of the session; lines have its first eight hexadecimal digits.
+    reason_of : callable, optional
+        Returns what the log may have of an error.
+    """
+
+    def __init__(
+        self,
+        tell: Tell,
+        role: SiteRole | DealerRole,
+        session: bytes,
+        reason_of: Callable[[Exception], str] = str,
+    ) -> None:
+        self._tell, self._role, self._reason_of = tell, role, reason_of
+        self._facts: dict[str, Fact] = {"session": session.hex()[:8], "analyst": role.analyst}
+
+    def begun(self) -> None:
+        """Log that the session has begun."""
+        self._tell("session begun", **self._facts)
+
+    def considered(self, query: AnyQuery, answer: Answer, detail: str) -> None:
+        """Log whether a query was agreed to or refused, and why."""
+        facts = self._of(query)
+        if answer.agreed:
+            self._tell("agreed", **facts)
+        else:
+            more = {"detail": detail} if detail else {}
+            self._tell("refused", **facts, reason=answer.reason, **more)
+
+    def finished(self, query: AnyQuery, seconds: float, sent: int) -> None:
+        """Log a query's seconds and bytes; and who has approved the study, where it begins."""
+        approval = study_now(self._role)[1] if query.claims else ""
+        more = {"approved": approval} if approval else {}
+        self._tell("answered", **self._of(query), seconds=f"{seconds:.1f}", bytes=sent, **more)
+
+    def ended(self, error: Exception | None) -> None:
+        """Log how the session has ended."""
+        reason = {} if error is None else {"reason": self._reason_of(error)}
+        self._tell("session ended", **self._facts, **reason)
+
+    def _of(self, query: AnyQuery) -> dict[str, Fact]:
+        """Return the facts of a query; a session that has a study keeps it to its end."""
+        if study := query.claims or bytes.fromhex(study_now(self._role)[0]):
+            self._facts["study"] = grouped_digest(study[:STUDY_BYTES])
+        return {"query": query.kind, **self._facts}

@@ -1,0 +1,365 @@
+"""From a configuration file to a running party: the one module that connects.
+
+site, dealer    connect to the relay, serve the pinned analysts' sessions until stopped
+analyst         connect, begin a session; learners ask through it
+relay           pass on what it cannot read until stopped
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, TypeAlias
+
+from vertibayes_mpc.randomness import KeyPair, SystemRandomness
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.alignment import AlignmentLimits
+from vertibayes_protocols.calibration.agreed import ClassifierSpec
+from vertibayes_protocols.calibration.factors import Floats
+from vertibayes_protocols.deployment.approvals import ApprovalFolder, Learner
+from vertibayes_protocols.deployment.certificates import check_certificate
+from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.expiry import expiry_logged
+from vertibayes_protocols.deployment.files import (
+    DealerFile,
+    PartyFile,
+    RelayFile,
+    SiteFile,
+    StudyFile,
+    own_keys,
+)
+from vertibayes_protocols.deployment.log import SessionLog, Tell
+from vertibayes_protocols.deployment.roster.identity import identity_of
+from vertibayes_protocols.errors import words
+from vertibayes_protocols.queries import KINDS
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
+from vertibayes_protocols.session import Session
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.ledger_file import LedgerFile
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.storage.whole_file import NOFOLLOW, lock_study
+from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
+from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
+from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.serving import answer
+from vertibayes_protocols.transports.tls import Certificates
+
+Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
+BeginSession: TypeAlias = Callable[[], Session]
+
+LOCK = "run.lock"  # in the folder of a study that is run
+
+# ---- roles ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def site_role(file: SiteFile, learner: Learner | None = None) -> Iterator[SiteRole]:
+    """Read a site's key, data, memory and ledger; keep memory and ledger open until the block ends.
+
+    Parameters
+    ----------
+    file : SiteFile
+    learner : callable, optional
+        (contract) -> the steps of an approved study. Without it no study is approved.
+
+    Raises
+    ------
+    ValueError
+        If one of them cannot be used; the message names the file.
+    """
+    keys, data = own_keys(file), read_data(file)
+    file.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as held:
+        memory = SiteMemory(file.memory)
+        held.callback(memory.close)
+        ledger = LedgerFile(file.ledger)
+        held.callback(ledger.close)
+        role = role_of(file, keys, data, memory=memory, ledger=ledger)
+        if learner is not None:
+            role.approvals = ApprovalFolder(file.approved, learner)
+        yield role
+
+
+def role_of(file: SiteFile, keys: KeyPair, data: SiteData, **kept: Any) -> SiteRole:
+    """Return a site's role; without `memory` and `ledger`, that of a site that keeps nothing."""
+    return SiteRole(
+        party=file.party,
+        data=data,
+        keys=keys,
+        public_keys=_all_but_the_analysts(file),
+        dealer=file.dealer,
+        analyst=file.analyst,
+        policy=file.policy,
+        analyst_key=file.pinned[file.analyst],
+        signing_keys=file.signing,
+        limits=AlignmentLimits() if file.matching is None else file.matching.limits,
+        **kept,
+    )
+
+
+def dealer_role(file: DealerFile) -> DealerRole:
+    """Read the dealer's key; as `site_role`."""
+    return DealerRole(
+        file.party,
+        own_keys(file),
+        _all_but_the_analysts(file),
+        file.policy,
+        analyst=file.analyst,
+    )
+
+
+def _all_but_the_analysts(file: SiteFile | DealerFile) -> dict[str, bytes]:
+    """Return the keys of the parties with which masks are agreed: all except analysts."""
+    return {party: key for party, key in file.pinned.items() if party not in file.analysts}
+
+
+# ---- parties -------------------------------------------------------------------------------------
+
+
+def run_site(
+    file: SiteFile, tell: Tell, keep: Keep | None = None, learner: Learner | None = None
+) -> None:
+    """Serve the analysts' sessions until stopped.
+
+    Parameters
+    ----------
+    file : SiteFile
+    tell : callable
+        Logs an event.
+    keep : callable, optional
+        Writes a folder with the site's own classifier after each calibration.
+    learner : callable, optional
+        As of `site_role`.
+    """
+
+    def calibrated(number: int, spec: ClassifierSpec, statistics: Floats) -> None:
+        assert keep is not None  # set with it
+        folder = file.folder / f"calibration-{number}"
+        try:
+            keep(folder, spec, statistics)
+        except (OSError, ValueError) as error:  # the session does not end with it
+            tell("classifier not written", folder=str(folder), reason=_reason(error))
+        else:
+            tell("classifier written", folder=str(folder))
+
+    with site_role(file, learner) as role:
+        role.remark = lambda what: tell("comparison", what=what)
+        role.processes = os.cpu_count() or 1
+        role.calibrated = None if keep is None else calibrated
+        if isinstance(role.ledger, LedgerFile):
+            for what, facts in role.ledger.recovered():
+                tell(what, **facts)
+        report = role.data.report
+        for name, finding in report.left_out.items():
+            tell("variable left out", name=name, reason=finding.kind)
+        for name, finding in report.warnings:
+            tell("variable to check", name=name, reason=finding.kind)
+        tell("ready", records=role.data.records, variables=(*role.shown, *role.data.numerics))
+        _serve(file, role, tell)
+
+
+def run_dealer(file: DealerFile, tell: Tell) -> None:
+    """Deal for the analysts' sessions until stopped."""
+    role = dealer_role(file)
+    tell("ready", sites=tuple(role.public_keys))
+    _serve(file, role, tell)
+
+
+def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell) -> None:
+    def watch(own: SiteRole | DealerRole, session: bytes) -> SessionLog:
+        return SessionLog(tell, own, session, _reason)
+
+    def refused(error: Exception) -> None:
+        is_late = isinstance(error, LatePacketsError)
+        tell("late packets" if is_late else "packet refused", reason=_reason(error))
+
+    with expiry_logged(file, tell), _mailbox(file, role.keys, refused) as mailbox:
+        tell("connected", relay=file.relay.address)
+        answer(mailbox, role, file.analysts, KINDS, watches=watch)
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason for this party's log: an error's text only if it cannot have a value."""
+    kind = type(error)
+    if kind.__module__.split(".")[0] in ("vertibayes_mpc", "vertibayes_protocols"):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror is not None:
+        return words(error)
+    at = extract_tb(error.__traceback__)[-1:]
+    return " ".join([kind.__name__, *(f"at {Path(f.filename).name}:{f.lineno}" for f in at)])
+
+
+@contextmanager
+def study_session(
+    file: StudyFile, watch: RunWatch = UNWATCHED, *, runs: bool = True
+) -> Iterator[Session]:
+    """Connect as the analyst, and begin a session; the parameters are those of `study_sessions`."""
+    with study_sessions(file, watch, runs=runs) as begin, begin() as session:
+        yield session
+
+
+@contextmanager
+def study_sessions(
+    file: StudyFile, watch: RunWatch = UNWATCHED, *, runs: bool = True
+) -> Iterator[BeginSession]:
+    """Connect as the analyst.
+
+    Parameters
+    ----------
+    file : StudyFile
+    watch : RunWatch, optional
+        Notes what the sessions do.
+    runs : bool, default=True
+        Whether the sessions run the study, which one process at a time may do in its folder.
+
+    Yields
+    ------
+    begin : callable
+        Begins a session with all parties of the study. The sessions share what was revealed.
+
+    Raises
+    ------
+    InUseError
+        If another process runs the study.
+    """
+    with _locked(file) if runs else nullcontext(), _connected(file) as (mailbox, role):
+
+        def begin() -> Session:
+            role.joined = None
+            parties = (*file.sites, file.dealer)
+            transport = NetworkTransport(mailbox, parties, watch)
+            return Session(role, transport, watch)
+
+        yield begin
+
+
+@contextmanager
+def star_session(
+    file: StudyFile, most_absent: int, watch: RunWatch = UNWATCHED
+) -> Iterator[tuple[Session, frozenset[Party]]]:
+    """Connect as the analyst, and begin a session with sites that need not know each other.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study; its dealer takes no part.
+    most_absent : int
+        How many of its sites may be missing.
+    watch : RunWatch, optional
+        As of `NetworkTransport`.
+
+    Yields
+    ------
+    session : Session
+        With the sites that are there.
+    absent : frozenset of Party
+        The sites that are missing.
+    """
+    with _analyst(file) as (mailbox, role):
+        transport = NetworkTransport(mailbox, file.sites, watch, star=True, most_absent=most_absent)
+        with Session(role, transport, watch) as session:
+            yield session, transport.absent
+
+
+@contextmanager
+def record_sessions(
+    file: StudyFile, watch: RunWatch = UNWATCHED
+) -> Iterator[Callable[[], AbstractContextManager[tuple[Session, frozenset[Party]]]]]:
+    """Connect as the analyst to sites that speak with each other, without their dealer.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study; each of its sites pins the keys of the others.
+    watch : RunWatch, optional
+        As of `NetworkTransport`.
+
+    Yields
+    ------
+    open_session : callable
+        Begins a session with the sites that are there; yields it and who is absent. The first
+        session waits longer for the others than the next ones do.
+    """
+    with _analyst(file) as (mailbox, role):
+        patience: list[float | None] = [mailbox.patience.hello]
+
+        @contextmanager
+        def open_session() -> Iterator[tuple[Session, frozenset[Party]]]:
+            hello = patience.pop() if patience else None
+            transport, absent = session_of_those_there(mailbox, file.sites, watch, hello=hello)
+            with Session(role, transport, watch) as session:
+                yield session, absent
+
+        yield open_session
+
+
+@contextmanager
+def _analyst(file: StudyFile) -> Iterator[tuple[Mailbox, AnalystRole]]:
+    with _locked(file), _connected(file) as connected:
+        yield connected
+
+
+@contextmanager
+def _locked(file: StudyFile) -> Iterator[None]:
+    """Lock the study's folder: a second run would disturb the first, whatever they learn."""
+    file.folder.mkdir(parents=True, exist_ok=True)
+    lock_file = os.open(file.folder / LOCK, os.O_WRONLY | os.O_CREAT | NOFOLLOW, 0o600)
+    try:
+        lock_study(lock_file, file.folder)
+        yield
+    finally:
+        os.close(lock_file)
+
+
+@contextmanager
+def _connected(file: StudyFile) -> Iterator[tuple[Mailbox, AnalystRole]]:
+    keys = own_keys(file)
+    role = AnalystRole(
+        file.party, public_keys=dict(file.pinned), signing_keys=dict(file.signing), keys=keys
+    )
+    with _mailbox(file, keys) as mailbox:
+        yield mailbox, role
+
+
+def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
+    """Run the relay, which passes packets on, until `wait` returns."""
+    address = file.relay.address
+    certificates = _certificates(file)
+    with (
+        start_relay(address, certificates=certificates, revoked=file.revoked, tell=tell),
+        expiry_logged(file, tell),
+    ):
+        tell("listening", address=address)
+        wait()
+
+
+@contextmanager
+def _mailbox(
+    file: PartyFile, keys: KeyPair, note: Callable[[Exception], None] | None = None
+) -> Iterator[Mailbox]:
+    """Connect to the relay; `note` gets the error of each packet that is refused."""
+    address, certificates = file.relay.address, _certificates(file)
+    is_analyst = isinstance(file, StudyFile)
+    name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
+    with connect(name, address, file.pinned, certificates=certificates) as link:
+        yield Mailbox(link, identity_of(file, keys), file.waits, note=note)
+
+
+def _certificates(file: PartyFile | RelayFile) -> Certificates | None:
+    """Return a party's certificates if they are valid; with others, its peer would only hang up.
+
+    Raises
+    ------
+    ValueError
+        As `check_certificate`.
+    """
+    certificates = file.relay.certificates
+    if certificates is not None:
+        check_certificate(*certificates, file.party, datetime.now(UTC))
+    return certificates

@@ -1,0 +1,199 @@
+"""The engine of all queries: it checks their effects, charges and notes them, and knows no kind.
+
+consider    plan, effects, whom it asks, records, tables, what it takes      site and dealer
+columns, number, budgets, record sets, whether it fits           site; data last
+answer      budgets again; number, records and charge: on disk; ledger       site
+then the program, whose first byte leaves after that
+note        what was revealed, or was asked if the session broke             analyst
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, Generic, TypeVar
+
+from vertibayes_mpc.errors import ProtocolError
+from vertibayes_mpc.rounds import Party, Program, Round
+from vertibayes_protocols.effects import Effects
+from vertibayes_protocols.errors import QueryRefusedError, refusing
+from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.query import At, Query
+from vertibayes_protocols.record_checks import check_number, check_records, remember_records
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+
+R = TypeVar("R")
+P = TypeVar("P")
+
+
+@dataclass
+class Considered(Generic[R, P]):
+    """A query to which a party agrees: its plan, and its effects as this party sees them."""
+
+    query: Query[R, P]
+    plan: P = field(repr=False)
+    effects: Effects = field(repr=False)
+
+
+# ---- a party agrees, or refuses ------------------------------------------------------------------
+
+
+def consider(role: SiteRole | DealerRole, query: Query[R, P]) -> Considered[R, P]:
+    """Return a query with its plan and effects, or refuse it; nothing is changed.
+
+    Raises
+    ------
+    QueryRefusedError
+        It names the party and the rule.
+    """
+    with refusing(role.party):
+        at = At.of(role)
+        plan = query.plan(at)
+        effects = query.effects(plan, at)
+        _check_sizes(role.party, role.policy, query, effects, at)
+        if isinstance(role, SiteRole):
+            role.policy.check_shown(role.party, effects.columns)
+            check_number(role, effects.number)
+            if not query.is_paid(role):
+                _check_budgets(role, effects)
+            if effects.counts is not None:
+                check_records(role, effects.counts)
+        query.fits(role, plan)
+    return Considered(query, plan, effects)
+
+
+def _check_sizes(
+    party: Party, policy: Policy, query: Query[R, P], effects: Effects, at: At
+) -> None:
+    """Refuse what is too wide, too large or too long, before more is computed of it."""
+    if effects.counts is not None:
+        assert at.joined is not None  # it is a set of records of a study
+        policy.check_records(party, effects.counts, at.joined.study.records)
+    if query.parties != effects.asks:
+        raise ValueError("the query asks other parties than the holders and the dealer")
+    policy.check_tables(party, effects.tables)
+    for planned in effects.takes():
+        policy.check_planned(party, planned.memory, planned.seconds, planned.less)
+    policy.check_stored(party, effects.stored)
+
+
+def _check_budgets(site: SiteRole, effects: Effects) -> None:
+    """Refuse what exceeds what is left of a site's budgets, or what its policy never allows."""
+    party, policy, memory = site.party, site.policy, site.memory
+    if effects.released.tables:
+        policy.check_released(party, memory.released, *effects.released)
+    if effects.bits and site.run is not None:
+        policy.check_chosen(party, memory.chosen, effects.bits)
+    if effects.scores is not None:
+        policy.check_scores(party, memory.scored, *effects.scores)
+    if effects.dishonest is not None:
+        policy.check_dishonest(party, effects.dishonest)
+    if effects.exact:
+        policy.check_exact(party)
+    if effects.noise is not None:
+        policy.check_budget(party, memory.spent, effects.noise.cost)
+        mechanism = effects.noise.mechanism
+        if mechanism and find_spec("opendp") is None:
+            reason = f"{mechanism} noise needs OpenDP, which is not installed"
+            raise QueryRefusedError(party, reason)
+
+
+# ---- a site answers ------------------------------------------------------------------------------
+
+
+def answer(role: SiteRole | DealerRole, considered: Considered[R, P]) -> Program[None]:
+    """Run a party's program, after a site has charged and noted the query's effects."""
+    query, plan = considered.query, considered.plan
+    if isinstance(role, DealerRole):
+        yield from query.run_dealer(role, plan)
+        return
+    if considered.effects.counts is not None:
+        remember_records(role, considered.effects.counts)
+    given = _Given(role, considered, is_done=query.is_paid(role))
+    if not query.gives_late:
+        given.give()
+    yield from given.guard(query.run_site(role, plan, given.give))
+
+
+@dataclass
+class _Given:
+    """Gives a query once: charges and notes it, before the first message to the analyst."""
+
+    site: SiteRole
+    considered: Considered[Any, Any]
+    is_done: bool = False
+
+    def give(self) -> None:
+        """Charge and note the effects.
+
+        Raises
+        ------
+        ProtocolError
+            If another session has spent a budget since the site agreed: it is too late to refuse.
+        """
+        site, effects = self.site, self.considered.effects
+        try:
+            _check_budgets(site, effects)
+        except QueryRefusedError as refusal:
+            raise ProtocolError(site.party, refusal.reason) from None
+        self.is_done = True
+        contract = b"" if site.run is None else site.run.approved.contract.digest
+        site.memory.apply(effects, contract, ends_run=self.considered.query.ends_run)
+        note(site, effects)
+        if effects.noise is not None:
+            site.note_budget()
+
+    def guard(self, program: Program[None]) -> Program[None]:
+        """Run a program that sends the analyst nothing before the query was given."""
+        resume: Callable[[], Round] = partial(next, program)
+        while True:
+            try:
+                step = resume()
+            except StopIteration:
+                return
+            if self.site.analyst in step.outbox and not self.is_done:
+                raise AssertionError(f"{self.considered.query.kind!r} answers before it is given")
+            try:
+                resume = partial(program.send, (yield step))
+            except GeneratorExit:
+                program.close()
+                raise
+            except BaseException as error:
+                resume = partial(program.throw, error)
+
+
+# ---- the analyst ---------------------------------------------------------------------------------
+
+
+def planned(role: AnalystRole, query: Query[R, P]) -> Considered[R, P]:
+    """Return a query with its plan and effects, or refuse one that would take too long.
+
+    The memory of a query is that of the study, by which queries are divided.
+    """
+    at = At.of(role)
+    plan = query.plan(at)
+    effects = query.effects(plan, at)
+    for step in effects.takes():
+        role.policy.check_planned(role.party, 0, step.seconds, step.less)
+    return Considered(query, plan, effects)
+
+
+def open_answers(role: AnalystRole, considered: Considered[R, P]) -> Program[R]:
+    """Run the analyst's program; note what was revealed, or what was asked if it fails."""
+    query, plan, at = considered.query, considered.plan, At.of(role)
+    effects: Callable[[], Effects] = lambda: considered.effects  # noqa: E731
+    try:
+        result = yield from query.run_analyst(role, plan)
+        effects = lambda: query.revealed(plan, at, result)  # noqa: E731
+    finally:
+        note(role, effects())
+    return result
+
+
+def note(role: SiteRole | AnalystRole, effects: Effects) -> None:
+    """Note in a party's ledger what is revealed."""
+    role.ledger.open(effects.opens)
+    for fact in effects.says:
+        role.ledger.note(*fact)

@@ -1,0 +1,348 @@
+"""The rules by which a party answers queries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from vertibayes_protocols.budget import Cost, Released
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.variables import Rows
+
+GIBIBYTE = 1 << 30
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rules of one party, which refuses a query that breaks one of them.
+
+    Parameters
+    ----------
+    variables : collection of str, optional
+        The variables that the party shows; all variables of its data if None.
+    most_variables : int, default=8
+        The largest number of variables in one table.
+    fewest_records : int, default=10
+        The smallest number of records that a table may count, and the smallest number that it may
+        leave out, except none. It also holds for all sums and differences of the answered record
+        sets.
+    most_row_sets : int, default=50
+        The largest number of different record sets, in all studies together.
+    most_cells : int, default=20,000,000
+        The largest number of cells in all tables of one query.
+    most_memory : int, default=2**30
+        The largest memory, in bytes, that one query for tables may take at this party. Sessions
+        run side by side, and each may take so much.
+    most_minutes : float, default=60.0
+        The largest estimate of the work of all parties for one query, in minutes of an idle
+        machine.
+    most_stored : int, default=2**34
+        The largest number of bytes of all sites' masked columns that one study may store at this
+        party, in memory and in a temporary file.
+    most_failed_meets : int, default=100
+        The largest number of comparisons with another site's list of people since the lists were
+        last equal, in all sessions together: each comparison may have been a guess.
+    most_sessions : int, default=8
+        The largest number of sessions at the same time; with several analysts, each has its share.
+    most_released_tables, most_released_cells : int, default=1,000 and 100,000
+        The largest numbers of tables, and of their cells together, that approved studies release,
+        in all studies together.
+    most_choice_bits : int, default=5,000
+        The largest number of bits that the winners of choices have together, in all runs of
+        approved studies, also of those that release nothing. Noise does not protect winners.
+    exact_sums : bool, default=False
+        Whether the party takes part in sums without noise over sites that hold other records. Two
+        such sums that differ in one member reveal the counts of this member to the analyst; those
+        of a calibration reveal the table of all its variables, whatever `most_variables` is.
+    exact_neighbours : bool, default=False
+        Whether the party shows its own statistics, without noise, to its neighbours in a
+        calibration (`Consensus`), as they are or in sums from which they can be separated. The
+        neighbours can solve the numbers of many rounds for the records.
+    most_epsilon, most_delta : float, default=1.0 and 1e-5
+        The privacy budget of the party's records: the largest eps and delta of all releases with
+        noise together, in all sessions (`vertibayes_protocols.budget`).
+    most_scores : int, default=0
+        The largest number of records whose scores or predictions the analyst learns, in all
+        sessions together.
+    dishonest : float, default=0.0
+        The smallest share of the members of a sum that its terms must allow to work with the
+        analyst: the analyst writes the terms, and noise protects against no more than they allow.
+    free_tables : bool, default=False
+        Whether the party answers any query within its policy. Exact tables, which cost no budget,
+        are then answered too, and `Publish` shows whether counts of classes that the analyst states
+        are right. Otherwise the party answers approved studies alone
+        (`vertibayes_protocols.approval`).
+    most_failed_runs : int, default=10
+        The largest number of runs of one approved study that began and released nothing.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a number is out of range, or `variables` is a single name.
+
+    Examples
+    --------
+    >>> policy = Policy(variables=["age", "smoker"], most_variables=3)
+    >>> policy.shows("age"), policy.shows("income")
+    (True, False)
+    >>> policy.check_tables("alice", [(4, 81)])  # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+    vertibayes_protocols.errors.QueryRefusedError: alice refuses: a table of 4 variables, at most 3
+    are allowed
+    """
+
+    variables: Collection[str] | None = None
+    most_variables: int = 8
+    fewest_records: int = 10
+    most_row_sets: int = 50
+    most_cells: int = 20_000_000
+    most_memory: int = GIBIBYTE
+    most_minutes: float = 60.0
+    most_stored: int = 16 * GIBIBYTE
+    most_failed_meets: int = 100
+    most_sessions: int = 8
+    most_released_tables: int = 1_000
+    most_released_cells: int = 100_000
+    most_choice_bits: int = 5_000
+    exact_sums: bool = False
+    exact_neighbours: bool = False
+    most_epsilon: float = 1.0
+    most_delta: float = 1e-5
+    most_scores: int = 0
+    dishonest: float = 0.0
+    free_tables: bool = False
+    most_failed_runs: int = 10
+
+    def __post_init__(self) -> None:
+        if isinstance(self.variables, str):
+            raise TypeError(f"`variables` must be a collection of names, got {self.variables!r}")
+        if not 0 <= self.dishonest < 1:
+            raise ValueError(f"`dishonest` must be at least 0 and below 1, got {self.dishonest}")
+        numbers = (
+            self.most_variables,
+            self.fewest_records,
+            self.most_row_sets,
+            self.most_cells,
+            self.most_memory,
+            self.most_stored,
+            self.most_failed_meets,
+            self.most_sessions,
+            self.most_released_tables,
+            self.most_released_cells,
+            self.most_choice_bits,
+            self.most_failed_runs,
+        )
+        if min(numbers) < 1:
+            raise ValueError(f"a policy's numbers must be at least 1, got {min(numbers)}")
+        if not self.most_minutes > 0:  # a nan is not
+            raise ValueError(f"`most_minutes` must be above 0, got {self.most_minutes}")
+        budget = self.most_epsilon, self.most_delta, self.most_scores
+        if not all(number >= 0 for number in budget):  # a nan is not
+            raise ValueError(
+                f"a policy's privacy budget and scores must be at least 0, got {min(budget)}"
+            )
+
+    def shows(self, variable: str) -> bool:
+        """Whether the party shows a variable."""
+        return self.variables is None or variable in self.variables
+
+    def check_shown(self, site: str, variables: Iterable[str]) -> None:
+        """Refuse a query about variables that the party does not show."""
+        if hidden := [variable for variable in variables if not self.shows(variable)]:
+            raise QueryRefusedError(site, f"it does not show {', '.join(hidden)}")
+
+    def check_tables(self, site: str, tables: Iterable[tuple[int, int]]) -> None:
+        """Refuse tables, each as (variables, cells), that are too wide or too large together."""
+        total = 0
+        for variables, cells in tables:
+            total += cells
+            if variables > (most := self.most_variables):
+                reason = f"a table of {variables} variables, at most {most} are allowed"
+                raise QueryRefusedError(site, reason)
+        if total > self.most_cells:
+            reason = f"tables of {total} cells, at most {self.most_cells} are allowed in a query"
+            raise QueryRefusedError(site, reason)
+
+    def check_planned(self, party: str, memory: int, seconds: float, less: str) -> None:
+        """Refuse a query that takes too much memory or time.
+
+        Parameters
+        ----------
+        party : str
+            The party that refuses.
+        memory : int
+            The bytes that the query takes at one party, at most.
+        seconds : float
+            The estimated work of all parties on an idle machine.
+        less : str
+            What to do if it is too much.
+        """
+        if memory > (most := self.most_memory):
+            reason = (
+                f"the query takes up to {memory:,} bytes of memory at a party, and its policy "
+                f"allows most_memory = {most:,}: {less}"
+            )
+            raise QueryRefusedError(party, reason)
+        if seconds > 60 * self.most_minutes:
+            reason = (
+                f"the query takes about {seconds:,.0f} s of work of all parties, and its policy "
+                f"allows most_minutes = {self.most_minutes:g}: {less}"
+            )
+            raise QueryRefusedError(party, reason)
+
+    def check_stored(self, party: str, stored: int) -> None:
+        """Refuse a study whose masked columns take too many bytes at one site."""
+        if stored > (most := self.most_stored):
+            reason = (
+                f"the study's masked columns take {stored:,} bytes at each site, and its policy "
+                f"allows most_stored = {most:,}: study fewer variables, or those of fewer states"
+            )
+            raise QueryRefusedError(party, reason)
+
+    def check_released(self, site: str, released: Released, tables: int, cells: int) -> None:
+        """Refuse a release that exceeds the number of tables or cells of all approved studies.
+
+        Parameters
+        ----------
+        site : str
+            The party that refuses.
+        released : Released
+            What approved studies have released so far.
+        tables, cells : int
+            The number of tables of the release, and of their cells together.
+        """
+        after = released.plus(tables, cells)
+        limits = (
+            (after.tables, self.most_released_tables, "tables"),
+            (after.cells, self.most_released_cells, "cells"),
+        )
+        for total, most, what in limits:
+            if total > most:
+                reason = (
+                    f"with this release, approved studies would have released {total:,} {what}: "
+                    f"its policy allows most_released_{what} = {most:,}"
+                )
+                raise QueryRefusedError(site, reason)
+
+    def check_chosen(self, site: str, chosen: int, bits: int) -> None:
+        """Refuse choices whose winners exceed the bits of all approved studies.
+
+        Parameters
+        ----------
+        site : str
+            The party that refuses.
+        chosen, bits : int
+            The bits of all winners so far, and those of the winners that are asked for.
+        """
+        if chosen + bits > (most := self.most_choice_bits):
+            reason = (
+                f"with these choices, approved studies would have shown winners of "
+                f"{chosen + bits:,} bits: its policy allows most_choice_bits = {most:,}"
+            )
+            raise QueryRefusedError(site, reason)
+
+    def check_scores(self, site: str, scored: int, records: int, what: str) -> None:
+        """Refuse scores of too many records; `scored` records were scored so far."""
+        if records > (left := self.most_scores - scored):
+            reason = (
+                f"{what} of {records} records: {max(left, 0)} are left of most_scores = "
+                f"{self.most_scores}"
+            )
+            raise QueryRefusedError(site, reason)
+
+    def check_exact(self, site: str) -> None:
+        """Refuse a sum without noise, unless exact sums are allowed."""
+        if not self.exact_sums:
+            reason = "sums without noise are not allowed: its policy does not set exact_sums"
+            raise QueryRefusedError(site, reason)
+
+    def check_neighbours(self, site: str) -> None:
+        """Refuse to show own statistics to neighbours, unless allowed."""
+        if not self.exact_neighbours:
+            reason = (
+                "neighbours would see its own statistics: its policy does not set "
+                'exact_neighbours; sums with mixing = "mean" do not show them'
+            )
+            raise QueryRefusedError(site, reason)
+
+    def check_exposed(self, site: str, records: int) -> None:
+        """Refuse to show own statistics of too few records."""
+        if records < (fewest := self.fewest_records):
+            reason = f"neighbours would see statistics of fewer than {fewest} records"
+            raise QueryRefusedError(site, reason)
+
+    def check_budget(self, site: str, spent: Cost, cost: Cost) -> None:
+        """Refuse a release that would overspend the budget, and say how much is left.
+
+        The release is permitted if either bound of `vertibayes_protocols.budget` stays within the
+        budget.
+
+        Parameters
+        ----------
+        site : str
+            The party that refuses.
+        spent, cost : Cost
+            The cost of all releases so far, and of this release.
+        """
+        limit, most = self.most_epsilon, self.most_delta
+        if spent.permits(cost, limit, most):
+            return
+        if spent.without_delta().permits(cost.without_delta(), limit, most):
+            left = max(most - spent.delta, 0.0)
+            price, budget = f"delta {cost.delta:.4g}", f"most_delta = {most:g}"
+        else:
+            left = spent.left(limit, most)
+            price, budget = f"epsilon {cost.eps:.4g}", f"most_epsilon = {limit:g}"
+        raise QueryRefusedError(site, f"the release costs {price}: {left:.4g} is left of {budget}")
+
+    def check_dishonest(self, site: str, dishonest: float) -> None:
+        """Refuse terms under which too few members may work with the analyst."""
+        if dishonest < self.dishonest:
+            reason = (
+                f"the terms allow a share of {dishonest:g} of the members to work with the "
+                f"analyst: its policy expects at least dishonest = {self.dishonest:g}"
+            )
+            raise QueryRefusedError(site, reason)
+
+    def check_records(self, site: str, rows: Rows, records: int) -> None:
+        """Refuse tables that count, or leave out, too few records.
+
+        Parameters
+        ----------
+        site : str
+            The party that refuses.
+        rows, records : Rows, int
+            The records that the tables count, and the number of all records.
+        """
+        try:
+            chosen = rows.count(records)
+        except ValueError as error:
+            raise QueryRefusedError(site, str(error)) from None
+        if chosen < self.fewest_records:
+            reason = f"tables over {chosen} records, at least {self.fewest_records} are required"
+            raise QueryRefusedError(site, reason)
+        if 0 < records - chosen < self.fewest_records:
+            reason = (
+                f"tables over {chosen} of {records} records: they would leave out "
+                f"{records - chosen}, and at least {self.fewest_records} are required"
+            )
+            raise QueryRefusedError(site, reason)
+
+
+FREE = Policy(free_tables=True)  # of parties in one process: one person holds all data
+ALLOW_ALL = Policy(  # each party answers every query
+    free_tables=True,
+    fewest_records=1,
+    most_cells=1 << 40,
+    most_variables=1 << 20,
+    most_minutes=math.inf,
+    most_released_tables=1 << 62,
+    most_released_cells=1 << 62,
+    most_choice_bits=1 << 62,
+    exact_sums=True,
+    exact_neighbours=True,
+    most_epsilon=math.inf,
+    most_delta=math.inf,
+    most_scores=1 << 62,
+)

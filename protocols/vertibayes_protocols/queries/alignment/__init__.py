@@ -1,0 +1,1 @@
+"""How sites find out who is in a study."""

@@ -1,0 +1,386 @@
+"""Align: the sites find out who is in the study, by matching their lists of people.
+
+    analyst -> sites           Align: names and keys, sizes of the lists, rules of the identifiers
+    site -> sites, analyst     Recall: whether it has kept this study's alignment; to sites, a part
+                               of the key with which identifiers are hashed
+    if nobody has kept it:     the ring of blinded identifiers   (vertibayes_mpc.alignment)
+    at level 2:                the dealer takes part, and rows travel     (alignment.align_rows)
+
+It is asked first, before `Meet`. The ring needs the public keys of all parties, so each site
+compares them with what it has pinned here; `Meet` does so again, and compares the lists that result
+from the alignment. A lie in the ring that changes the result at one site therefore ends the study
+at `Meet`, where no list was aligned wrongly without being different.
+
+At level 1 each site learns which of its own people are in the study. In this session its data are
+then those of these people (`SiteRole.people`). The site keeps the result on disk, by the id of the
+study: a session that resumes the study continues with it. If some sites have kept it and others
+have not, the study cannot continue.
+
+Security: as `vertibayes_mpc.alignment`, against parties that follow the protocol. Identifiers are
+hashed under a key that all sites have and neither the analyst nor the dealer. A site that fills its
+list with candidates learns who of them is in the study: a site therefore limits the public sizes of
+the others' lists (`most_people`) and how many alignments begin in all studies (`most_alignments`),
+and counts them on disk before the first point leaves. An approved study answers the alignment of
+its contract alone. Leakage: at level 1, to each site which of its own people are in the study and
+how many these are; to the analyst how many people are in which of the lists. To the sites and the
+analyst, whether a site has kept the alignment of this study. Cost: as `vertibayes_mpc.alignment`,
+and one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import ClassVar
+
+import numpy as np
+
+from vertibayes_mpc.alignment import (
+    AlignmentPlan,
+    Member,
+    Spread,
+    deal_people,
+    match_people,
+    place_people,
+)
+from vertibayes_mpc.errors import MalformedMessageError, ProtocolError, TooFewPeopleError
+from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
+from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_protocols import wire
+from vertibayes_protocols.alignment import AlignedPeople, Alignment
+from vertibayes_protocols.approval import Phase
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.effects import Effects, Planned, saying
+from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.queries.alignment.align_checks import (
+    check_all_kept,
+    check_rules,
+    check_sizes,
+    check_spent,
+    kept_alignment,
+    own_list,
+    too_few,
+)
+from vertibayes_protocols.queries.alignment.align_rows import (
+    HOW_MANY,
+    LESS,
+    check_own,
+    dealer_key,
+    hear_held,
+    kept_rows,
+    memory_of,
+    rings_of,
+    say_held,
+    share_rows,
+)
+from vertibayes_protocols.queries.alignment.recall import Recall, recalled
+from vertibayes_protocols.queries.opening.pinned import SESSION_BYTES, check_named, check_pinned
+from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.site.hidden_rows import CarriedColumns
+from vertibayes_protocols.site.identifiers import Identifiers
+from vertibayes_protocols.site.placement import Placement
+from vertibayes_protocols.site.study_people import StudyPeople
+from vertibayes_protocols.storage.alignments import KeptAlignment
+
+REVEALED = "which lists of people have how many people in common"
+WHO = "who of their own people is in the study"
+POOL_KEYS = 50_000  # of all lists: below, starting processes takes longer than they save
+PLACES = "places"
+
+
+@dataclass(frozen=True, slots=True)
+class Align(Query[AlignedPeople, AlignmentPlan]):
+    """Ask the sites to find out who is in the study.
+
+    Parameters
+    ----------
+    study : bytes
+        The id of the study.
+    session : bytes
+        Random, and new in each run.
+    dealer : Party
+    keys : tuple of bytes
+        The public keys of the sites and of the dealer, in this order.
+    alignment : Alignment
+    carried : CarriedColumns, optional
+        At level 2 the columns that are shared.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not fit together.
+    """
+
+    kind: ClassVar[str] = "align"
+    phase: ClassVar[Phase] = "opening"
+    is_dealt: ClassVar[bool] = True
+    study: bytes = field(metadata=wire.FREE)
+    session: bytes = field(metadata=wire.FREE)
+    dealer: Party = field(metadata=wire.FREE)  # `matches` compares the following fields
+    keys: tuple[bytes, ...] = field(metadata=wire.FREE)
+    alignment: Alignment = field(metadata=wire.FREE)
+    carried: CarriedColumns | None = field(default=None, metadata=wire.FREE)
+
+    def __post_init__(self) -> None:
+        if not self.study:
+            raise ValueError("the study has no id")
+        check_named(self.named, self.keys, self.session)
+        if (self.carried is not None) != (self.alignment.level == 2):
+            raise ValueError("an alignment has columns at level 2, and at no other level")
+        if self.carried is not None:
+            if set(self.carried.owners.values()) - set(self.alignment.sites):
+                raise ValueError("a column of the alignment is at none of its sites")
+            if self.carried.size != max(self.alignment.size.values()):
+                raise ValueError("the size of the columns must be that of the longest list")
+
+    @classmethod
+    def of(
+        cls,
+        analyst: AnalystRole,
+        alignment: Alignment,
+        dealer: Party,
+        study: bytes,
+        carried: CarriedColumns | None = None,
+    ) -> Align:
+        """Return the query for a study.
+
+        Parameters
+        ----------
+        analyst : AnalystRole
+            The analyst, who knows the public keys.
+        alignment, dealer, study : Alignment, Party, bytes
+            The alignment, the dealer and the id of the study.
+        carried : CarriedColumns, optional
+            At level 2 the columns of the study.
+        """
+        named = (*alignment.sites, dealer)
+        keys = tuple(analyst.public_keys.get(party, b"") for party in named)
+        session, asked = analyst.randomness.bytes(SESSION_BYTES), named[: None if carried else -1]
+        return cls(asked, study, session, dealer, keys, alignment, carried)
+
+    @property
+    def named(self) -> tuple[Party, ...]:
+        """All sites, then the dealer."""
+        return (*self.alignment.sites, self.dealer)
+
+    @property
+    def run(self) -> bytes:
+        """The name of the run."""
+        return label("align", self.study, self.session)
+
+    @property
+    def claims(self) -> bytes:
+        """The id of the study."""
+        return self.study
+
+    def matches(self, contract: Contract) -> None:
+        """Refuse other people, columns, parties or keys than those of an approved contract."""
+        contract.check_parties(self.kind, self.parties, dealer=self.carried is not None)
+        if self.alignment != contract.alignment:
+            raise ValueError("the alignment is not that of the contract")
+        if self.carried is not None and {*self.carried.variables} != {*contract.variables}:
+            raise ValueError("the columns of the alignment are not those of the contract")
+        contract.check_keys(self.named, self.keys)
+
+    def plan(self, at: At) -> AlignmentPlan:
+        """Return the plan of a run; at level 2 all sites must hold everybody."""
+        alignment, rows = self.alignment, self.carried
+        if rows is None:
+            return alignment.plan(self.run, at.analyst)
+        if set(alignment.everyone) != set(alignment.sites) or alignment.apart:
+            raise ValueError(
+                "at level 2 all sites must hold everybody in the study, and each variable must lie "
+                "at one site: use level 1 for other studies"
+            )
+        return alignment.plan(self.run, at.analyst, self.dealer, rings_of(alignment, rows))
+
+    def effects(self, plan: AlignmentPlan, at: At) -> Effects:
+        """Return the effects: who or how many people are in the study, to the sites."""
+        alignment, rows = self.alignment, self.carried
+        asks = alignment.sites if rows is None else self.named
+        says = [Fact(REVEALED, site, (at.analyst,)) for site in at.shown_by(alignment.sites)]
+        if at.party != at.analyst:
+            others = tuple(party for party in asks if party != at.party)
+            says.append(Fact(WHO if rows is None else HOW_MANY, at.party, others))
+        if rows is None:
+            return saying(asks, says)
+        return replace(
+            saying(asks, says),
+            columns=tuple(rows.of(at.party)),
+            takes=lambda: [Planned(memory_of(alignment, rows), less=LESS)],
+            stored=min(alignment.size.values()) * rows.stored_bytes,
+        )
+
+    def fits(self, role: SiteRole | DealerRole, plan: AlignmentPlan) -> None:
+        """Refuse what does not fit the pinned parties, the list of people, or its limits."""
+        check_pinned(role, self.named, self.keys)
+        alignment = self.alignment
+        if isinstance(role, DealerRole):
+            if self.carried is None:
+                raise ValueError("it takes part in alignments of level 2 alone")
+            if (longest := max(alignment.size.values())) > (most := role.most_records):
+                raise ValueError(f"a list may have {longest} people; at most {most} are allowed")
+            return
+        if role.party not in alignment.sites:
+            raise ValueError("it is not among the sites of the study")
+        own = own_list(role)
+        check_rules(role, alignment, own)
+        check_sizes(role, alignment, own)
+        if self.carried is not None:
+            check_own(role, self.carried)
+        if kept_alignment(role, self.study, alignment, own) is None:
+            check_spent(role)
+
+    def run_site(self, site: SiteRole, plan: AlignmentPlan, give: Give) -> Program[None]:
+        """Match the lists, or continue with what all sites have kept."""
+        alignment, own = self.alignment, own_list(site)
+        kept = kept_alignment(site, self.study, alignment, own)
+        fresh = None if self.carried is None else KeyPair.generate(site.randomness)
+        recalls = yield from recalled(site, self.parties, self.dealer, kept is not None, fresh)
+        if len({recalls[peer].kept for peer in alignment.sites}) > 1:
+            return  # the analyst says which sites have kept it
+        if kept is None:
+            kept = yield from _run(site, self, plan, recalls, fresh)
+        if kept is None:
+            return
+        _take(site, self.study, alignment, kept)
+        if self.carried is not None:
+            yield from say_held(site)
+
+    def run_dealer(self, dealer: DealerRole, plan: AlignmentPlan) -> Program[None]:
+        """Deal what turns and shares the rows, at level 2."""
+        sites, fresh = self.alignment.sites, KeyPair.generate(dealer.randomness)
+        outbox = dict.fromkeys(sites, Recall(False, b"", fresh.public))
+        recalls = yield from exchange(outbox, dict.fromkeys(sites, Expect(Recall, KEY_BYTES)))
+        if any(recall.kept for recall in recalls.values()):
+            return
+        keys = {
+            site: dealer_key(dealer, site, fresh, said.key, plan) for site, said in recalls.items()
+        }
+        with suppress(TooFewPeopleError):  # the analyst says so
+            yield from deal_people(keys, plan)
+
+    def run_analyst(self, analyst: AnalystRole, plan: AlignmentPlan) -> Program[AlignedPeople]:
+        """Match the blinded identifiers; a `RecordsDifferError` if too few people are in common."""
+        alignment, people, regions = self.alignment, None, dict[tuple[Party, ...], int]()
+        recalls = yield from exchange({}, dict.fromkeys(alignment.sites, Expect(Recall)))
+        kept = [site for site, recall in recalls.items() if recall.kept]
+        if kept:
+            check_all_kept(alignment, kept)
+        else:
+            try:
+                matched = yield from match_people(plan, analyst.randomness)
+            except TooFewPeopleError as error:
+                raise RecordsDifferError(too_few(alignment, error.people)) from None
+            people, regions = matched.people, dict(matched.regions)
+        if self.carried is None:
+            return AlignedPeople(people, regions)
+        held = yield from hear_held(alignment.sites)
+        return AlignedPeople(people, regions, held.name, held.people)
+
+    def revealed(self, plan: AlignmentPlan, at: At, result: AlignedPeople) -> Effects:
+        """Return the effects, with how many people are in which of the lists."""
+        effects = self.effects(plan, at)
+        regions = [
+            Fact(
+                f"{people} people in these lists and no others",
+                f"the lists of {', '.join(sites)}",
+                (at.analyst,),
+            )
+            for sites, people in result.regions.items()
+        ]
+        return replace(effects, says=[*effects.says, *regions])
+
+
+# ---- the site's side -----------------------------------------------------------------------------
+
+
+def _run(
+    site: SiteRole,
+    query: Align,
+    plan: AlignmentPlan,
+    recalls: Mapping[Party, Recall],
+    fresh: KeyPair | None,
+) -> Program[KeptAlignment | None]:
+    """Match the lists, after noting on disk that an alignment begins.
+
+    Raises
+    ------
+    ProtocolError
+        If alignments in other sessions were the last ones since the site agreed.
+    """
+    try:
+        check_spent(site)
+    except QueryRefusedError as refusal:  # it is too late to refuse
+        raise ProtocolError(site.party, refusal.reason) from None
+    site.memory.align()
+    left = site.limits.most_alignments - site.memory.alignments
+    _note(site, f"an alignment of the list of people begins: {left} more may (most_alignments)")
+    alignment, own = query.alignment, own_list(site)
+    key = StreamKey(label("sites' key", *(recalls[peer].part for peer in alignment.sites)))
+    try:
+        with _processes(site, sum(alignment.size.values())) as spread:
+            member = Member(site.party, key, site.randomness, spread=spread)
+            if query.carried is not None:
+                assert fresh is not None  # of level 2
+                dealt = dealer_key(site, query.dealer, fresh, recalls[query.dealer].key, plan)
+                member = replace(member, dealer_key=dealt)
+                kept = yield from share_rows(site, member, query.carried, plan, alignment)
+            else:
+                kept = yield from _placed(site, member, alignment, plan, own)
+    except TooFewPeopleError as error:
+        if error.parties == (site.party,):  # too few of its list are left out: the others go on
+            _note(site, f"{error.people} people here would be outside the study: it is ended")
+            raise
+        said = [f"the alignment has {error.people} people", *own.shapes, *own.findings()]
+        _note(site, "; ".join(said))
+        return None
+    site.memory.aligned.keep(query.study, kept)
+    return kept
+
+
+def _placed(
+    site: SiteRole, member: Member, alignment: Alignment, plan: AlignmentPlan, own: Identifiers
+) -> Program[KeptAlignment]:
+    """Run level 1; return what a site keeps: the place of each record."""
+    placed = yield from place_people(member, plan, own.forms)
+    here = int((placed.places >= 0).sum())
+    _note(site, f"{here} of {len(own)} people here are in the study, which has {placed.people}")
+    if alignment.holds_all(site.party) and here != placed.people:
+        raise MalformedMessageError(site.analyst, "its places leave out people that all sites hold")
+    if not alignment.everyone and here < len(own):
+        raise MalformedMessageError(site.analyst, "its places leave out people of the study")
+    places = np.full(site.everybody.records, -1, np.int64)
+    places[own.records] = placed.places
+    people = site.memory.people_digest(own)
+    return KeptAlignment(alignment.digest, people, placed.people, {PLACES: places})
+
+
+def _take(site: SiteRole, study: bytes, alignment: Alignment, kept: KeptAlignment) -> None:
+    if alignment.level == 2:
+        rows = kept_rows(alignment.sites, kept)
+        site.take(StudyPeople(site.everybody, study, hidden=rows))
+    else:
+        placement = Placement(kept.records, kept.arrays[PLACES])
+        site.take(StudyPeople.placed(site.everybody, study, alignment, placement))
+
+
+def _note(site: SiteRole, what: str) -> None:
+    """Write for the owner, into the log and the ledger, what no other party reads."""
+    site.remark(what)
+    site.ledger.note(what, site.party, ())
+
+
+@contextmanager
+def _processes(site: SiteRole, keys: int) -> Iterator[Spread]:
+    """Yield what blinds keys: this process, or several for long lists."""
+    if site.processes < 2 or keys < POOL_KEYS:
+        yield map
+        return
+    with ProcessPoolExecutor(site.processes, get_context("spawn")) as pool:
+        yield pool.map

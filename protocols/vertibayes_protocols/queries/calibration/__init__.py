@@ -1,0 +1,1 @@
+"""A calibration between machines: rounds in which sites speak with their neighbours."""

@@ -1,0 +1,1 @@
+"""Choices: which candidate of a set has the highest score; no table is revealed."""

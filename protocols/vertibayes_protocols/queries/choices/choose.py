@@ -1,0 +1,318 @@
+"""Choose: which candidate of each set has the highest score, without revealing any table.
+
+The figure is that of `vertibayes_protocols.queries.choices.plan`. A site first checks the query
+against its policy and its memory of record sets, and notes it in its ledger.
+
+Security: honest-but-curious, that of `vertibayes_mpc.masked_tables`, `vertibayes_mpc.lookups` and
+`vertibayes_mpc.argmax`: no party has more than random shares of a table of which it does not hold
+all columns, of a score, or of a comparison. Holders of all columns of a table know its counts
+anyway. Leakage: to the analyst and to all sites of the study the winner of each set, and one bit:
+whether it exceeds all others by so much that the errors of the lookups cannot have changed it.
+Which scores are compared, over which records, to all parties. The dealer does not learn the
+winners. Cost: as the tables; a lookup for each count (`vertibayes_mpc.lookups`); a comparison for
+each pair of candidates of a set (`vertibayes_mpc.argmax`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from math import ceil, log2
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.rounds import Program
+from vertibayes_protocols import wire
+from vertibayes_protocols.choices import (
+    Candidate,
+    Choices,
+    Constant,
+    Score,
+    ScoreKind,
+    constant_of,
+    constants_last,
+    scores_of,
+)
+from vertibayes_protocols.effects import NONE, Effects, Number, Planned
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, choice_lookups
+from vertibayes_protocols.queries.choices.plan import (
+    ChoicePlan,
+    choose,
+    deal_choices,
+    open_choices,
+)
+from vertibayes_protocols.queries.names import (
+    check_most,
+    check_places,
+    check_variables,
+    numbered,
+    numbers,
+)
+from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Family, Rows
+
+T = TypeVar("T")
+
+LEAST_WEIGHT = 10**13  # picoseconds of work: choices of less are one query,
+MOST_PARTS = 8  # and choices of more are divided into about so many
+
+COMPARED = "which scores are compared, over which records"
+
+
+@dataclass(frozen=True, slots=True)
+class Choose(Query[tuple[int, ...], ChoicePlan]):
+    """Ask which candidates win.
+
+    Parameters
+    ----------
+    study : bytes
+        The id of the study.
+    number : int
+        The number of the query, above all earlier ones in the study: masks are used once.
+    variables : tuple of str
+        The variables of the scores.
+    members : ndarray of dtype uint32
+        The places in `variables` of each score's child, parents and further variables.
+    families, withins : ndarray of shape (scores,), dtype uint32
+        How many of a score's members are its family, and how many are further variables.
+    signs : ndarray of shape (scores,), dtype int64
+        Whether a score is added (1) or subtracted (-1).
+    candidates : ndarray of dtype uint32
+        How many scores each candidate has.
+    sets : ndarray of dtype uint32
+        How many candidates each set has.
+    constants : ndarray of shape (candidates,), dtype int64
+        What is added to each candidate, in millionths of a nat.
+    score : "k2" or "likelihood"
+    missing : bool
+        Whether a missing value is a state.
+    rows : Rows
+        The records.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not describe choices.
+    """
+
+    kind: ClassVar[str] = "choose"
+    is_dealt: ClassVar[bool] = True
+    study: bytes = field(metadata=wire.FREE)
+    number: int = field(metadata=wire.FREE)
+    variables: tuple[str, ...]
+    members: NDArray[np.uint32]
+    families: NDArray[np.uint32]
+    withins: NDArray[np.uint32]
+    signs: NDArray[np.int64]
+    candidates: NDArray[np.uint32]
+    sets: NDArray[np.uint32]
+    constants: NDArray[np.int64]
+    score: ScoreKind
+    missing: bool
+    rows: Rows
+
+    @classmethod
+    def of(cls, joined: Joined, choices: Choices) -> Choose:
+        """Return the next query of a study.
+
+        Parameters
+        ----------
+        joined : Joined
+            The study, and the number of its queries so far.
+        choices : Choices
+            What is asked; they fit into one query (`portions`).
+        """
+        joined.asked += 1
+        candidates = list(chain.from_iterable(choices.sets))
+        scores = list(chain.from_iterable(map(scores_of, candidates)))
+        members = [(*score.family.members, *score.within) for score in scores]
+        places = numbered(members)
+        return cls(
+            parties=joined.study.parties,
+            study=joined.study.id,
+            number=joined.asked,
+            variables=tuple(places),
+            members=numbers(places[name] for name in chain.from_iterable(members)),
+            families=numbers(len(score.family.members) for score in scores),
+            withins=numbers(len(score.within) for score in scores),
+            signs=np.array([score.sign for score in scores], np.int64),
+            candidates=numbers(len(scores_of(candidate)) for candidate in candidates),
+            sets=numbers(map(len, choices.sets)),
+            constants=np.array([constant_of(candidate) for candidate in candidates], np.int64),
+            score=choices.score,
+            missing=choices.missing,
+            rows=choices.rows.whole,
+        )
+
+    def __post_init__(self) -> None:
+        check_places(self.members, self.variables)
+        lengths = self.families, self.withins, self.candidates, self.sets
+        if any(array.ndim != 1 for array in (*lengths, self.signs, self.constants)):
+            raise ValueError("scores, candidates and sets must be lists")
+        if (np.abs(self.signs) != 1).any():
+            raise ValueError("the sign of a score must be 1 or -1")
+        if not len(self.signs) == len(self.families) == len(self.withins):
+            raise ValueError("each score must have a sign and two lengths")
+        members, within, scores, candidates = (int(a.sum(dtype=np.uint64)) for a in lengths)
+        counted = members + within, scores, candidates
+        if counted != (len(self.members), len(self.signs), len(self.candidates)):
+            raise ValueError("the lengths of scores, candidates and sets must fit the arrays")
+        if len(self.constants) != len(self.candidates):
+            raise ValueError("each candidate must have a constant")
+        if not self.families.all():
+            raise ValueError("a family must have a child")
+        for what, array in (("scores", self.signs), ("sets", self.sets)):
+            check_most(what, len(array), MOST_SCORES)
+        check_most("candidates", len(self.candidates), MOST_SCORES)
+
+    @property
+    def step(self) -> Choices:
+        """What is asked, in the form of `constants_last`."""
+        names = [self.variables[place] for place in self.members.tolist()]
+        scores = _cut(self._scores(names), self.candidates)
+        candidates = map(_with_constant, scores, self.constants.tolist())
+        return Choices(tuple(_cut(candidates, self.sets)), self.missing, self.rows, self.score)
+
+    def _scores(self, names: list[str]) -> Iterator[Score]:
+        at = 0
+        lengths = zip(self.families.tolist(), self.withins.tolist(), strict=True)
+        for (members, within), sign in zip(lengths, self.signs.tolist(), strict=True):
+            child, *parents = names[at : at + members]
+            at += members + within
+            yield Score(Family(child, tuple(parents)), tuple(names[at - within : at]), sign)
+
+    @property
+    def bits(self) -> float:
+        """How many bits the winners have at most, with one that says whether each is narrow."""
+        return sum(1 + log2(size) for size in self.sets.tolist())
+
+    def plan(self, at: At) -> ChoicePlan:
+        """Return the plan; a ValueError if the choices do not fit the study."""
+        joined = at.study(self.study)
+        check_variables(joined.study, self.variables)
+        needed, digest = choice_lookups(joined.study, self.step), label("choose", wire.encode(self))
+        return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest)
+
+    def effects(self, plan: ChoicePlan, at: At) -> Effects:
+        """Return the effects: winners, to the analyst and to all sites."""
+        study = plan.joined.study
+        over = "" if self.rows == Rows() else f", over {self.rows}"
+        sets = "1 set" if len(self.sets) == 1 else f"{len(self.sets)} sets"
+        what = (
+            f"which of {len(self.candidates)} candidates win, and whether narrowly, in "
+            f"{sets}{over}: at most {self.bits:.0f} bits"
+        )
+        is_analyst = at.party == at.analyst
+        known = {s: (at.analyst, *(p for p in study.sites if p != s)) for s in study.sites}
+        winners = [Fact(what, s, to) for s, to in known.items() if is_analyst or s == at.party]
+        compared = [Fact(COMPARED, at.analyst, (p,)) for p in self.parties if is_analyst]
+        return Effects(
+            asks=study.parties,
+            columns=(),
+            tables=tuple(plan.needed.tables.table_sizes),
+            counts=self.rows,
+            takes=lambda: _takes(plan),
+            stored=0,
+            number=Number(self.number),
+            released=NONE,
+            freely=NONE,
+            scores=None,
+            bits=ceil(self.bits),
+            noise=None,
+            dishonest=None,
+            exact=False,
+            says=(*winners, *compared),
+            opens=(),
+        )
+
+    def run_site(self, site: SiteRole, plan: ChoicePlan, give: Give) -> Program[None]:
+        """Compare scores, and keep the winners."""
+        assert site.joined is not None and site.holder is not None  # it has joined the study
+        site.joined.won, site.joined.decided = yield from choose(site.holder, plan, site.analyst)
+
+    def run_dealer(self, dealer: DealerRole, plan: ChoicePlan) -> Program[None]:
+        """Deal what tables, lookups and comparisons need."""
+        yield from deal_choices(dealer.mask_keys, plan)
+
+    def run_analyst(self, analyst: AnalystRole, plan: ChoicePlan) -> Program[tuple[int, ...]]:
+        """Receive the winners."""
+        assert analyst.joined is not None  # it has joined the study
+        analyst.joined.won, analyst.joined.decided = yield from open_choices(plan)
+        return analyst.joined.won
+
+
+def _takes(plan: ChoicePlan) -> Iterator[Planned]:
+    """Go through what choices take: tables first, before functions are made."""
+    plan.needed.check_sizes()
+    yield plan.needed.counted
+    yield plan.needed.planned
+
+
+def _cut(items: Iterator[T], lengths: NDArray[np.uint32]) -> Iterator[tuple[T, ...]]:
+    """Cut items into tuples of these lengths."""
+    return (tuple(islice(items, length)) for length in lengths.tolist())
+
+
+def _with_constant(scores: tuple[Score, ...], millionths: int) -> Candidate:
+    return (*scores, Constant(millionths)) if millionths else scores
+
+
+def portions(study: Study, choices: Choices) -> list[Choices]:
+    """Divide sets of candidates into queries that fit the memory of a study.
+
+    A query also has no more than an eighth of the predicted time of all, unless that is short or a
+    set takes longer: a session that breaks loses one query. All parties divide equal choices
+    equally.
+
+    Parameters
+    ----------
+    study : Study
+    choices : Choices
+
+    Raises
+    ------
+    ValueError
+        If a set of candidates does not fit into one query; the message names its largest table.
+    """
+    if not choices.sets:
+        return []
+    choices = constants_last(choices)
+    most = max(LEAST_WEIGHT, choice_lookups(study, choices).planned.picoseconds // MOST_PARTS)
+    return list(_portions(study, choices, most))
+
+
+def _portions(study: Study, choices: Choices, most: int) -> Iterator[Choices]:
+    """Halve sets until each part fits and takes no longer than `most`."""
+    needed, half = choice_lookups(study, choices), len(choices.sets) // 2
+    if not half:
+        needed.check_fits()
+    if not half or (needed.fits and needed.planned.picoseconds <= most):
+        yield choices
+        return
+    for sets in (choices.sets[:half], choices.sets[half:]):
+        yield from _portions(study, replace(choices, sets=sets), most)
+
+
+def score_error(study: Study, choices: Choices) -> float:
+    """Return the most, in nats, by which the value of a candidate differs from its scores.
+
+    A score adds up approximate logarithms: one for each cell of its table, and for each of its
+    columns two, or one in a likelihood. Each is at most `error`
+    (`vertibayes_mpc.lookups.PublicFunction`) from its logarithm. Of two candidates whose scores
+    differ by more than twice this number, the better one wins.
+
+    Parameters
+    ----------
+    study : Study
+    choices : Choices
+    """
+    asked = portions(study, choices)
+    return max((choice_lookups(study, portion).error for portion in asked), default=0.0)

@@ -1,0 +1,1 @@
+"""Questions of naive Bayes over sites that hold columns of the same records."""

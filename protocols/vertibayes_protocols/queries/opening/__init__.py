@@ -1,0 +1,1 @@
+"""How a study is opened: begin a run, meet, describe, commit."""

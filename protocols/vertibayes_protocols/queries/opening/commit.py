@@ -1,0 +1,353 @@
+"""Commit: each site masks its columns once, for all tables of the study.
+
+    site -> sites, dealer    Joining: the ids of its columns, its part of the common seed, an
+                             ephemeral public key; only to sites, its part of the key that orders
+                             shuffled codes
+    dealer -> sites          Joining: an ephemeral public key
+    site, dealer -> sites    digests of these messages            (queries.opening.comparing)
+    site -> sites            its masked columns, block by block   (vertibayes_mpc.commitments)
+    site -> sites            digests of the columns that it received
+    site -> analyst          Committed: a mark of the study, the same at all sites
+
+Samples and splits of the records are drawn from the common seed, a hash of the parts of all sites.
+The analyst does not learn it, and it stays the same when a study is continued. Every label of the
+study depends on the seed, the ids, the states and the holders: parties that were sent different
+studies, or that rejoined a study with another seed, accept none of each other's messages. Sites
+draw new ids each time, so that no label is used twice. Otherwise a site that sent other
+columns the second time would receive a difference that reveals the masks of the other sites.
+
+A variable of several holders is the sum of their parts: each holder has rows of it, and a row that
+no site holds is missing (`vertibayes_mpc.commitments.columns`). A holder accepts such a variable
+only if an alignment has placed its records, so that no two holders have the same row.
+
+After an alignment at level 2 (`vertibayes_protocols.queries.alignment.align_rows`) every site holds
+shares of every column, and commits these. The name of the alignment is part of every label.
+
+Security: as `vertibayes_mpc.commitments`. A site that has committed a column in this study with
+other data refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends
+anything. The keys of masks and of zero shares come from the static and the ephemeral keys of two
+parties (`vertibayes_protocols.key_agreement`) and from all that both know of the study. A party
+forgets its ephemeral private key as soon as it has derived them, and the keys when it leaves the
+session. So whoever has kept masked columns, and steals all static keys later, reads none of them.
+The seals authenticate ephemeral keys (`vertibayes_protocols.seal`), and so do the static keys in
+the derivation. A site that sends two receivers different messages ends the commit before any table
+is counted, at each site. The digests of the first messages come before the columns: with different
+ids the labels of columns differ, and their honest senders would be blamed. Nobody can compare the
+columns of two sites: each has one receiver. Leakage: names, states, holders and record count to all
+sites and the dealer. Cost: three rounds, and one round per block; n x columns ring elements from
+each site to each other site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from vertibayes_mpc.commitments import (
+    BLOCK_ROWS,
+    MOST_INDICATORS,
+    CodeColumn,
+    Column,
+    Commitments,
+    Holder,
+    Operand,
+    PartColumn,
+    commit,
+)
+from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
+from vertibayes_mpc.labelled import LABEL_BYTES
+from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
+from vertibayes_protocols.approval import Phase
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.effects import Effects, saying
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.queries.opening.commit_checks import (
+    check_at_dealer,
+    check_at_site,
+    check_memory,
+)
+from vertibayes_protocols.queries.opening.comparing import compare
+from vertibayes_protocols.queries.opening.describe import REVEALED
+from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.storage.block_file import BlockFile
+from vertibayes_protocols.study import CHOICE_INDICATORS, Study
+
+ID_BYTES = 16
+MASKS = "masks of a site, shared with the dealer"
+ZEROS = "zero shares between two sites"
+JOININGS = "ids, parts of the common seed, or ephemeral keys"
+COLUMNS = "masked columns, or parts of the key that orders codes,"
+
+
+@dataclass(frozen=True, slots=True)
+class Joining(Message):
+    """The ids of a site's commitments, in the study's order, and its parts of common secrets.
+
+    `seed` is the site's part of the common seed. `order` is its part of the key from which the
+    sites draw the orders of shuffled codes; it is empty in the message to the dealer. `key` is the
+    public half of an ephemeral key. The dealer's message has a key alone.
+    """
+
+    kind: ClassVar[str] = "joining"
+    ids: tuple[bytes, ...]
+    seed: bytes = field(repr=False)
+    order: bytes = field(repr=False)
+    key: bytes
+
+    @property
+    def digest(self) -> bytes:
+        """A digest of what sites and dealer receive alike."""
+        return label("joining", *self.ids, self.seed, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed(Message):
+    """A site holds all masked columns of the study.
+
+    `mark` is a hash of the study and the common seed. A site that has forgotten a study would draw
+    other records for the same choice of rows; its mark shows that.
+    """
+
+    kind: ClassVar[str] = "committed"
+    mark: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Query[Joined, None]):
+    """Ask the sites of a study to commit its variables."""
+
+    kind: ClassVar[str] = "commit"
+    phase: ClassVar[Phase] = "opening"
+    is_dealt: ClassVar[bool] = True
+    study: Study
+
+    @classmethod
+    def of(cls, study: Study) -> Commit:
+        """Return the query for a study."""
+        return cls(study.parties, study)
+
+    @property
+    def claims(self) -> bytes:
+        """The id of the study."""
+        return self.study.id
+
+    def matches(self, contract: Contract) -> None:
+        """Refuse another study than that of an approved contract."""
+        study = self.study
+        contract.check_parties(self.kind, self.parties, dealer=True)
+        if contract.queries:
+            if not {*study.variables} <= {*contract.variables}:
+                raise ValueError("the query names variables that the contract does not have")
+            return
+        if tuple(study.variables) != contract.variables:
+            raise ValueError("the variables, or their order, are not those of the contract")
+        if study.memory != contract.memory:
+            raise ValueError(
+                f"queries may take {study.memory:,} bytes of memory: the contract says "
+                f"{contract.memory:,}"
+            )
+        if (study.block_rows, study.most_indicators) != (BLOCK_ROWS, CHOICE_INDICATORS):
+            raise ValueError(  # they decide, too, which tables are too large for a candidate
+                f"columns are committed in blocks of {study.block_rows} rows and with up to "
+                f"{study.most_indicators} indicators: approved studies have {BLOCK_ROWS} rows and "
+                f"{CHOICE_INDICATORS} indicators"
+            )
+
+    def plan(self, at: At) -> None:
+        """Plan nothing."""
+
+    def effects(self, plan: None, at: At) -> Effects:
+        """Return the effects: names and states to all parties; masked columns are stored."""
+        study = self.study
+        says = [
+            Fact(REVEALED, site, tuple(party for party in study.parties if party != site))
+            for site in at.shown_by(study.sites)
+        ]
+        stored = Costs(study, study.records, missing=True).stored_bytes
+        return replace(saying(study.parties, says), stored=stored)
+
+    def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
+        """Refuse a study that is not as the party has pinned, declared or aligned it."""
+        check_memory(role, self.study)
+        if isinstance(role, DealerRole):
+            check_at_dealer(role, self.study)
+        else:
+            check_at_site(role, self.study)
+
+    def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
+        """Agree on ids, seed and keys, and send the masked columns."""
+        study = self.study
+        site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
+        held = sum(site.party in holders for holders in study.holders.values())
+        fresh = KeyPair.generate(site.randomness)
+        joinings = yield from _exchange_joinings(site, study, held, fresh.public)
+        site.leave_study()
+        site.joined = _join(study, joinings)
+        site.holder = _holder(site, site.joined, fresh, joinings)
+        del fresh
+        columns = yield from commit(site.holder)
+        digests = {
+            peer: label("sent", digest, joinings[peer].order) for peer, digest in columns.items()
+        }
+        yield from compare(site.party, COLUMNS, digests, study.sites, study.sites)
+        yield from send({site.analyst: Committed(label("mark", site.joined.commitments.study))})
+
+    def run_dealer(self, dealer: DealerRole, plan: None) -> Program[None]:
+        """Agree on ids and keys."""
+        study, fresh = self.study, KeyPair.generate(dealer.randomness)
+        outbox = dict.fromkeys(study.sites, Joining((), b"", b"", fresh.public))
+        joinings = yield from exchange(outbox, _expect(study, study.sites))
+        _check(study, joinings, 0)
+        digests = {site: joining.digest for site, joining in joinings.items()}
+        dealer.leave_study()
+        dealer.joined = _join(study, joinings)
+        dealer.mask_keys = _session_keys(dealer, dealer.joined, fresh, joinings, MASKS)
+        del fresh
+        yield from compare(dealer.party, JOININGS, digests, study.sites)
+
+    def run_analyst(self, analyst: AnalystRole, plan: None) -> Program[Joined]:
+        """Join the study, which must have the same mark at all sites."""
+        study = self.study
+        mark = _mark((yield from exchange({}, dict.fromkeys(study.sites, Expect(Committed)))))
+        # The analyst only adds shares; the ids, which masks depend on, stay with sites and dealer.
+        ids = {name: [name.encode()] for name in study.variables}
+        analyst.joined = Joined(study, commitments_of(study, ids, b""), None, mark)
+        return analyst.joined
+
+
+def _exchange_joinings(
+    site: SiteRole, study: Study, columns: int, key: bytes
+) -> Program[dict[Party, Joining]]:
+    """Exchange the first messages, of which all receivers must have the same."""
+    ids = tuple(site.randomness.bytes(ID_BYTES) for _ in range(columns))  # new ids give new masks
+    ours = Joining(ids, site.memory.seed(study.id), site.randomness.bytes(KEY_BYTES), key)
+    others = [party for party in study.sites if party != site.party]
+    outbox = {**dict.fromkeys(others, ours), study.dealer: replace(ours, order=b"")}
+    joinings = yield from exchange(outbox, _expect(study, (*others, study.dealer)))
+    _check(study, joinings, KEY_BYTES)
+    digests = {party: joining.digest for party, joining in joinings.items()}
+    yield from compare(site.party, JOININGS, digests, study.sites, (*study.sites, study.dealer))
+    return {**joinings, site.party: ours}
+
+
+def _holder(
+    site: SiteRole, joined: Joined, fresh: KeyPair, joinings: Mapping[Party, Joining]
+) -> Holder:
+    study, commitments = joined.study, joined.commitments
+    columns = {
+        study.place(name): _column(site, study, name)
+        for name, sites in study.holders.items()
+        if site.party in sites
+    }
+    masks = _session_keys(site, joined, fresh, {study.dealer: joinings[study.dealer]}, MASKS)
+    others = {peer: joinings[peer] for peer in study.sites if peer != site.party}
+    peers = _session_keys(site, joined, fresh, others, ZEROS)
+    sites_key = StreamKey(label("order", *(joinings[peer].order for peer in study.sites)))
+    holder = Holder(site.party, commitments, columns, masks[study.dealer], peers, sites_key)
+    if commitments.masked_bytes > site.column_memory:
+        holder.masked = BlockFile()
+    return holder
+
+
+def _column(site: SiteRole, study: Study, name: str) -> Column:
+    """Return what a site adds to a column: all of it, or its part beside those of other holders."""
+    if site.hidden is not None:
+        return site.hidden.column(name)
+    codes, holders = site.column(name), study.holders[name]
+    if len(holders) == 1:
+        return CodeColumn(codes)
+    return PartColumn(codes, len(study.variables[name].states), first=site.party == holders[0])
+
+
+def _session_keys(
+    role: SiteRole | DealerRole,
+    joined: Joined,
+    fresh: KeyPair,
+    joinings: Mapping[Party, Joining],
+    purpose: str,
+) -> dict[Party, StreamKey]:
+    """Return the keys that a party shares with the senders of messages, in this session alone."""
+    own, keys = Own(role.party, role.keys, fresh), {}
+    for party, joining in joinings.items():
+        peer = Peer(party, role.public_keys[party], joining.key)
+        try:
+            key = agree_session_key(own, peer, purpose, joined.commitments.label)
+        except ValueError:
+            raise MalformedMessageError(party, "its ephemeral key is not valid") from None
+        keys[party] = StreamKey(key)
+    return keys
+
+
+def _expect(study: Study, parties: tuple[Party, ...]) -> dict[Party, Expect[Joining]]:
+    cells = 3 * KEY_BYTES + len(study.variables) * (ID_BYTES + 1) + 1
+    return dict.fromkeys(parties, Expect(Joining, cells))
+
+
+def _check(study: Study, joinings: Mapping[Party, Joining], order_bytes: int) -> None:
+    """Refuse a `Joining` whose ids, secrets or key have the wrong number or length."""
+    for party, joining in joinings.items():
+        columns = sum(party in holders for holders in study.holders.values())
+        secrets = [0, 0] if party == study.dealer else [KEY_BYTES, order_bytes]
+        sent = [*joining.ids, joining.seed, joining.order, joining.key]
+        if [len(part) for part in sent] != [ID_BYTES] * columns + [*secrets, KEY_BYTES]:
+            reason = "its ids, secrets or key have a wrong number or length"
+            raise MalformedMessageError(party, reason)
+
+
+def _join(study: Study, joinings: Mapping[Party, Joining]) -> Joined:
+    """Make the commitments from the sites' ids, and the common seed from their parts."""
+    ids: dict[str, list[bytes]] = {name: [] for name in study.variables}
+    for site in study.sites:
+        mine = [name for name in study.variables if site in study.holders[name]]
+        for name, column_id in zip(mine, joinings[site].ids, strict=True):
+            ids[name].append(column_id)
+    seed = label("common seed", *(joinings[site].seed for site in study.sites))
+    return Joined(study, commitments_of(study, ids, seed), StreamKey(seed))
+
+
+def _mark(committed: Mapping[Party, Committed]) -> bytes:
+    """Return the mark that all sites have sent, or refuse different marks."""
+    marks = {site: message.mark for site, message in committed.items()}
+    first, mark = next(iter(marks.items()))
+    for site, other in marks.items():
+        if len(other) != LABEL_BYTES:
+            raise MalformedMessageError(site, f"its mark has {len(other)} bytes, not {LABEL_BYTES}")
+        if other != mark:
+            raise UnknownFaultyPartyError(marks, f"{site} has joined another study than {first}")
+    return mark
+
+
+def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Commitments:
+    """Return the public commitments of a study.
+
+    The seed is part of all labels: parties with different seeds would choose different records.
+
+    Parameters
+    ----------
+    study, seed : Study, bytes
+        The study and its common seed.
+    ids : dict of str to list of bytes
+        The ids that the holders of each variable drew.
+    """
+    operands = [
+        Operand(
+            label("id", name, len(variable.states), *variable.states, *ids[name]),
+            variable.codes - 1,
+            study.holders[name],
+            variable.missing,
+            study.most_indicators,
+        )
+        for name, variable in study.variables.items()
+    ]
+    ring = Ring.holding(study.records)
+    wider = () if study.most_indicators == MOST_INDICATORS else (study.most_indicators,)
+    aligned = (study.alignment,) if study.alignment else ()
+    name = label("study", study.id, seed, *wider, *aligned)
+    return Commitments(name, ring, study.records, tuple(operands), study.dealer, study.block_rows)

@@ -1,0 +1,378 @@
+"""Meet: the parties agree on who takes part, and the sites check that they hold the same records.
+
+    analyst -> sites, dealer   Meet: the names and public keys of all parties
+    site -> sites              Point: are our lists of identifiers equal?  (vertibayes_mpc.cpace)
+    site -> later sites        Confirmation; "later": whose names sort after its own
+    site -> earlier sites      Confirmation, once theirs is there
+    site -> analyst            Met: the sites whose records differ, and the sender's record count
+
+A site refuses a study whose dealer, or whose key for a party, differs from the one that the site
+has pinned: an analyst who could name the dealer could read all data. Each two sites compare their
+lists of identifiers, in the order of the records, under a key that only these two sites know. A
+missing record, an additional record or another order makes the lists differ. A site commits to a
+study only with sites that it has met and whose lists are equal
+(`vertibayes_protocols.queries.opening.commit`).
+
+In a study with an alignment (`vertibayes_protocols.queries.alignment.align`, before this query) the
+lists are those of the people of the study, in the normal form of their identifiers. Where an
+alignment has placed the records, two sites that both hold everybody of the study compare their
+lists in the order of the places, and a matcher that garbled the places of one of them is noticed.
+Any other two sites compare the number of records of the study, because neither of them knows the
+other's people.
+
+Security: the dealer, the relay and an analyst who is not a site learn nothing about the
+identifiers. A *site*, even together with the analyst, can test one guess of another site's whole
+list per run, and nothing that it receives lets it test further guesses afterwards. Each site counts
+the runs since the last equal lists, before a peer can learn the outcome (`most_failed_meets`): as
+unanswered when its own code leaves first, and as different when the peer's code is wrong. A run
+that ends before is no guess, nor is one in which the peer's code is right. While a run goes on, it
+may become a guess, so that other sessions count it as one. Whoever cuts messages
+can therefore raise the count only at the site that confirms first, and the owner of this site can
+forgive it (`vertibayes meets`).
+A site that lies makes the run end and is among the named sites. A site that knows the list can
+claim to hold the records; the columns that it then commits may be false, as any column may be
+(docs/threat-model.md).
+Leakage: for each two sites whether their lists are equal, to both sites and to the analyst,
+who also learns the numbers of records. Cost: 4 rounds, about 500 bytes between two sites.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import ClassVar
+
+from vertibayes_mpc.cpace import confirms_first, same_secret
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.prefixed import prefixed
+from vertibayes_mpc.randomness import label
+from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
+from vertibayes_protocols import wire
+from vertibayes_protocols.approval import Phase
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.effects import Effects, saying
+from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.queries.opening.pinned import SESSION_BYTES, check_named, check_pinned
+from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.placement import Placement
+
+SAME_RECORDS = "records of two sites, compared"
+REVEALED = "whether its records are the same, in the same order"
+AS_WRITTEN = (
+    "Identifiers are compared character by character: outer spaces, upper and lower case and "
+    "leading zeros make a different person. With [alignment] in study.toml the study is of the "
+    "people that all sites hold"
+)
+NAME_CELLS = 256  # characters of a name, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Met(Message):
+    """The sites whose records differ from the sender's, and the number of the sender's records."""
+
+    kind: ClassVar[str] = "met"
+    different: tuple[str, ...]
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Meet(Query[None, None]):
+    """Ask the sites and, last in `parties`, the dealer to agree on who takes part.
+
+    Parameters
+    ----------
+    keys : tuple of bytes
+        The public keys of the parties, in the same order.
+    session : bytes
+        Random, and new in each run.
+
+    Raises
+    ------
+    ValueError
+        If there are no sites, a party appears twice, or a key is missing.
+    """
+
+    kind: ClassVar[str] = "meet"
+    phase: ClassVar[Phase] = "opening"
+    is_dealt: ClassVar[bool] = True
+    keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # `matches` compares them
+    session: bytes = field(metadata=wire.FREE)
+
+    def __post_init__(self) -> None:
+        check_named(self.parties, self.keys, self.session)
+
+    @classmethod
+    def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
+        """Return the query for the parties of a study.
+
+        Parameters
+        ----------
+        analyst : AnalystRole
+            The analyst, who knows the public keys.
+        sites, dealer : sequence of Party, Party
+            The sites and the dealer of the study.
+        """
+        parties = (*sites, dealer)
+        keys = tuple(analyst.public_keys.get(party, b"") for party in parties)
+        return cls(parties, keys, analyst.randomness.bytes(SESSION_BYTES))
+
+    @property
+    def sites(self) -> tuple[Party, ...]:
+        """All parties but the dealer."""
+        return self.parties[:-1]
+
+    def matches(self, contract: Contract) -> None:
+        """Refuse other parties or keys than those of an approved contract."""
+        contract.check_parties(self.kind, self.parties, dealer=True)
+        contract.check_keys(self.parties, self.keys)
+
+    def plan(self, at: At) -> None:
+        """Plan nothing."""
+
+    def effects(self, plan: None, at: At) -> Effects:
+        """Return the effects: whether lists are the same, to both sites and to the analyst."""
+        says = [
+            Fact(REVEALED, site, (*(s for s in self.sites if s != site), at.analyst))
+            for site in at.shown_by(self.sites)
+        ]
+        return saying(self.parties, says)
+
+    def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
+        """Refuse other parties than are pinned, and comparisons that may be guesses."""
+        check_pinned(role, self.parties, self.keys)
+        if isinstance(role, DealerRole):
+            return
+        if role.party not in self.sites:
+            raise ValueError("it is not among the parties of the study")
+        _check_each_has_an_identifier(role)
+        compared = [p for p in self.sites if p != role.party and _compares_people(role, p)]
+        _check_level(role, compared)
+        for peer in compared:
+            _check_failed(role, peer)
+
+    def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
+        """Compare lists with each other site, and send the analyst which differ."""
+        others = [party for party in self.sites if party != site.party]
+        counted = [peer for peer in others if _compares_people(site, peer)]
+        people, without = _list_of_people(site) if counted else b"", _without_people(site)
+        lists = {peer: people if peer in counted else without for peer in others}
+        secrets = {peer: _secret(site, peer, lists[peer]) for peer in others}
+        same = yield from _compared(site, secrets, counted, self.session)
+        site.met = frozenset(peer for peer in others if same[peer])
+        different = tuple(peer for peer in others if not same[peer])
+        yield from send({site.analyst: Met(different, site.records)})
+
+    def run_dealer(self, dealer: DealerRole, plan: None) -> Program[None]:
+        """Take no part: the dealer receives no message by which it could compare lists."""
+        yield from ()
+
+    def run_analyst(self, analyst: AnalystRole, plan: None) -> Program[None]:
+        """Receive which lists differ; a `RecordsDifferError` if some do."""
+        sites, expect = self.sites, Expect(Met, NAME_CELLS * len(self.parties))
+        met = yield from exchange({}, dict.fromkeys(sites, expect))
+        pairs: set[frozenset[Party]] = set()
+        for site, message in met.items():
+            if not set(message.different) <= set(sites) - {site}:
+                raise MalformedMessageError(site, "names a party that is not another site")
+            pairs |= {frozenset((site, other)) for other in message.different}
+        if pairs:
+            counts = {site: message.records for site, message in met.items()}
+            raise RecordsDifferError(_which_differ(sites, pairs, counts))
+
+
+def _check_each_has_an_identifier(site: SiteRole) -> None:
+    """Refuse to compare lists in which records without a valid identifier stay."""
+    matched = site.data.identifiers
+    if matched is None or site.people is not None:
+        return
+    if len(matched) < site.data.records:
+        reason = (
+            "it has records without an identifier of their own, and takes part in studies with "
+            "[alignment] only"
+        )
+        detail = f"{site.data.records - len(matched)} records"
+        raise QueryRefusedError(site.party, reason, detail)
+
+
+def _check_level(site: SiteRole, compared: Collection[Party]) -> None:
+    """Refuse to compare whole lists where sites may not learn who is in the study."""
+    if compared and site.limits.least_level > 1:
+        raise ValueError(
+            "sites that compare their lists of people learn who is in the study; here least_level "
+            f'= {site.limits.least_level}: declare "level = 2" in [alignment] of study.toml'
+        )
+
+
+def _check_failed(site: SiteRole, peer: Party) -> None:
+    """Refuse a comparison with a site whose comparisons may have been too many guesses."""
+    try:
+        is_forgiven = site.memory.forgive_meets(peer)
+    except ValueError as error:
+        reason = f"its file of forgiven comparisons with {peer} cannot be used: ask its owner"
+        raise QueryRefusedError(site.party, reason, str(error)) from None
+    if is_forgiven:
+        site.ledger.note(f"the owner has forgiven all comparisons with {peer}", site.party, ())
+    count, open_ = site.memory.meets.of(peer), site.shared.comparing[peer]
+    if count.total + open_ >= site.policy.most_failed_meets:
+        reason = (
+            f"too many comparisons with {peer} have failed: if they were not guesses, its owner "
+            "can forgive them with `vertibayes meets`"
+        )
+        detail = (
+            f"{count.different} comparisons with {peer} have found different lists, and {peer} did "
+            f"not answer {count.unanswered}; {open_} are not over yet: "
+            f"most_failed_meets = {site.policy.most_failed_meets}"
+        )
+        raise QueryRefusedError(site.party, reason, detail)
+
+
+def _compared(
+    site: SiteRole, secrets: Mapping[Party, bytes], peers: Collection[Party], session: bytes
+) -> Program[dict[Party, bool]]:
+    """Compare lists, and count the comparisons of people with some of the peers."""
+    args = site.party, secrets, session, site.randomness
+    if not peers:
+        return (yield from same_secret(*args))
+    counted = Comparisons(site, peers)
+    site.shared.comparing.update(peers)  # each may become a guess
+    try:
+        return (yield from same_secret(*args, counted.asked, counted.outcome))
+    finally:
+        site.shared.comparing.subtract(peers)
+        counted.close()
+
+
+class Comparisons:
+    """Counts a site's comparisons in one run.
+
+    Parameters
+    ----------
+    site : SiteRole
+    peers : collection of Party
+        The sites with which it compares people; other comparisons are not counted.
+    """
+
+    def __init__(self, site: SiteRole, peers: Collection[Party]) -> None:
+        self._site, self._peers = site, frozenset(peers)
+        self._open: list[Party] = []  # which have this site's code, and have not sent theirs
+
+    def asked(self, peers: Collection[Party]) -> None:
+        """Count comparisons before this site's code leaves."""
+        counted = [peer for peer in peers if peer in self._peers]
+        self._site.memory.meet(counted)
+        self._open += counted
+
+    def outcome(self, peer: Party, is_same: bool) -> None:
+        """Count a peer's code; a right one forgets its earlier comparisons."""
+        if peer not in self._peers:
+            return
+        if peer in self._open:
+            self._open.remove(peer)
+        if is_same:
+            self._site.memory.met(peer)
+            return
+        self._site.memory.differ(peer, was_asked=confirms_first(self._site.party, peer))
+        self._note(f"the list of people differs from that of {peer}", peer)
+
+    def close(self) -> None:
+        """Note which peers did not answer; write what is not on disk."""
+        for peer in self._open:
+            self._note(f"{peer} did not answer a comparison of the lists of people", peer)
+        self._site.memory.save()
+
+    def _note(self, what: str, peer: Party) -> None:
+        left = self._site.policy.most_failed_meets - self._site.memory.failed_meets(peer)
+        text = f"{what}: {max(left, 0)} more may fail (most_failed_meets)"
+        self._site.remark(text)
+        self._site.ledger.note(text, self._site.party, ())
+
+
+def _secret(site: SiteRole, peer: Party, lists: bytes) -> bytes:
+    """Return a list's digest under the key of two sites: no other party can test a guess."""
+    key = site.keys.agree(site.public_keys[peer], SAME_RECORDS)
+    return hmac.new(key.secret, lists, hashlib.sha256).digest()
+
+
+def list_digest(data: SiteData, *, aligned: bool = False) -> bytes:
+    """Return the digest of all identifiers, in the order of the records.
+
+    After an alignment these are the identifiers in their normal form. Without identifiers it is the
+    digest of the number of records: the sites must then make sure by other means that their records
+    are the same.
+    """
+    if data.ids is None:
+        return without_list(data.records)
+    digest = hashlib.sha256(label("identifiers in order", data.records))
+    if aligned and data.identifiers is not None:
+        digest.update(prefixed(*data.identifiers.forms))
+        return digest.digest()
+    texts = [prefixed(text.encode()) for text in data.ids.texts]
+    digest.update(b"".join(texts[place] for place in data.ids.places))
+    return digest.digest()
+
+
+def without_list(records: int) -> bytes:
+    """Return the digest of a list without identifiers: that of the number of records alone."""
+    return label("records without identifiers", records)
+
+
+def _list_of_people(site: SiteRole) -> bytes:
+    """Return the digest of a site's list, in the order of the study if an alignment gave one."""
+    if site.placement is not None:
+        return placed_digest(site.data, site.placement)
+    return list_digest(site.data, aligned=site.people is not None)
+
+
+def placed_digest(data: SiteData, placement: Placement) -> bytes:
+    """Return the digest of all identifiers of a study's people, by their places in the study.
+
+    Parameters
+    ----------
+    data, placement : SiteData, Placement
+        Of a site that holds everybody of the study.
+    """
+    own, ids = placement.own, data.identifiers
+    digest = hashlib.sha256(label("identifiers by place", placement.records))
+    digest.update(prefixed(*(() if ids is None else ids.take(own, data.records).forms)))
+    return digest.digest()
+
+
+def _without_people(site: SiteRole) -> bytes:
+    """Return what a site compares with those that do not have its list: what both know."""
+    return without_list(site.records) if site.hidden is None else site.hidden.alignment
+
+
+def _compares_people(site: SiteRole, peer: Party) -> bool:
+    """Whether two sites compare people: if records are placed, both hold everybody of the study."""
+    if site.people is not None and site.placement is not None:
+        return {site.party, peer} <= set(site.people.everyone)
+    known = site.placement is None and site.hidden is None
+    return site.data.ids is not None and known
+
+
+def _which_differ(
+    sites: Sequence[Party], pairs: set[frozenset[Party]], counts: Mapping[Party, int]
+) -> str:
+    """Return a message that names the sites that differ, and those that do not."""
+    if len(set(counts.values())) > 1:
+        return different_numbers(counts)
+    differ = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) in pairs]
+    agree = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) not in pairs]
+    message = f"the records are not the same at {', at '.join(differ)}"
+    message += f"; they are the same at {', at '.join(agree)}" if agree else ""
+    return f"{message}. {AS_WRITTEN}"
+
+
+def different_numbers(counts: Mapping[Party, int]) -> str:
+    """Return a message that the sites hold different numbers of records, and what to do."""
+    numbers = ", ".join(f"{site} {count}" for site, count in counts.items())
+    return (
+        f"the sites hold different numbers of records: {numbers}; with [alignment] in study.toml "
+        "the study is of the people that all sites hold"
+    )

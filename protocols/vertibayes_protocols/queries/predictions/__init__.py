@@ -1,0 +1,1 @@
+"""Questions about log odds of records whose values lie at several sites."""

@@ -1,0 +1,228 @@
+"""Score tables: how many records of each class have log odds between public thresholds.
+
+    sites, dealer    shares of the log odds of each record      vertibayes_mpc.table_lookups
+    sites, dealer    shares of how many thresholds they reach   vertibayes_mpc.argmax: `share_ranks`
+    sites, dealer    shares of the counts by bin and class      vertibayes_mpc.table_lookups
+    sites, dealer    cut: shares of c if c >= fewest, else 0    vertibayes_mpc.lookups
+    each site        laplace, gaussian: + its own noise         vertibayes_mpc.noise
+    sites -> analyst its shares + zero shares
+
+The table says how well a model predicts records that nobody has together: it gives the ROC curve
+and the area under it, without the log odds of a single record.
+
+Security: honest-but-curious, that of the protocols above. No party has more than random shares of a
+record's log odds, bin or class, except what it computes from its own columns. Rules act on shares
+before anything is revealed. The class of a record does not leave its site.
+Leakage: to the analyst the table, by the rule; to all parties the target, the variables and sizes
+of the tables, the thresholds, which records; to the sites the numbers of the tables. The analyst
+chooses tables and thresholds, so that a bin can stand for any values of the named variables: an
+exact table is as revealing as an exact table of these variables, with fewer cells.
+Cost: that of `vertibayes_mpc.table_lookups`; for each record and threshold about 36 bytes dealt,
+and 13 bytes from each site to each other; for each record as many elements dealt as the table has
+cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.argmax import deal_argmax, share_ranks
+from vertibayes_mpc.commitments import Holder
+from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_mpc.lookups import deal_lookups, look_up
+from vertibayes_mpc.randomness import Randomness, label
+from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.sharing import open_sum, send_share, zero_share
+from vertibayes_mpc.table_lookups import (
+    Tables,
+    deal_counts,
+    deal_rows,
+    share_counts,
+    share_rows,
+)
+from vertibayes_protocols.budget import Released
+from vertibayes_protocols.effects import NONE, Effects, Number
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.odds import OddsShape
+from vertibayes_protocols.queries.predictions.odds_query import OddsQuery
+from vertibayes_protocols.queries.predictions.score_plan import ScorePlan
+from vertibayes_protocols.query import At, Give
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.wire import Most
+
+MOST_THRESHOLDS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable(OddsQuery[NDArray[np.int64], ScorePlan]):
+    """Ask for a table of records by bin of their log odds, and class: shape (bins, codes).
+
+    Further fields are those of `OddsQuery`; the target has two states, and the study has it.
+
+    Parameters
+    ----------
+    thresholds : ndarray of shape (bins - 1,), dtype int64
+        Ascending, in the units of the tables' numbers. A bin begins at its threshold.
+    rule : Rule
+        By which the table is released.
+
+    Raises
+    ------
+    ValueError
+        If the thresholds are not valid.
+    """
+
+    kind: ClassVar[str] = "score table"
+    is_dealt: ClassVar[bool] = True
+    thresholds: Annotated[NDArray[np.int64], Most(MOST_THRESHOLDS)]
+    rule: Rule
+
+    def __post_init__(self) -> None:
+        thresholds = self.thresholds
+        if thresholds.dtype != np.int64 or thresholds.ndim != 1:
+            raise ValueError("thresholds must be whole numbers")
+        if not 1 <= len(thresholds) <= MOST_THRESHOLDS or (np.diff(thresholds) <= 0).any():
+            raise ValueError(f"thresholds must be from 1 to {MOST_THRESHOLDS}, ascending")
+        if max(abs(int(thresholds[0])), abs(int(thresholds[-1]))) >= 1 << 62:
+            raise ValueError("thresholds must stay below 2**62")
+
+    @classmethod
+    def asked_of(cls, study: Study, odds: OddsShape) -> tuple[Party, ...]:
+        """Return whom the query asks: all holders, and the dealer if they are several."""
+        sites = study.holders_of({odds.target, *odds.variables})
+        return (*sites, study.dealer) if len(sites) > 1 else sites
+
+    def plan(self, at: At) -> ScorePlan:
+        """Return the plan; a ValueError if the study has no such target, or the noise no room."""
+        study, odds = at.study(self.study).study, self.odds
+        check_target(study, odds.target)
+        if study.variables[odds.target].states != odds.states:
+            raise ValueError(
+                f"the target {odds.target!r} must be a variable of the study, with these two states"
+            )
+        plan = ScorePlan(study, self.lookups(at), self.thresholds, odds.target, self.rule)
+        plan.check()
+        return plan
+
+    def effects(self, plan: ScorePlan, at: At) -> Effects:
+        """Return the effects: a table leaves by the rule, of values that the analyst chooses."""
+        target, named = self.odds.target, ", ".join(self.odds.variables)
+        shown = (
+            f"counts of {plan.records} records by {target} and {len(self.thresholds) + 1} bins of "
+            f"its log odds from {named}: {self.rule.words}"
+        )
+        return Effects(
+            asks=self.asked_of(plan.study, self.odds),
+            columns=(),
+            tables=((2, plan.cells),),
+            counts=self.rows,
+            takes=lambda: (plan.planned,),
+            stored=0,
+            number=Number(self.number),
+            released=Released(1, plan.cells),
+            freely=NONE,
+            scores=None,
+            bits=0,
+            noise=None if plan.noise is None else plan.noise.effect,
+            dishonest=self.rule.dishonest if self.rule.kind == "laplace" else None,
+            exact=False,
+            says=(
+                Fact(shown, ", ".join(plan.sites), (at.analyst,)),
+                Fact(f"tables to predict {target} from {named}", at.analyst, plan.lookups.parties),
+            ),
+            opens=(),
+        )
+
+    def run_site(self, site: SiteRole, plan: ScorePlan, give: Give) -> Program[None]:
+        """Share bins and classes, count them, apply the rule, and send the share."""
+        holder, lookups = site.holder, plan.lookups
+        assert holder is not None  # it has joined the study
+        holder.begin("score table", self.number)
+        bins = np.zeros(plan.records, np.uint64)
+        if site.party in lookups.parties:
+            tables = yield from self.received_numbers(site, lookups)
+            bins = yield from _bins(holder, plan, tables)
+        indices = (bins << np.uint64(plan.class_bits)) + _classes(holder, plan)
+        own = plan.counts.indices.reduce(indices.astype(plan.counts.indices.dtype))
+        counts = yield from share_counts(holder, plan.counts, own)
+        values = yield from _by_the_rule(holder, plan, counts, site.randomness)
+        yield from send_share(values, site.analyst)
+
+    def run_dealer(self, dealer: DealerRole, plan: ScorePlan) -> Program[None]:
+        """Deal what lookups, comparisons and counts need."""
+        keys = dealer.mask_keys
+        yield from deal_rows(keys, plan.lookups)
+        for _, ranks in plan.ranks:
+            yield from deal_argmax(keys, ranks)
+        yield from deal_counts(keys, plan.counts)
+        yield from deal_lookups(keys, plan.cuts)
+
+    def run_analyst(self, analyst: AnalystRole, plan: ScorePlan) -> Program[NDArray[np.int64]]:
+        """Send the numbers, and add up the shares of the table."""
+        yield from self.send_numbers(plan.lookups.parties)
+        table = plan.read((yield from open_sum(plan.sites, plan.ring, plan.cells)))
+        if self.rule.kind == "exact" and table.sum() != plan.records:
+            check = f"the score table counts {table.sum()} of {plan.records} records"
+            raise ImpossibleTablesError(plan.sites, plan.study.dealer, check)
+        return table
+
+
+def check_target(study: Study, target: str) -> None:
+    """Refuse a target that no site holds, or of other than two states, with a ValueError."""
+    if target not in study.variables:
+        raise ValueError(
+            f"no site of the study holds the target {target!r}: nobody has its classes"
+        )
+    states = study.variables[target].states
+    if len(states) != 2:
+        raise ValueError(
+            f"the target {target!r} has {len(states)} states; a score table needs two states"
+        )
+
+
+def _bins(site: Holder, plan: ScorePlan, tables: Tables) -> Program[Elements]:
+    """Return this site's shares of how many thresholds the log odds of each record reach."""
+    (scores,) = yield from share_rows(site, plan.lookups, tables)
+    bins = np.zeros(plan.records, np.uint64)
+    for part, ranks in plan.ranks:
+        values = np.zeros((part.stop - part.start, 1 + len(plan.thresholds)), np.uint64)
+        values[:, 0] = scores[part]
+        if site.party == plan.lookups.parties[0]:
+            values[:, 1:] = plan.thresholds.view(np.uint64)
+        bins[part] = yield from share_ranks(site, ranks, values.ravel())
+    return bins
+
+
+def _classes(site: Holder, plan: ScorePlan) -> Elements:
+    """Return this site's part of the classes; 0 if it holds none."""
+    place, commitments = plan.study.place(plan.target), plan.lookups.commitments
+    if site.party not in commitments.operands[place].holders:
+        return np.zeros(plan.records, np.uint64)
+    form = commitments.form("codes", place)
+    assert form is not None  # all columns are committed as codes
+    codes = plan.lookups.selection.whole(lambda block: site.clear(form, place, block))
+    return codes.astype(np.uint64)
+
+
+def _by_the_rule(
+    site: Holder, plan: ScorePlan, counts: Elements, randomness: Randomness
+) -> Program[Elements]:
+    """Return this site's share of what is released, hidden under a zero share."""
+    values = counts
+    if plan.cuts.batches:
+        values = (yield from look_up(site, plan.cuts, {0: counts}))[0]
+    elif plan.function is not None:
+        values = plan.function(counts.astype(np.int64)).astype(plan.ring.dtype)
+    if plan.noise is not None:
+        noise = plan.noise.of_a_site(randomness)(plan.cells)
+        values = values + noise.astype(values.dtype)
+    peers = {peer: site.peer_keys[peer] for peer in plan.sites if peer != site.party}
+    name = label("score table", plan.lookups.name)
+    return plan.ring.reduce(values + zero_share(site.party, peers, plan.ring, name, plan.cells))

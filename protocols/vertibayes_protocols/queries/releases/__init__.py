@@ -1,0 +1,1 @@
+"""Releases: the tables that a study ends with, by the rule that its sites have approved."""

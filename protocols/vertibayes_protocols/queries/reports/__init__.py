@@ -1,0 +1,1 @@
+"""Questions that sites answer for each of their people, under local noise."""

@@ -1,0 +1,320 @@
+"""What a table costs by products and by shuffle: bytes, picoseconds of work, memory of one party.
+
+The costs are integers and depend on public sizes only, so that all parties on all machines agree on
+which way is cheaper. The constants are part of the protocol: parties with different constants would
+count in different ways. The work is that of all parties together (`benchmarks/ways.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+from typing import NamedTuple
+
+from vertibayes_mpc.commitments.operands import CODE_RING, FLAG_RING
+from vertibayes_mpc.masked_tables.plan import STEP_BYTES
+from vertibayes_mpc.ring import TILE_CELLS, TILE_ROWS, Ring
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import axis_lengths
+
+NANOSECONDS_PER_BYTE = 2  # on a link of 4 Gbit/s
+
+# Work in picoseconds. By shuffle: each holder's step counts three times (holder, dealer, seal).
+SHUFFLE_STEP_PS, SHUFFLE_STEP_PS_PER_RECORD, STEPS_PER_HOLDER = 100_000_000, 8_000, 3
+MISSING_PERCENT = 280  # of the work of a shuffle, if records drop out
+# A table that one site holds alone.
+LOCAL_PS, LOCAL_PS_PER_RECORD = 20_000_000, 8_000
+# By products: an element of an extension at each party that sends, receives or multiplies it; a
+# cell of a table, for each record, at each party.
+EXTENSION_PS_PER_ELEMENT, PRODUCT_PS_PER_CELL_AND_RECORD = 650, 75
+
+# What a query takes at one party (`tests/protocols/test_budgets.py`).
+EXTENSION_COPIES = 5  # masked, masks, unmasked, stacked, multiplied; the dealer has a mask per site
+DOT_BYTES = 32  # of a product, while its sums are exact in floating point and in 64 bits
+TERM_BYTES, TERM_PS = 5_000, 300_000_000  # plans, labels, arrays; at each party, for each block
+TABLE_BYTES, TABLE_BYTES_PER_CELL = 2_500, 32
+SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, and the vectors that are sorted
+CHOICE_BYTES_PER_CELL = 64  # at one party: the place, the share and the logarithm of a count
+SCORE_BYTES = 2_500  # at one party: a score, its lookups and their tables
+LOOKUP_PS_PER_BYTE = 20_000  # of the messages of lookups and comparisons, at all parties
+FUNCTION_BYTES_PER_RECORD, FUNCTION_PS_PER_RECORD = 24, 250_000  # of each function, at each party
+MOST_CELLS = 10_000_000  # revealed by one query
+MOST_TERMS = 400_000  # that are listed for one query, equal ones included
+
+
+class Cost(NamedTuple):
+    """The cost of one table or of several, for all parties together.
+
+    Attributes
+    ----------
+    picoseconds : int
+        The work.
+    bytes : int
+        The bytes sent on all links.
+    """
+
+    picoseconds: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: object) -> Cost:
+        """Add two costs."""
+        if not isinstance(other, Cost):
+            return NotImplemented
+        return Cost(self.picoseconds + other.picoseconds, self.bytes + other.bytes)
+
+    @property
+    def weight(self) -> int:
+        """The work plus the time on a link, which decides the way of counting."""
+        return self.picoseconds + 1000 * NANOSECONDS_PER_BYTE * self.bytes
+
+
+class TableSize(NamedTuple):
+    """What the cost of a table depends on, beside the number of records.
+
+    Attributes
+    ----------
+    cells : int
+        The number of cells.
+    holders : int
+        The number of sites that hold its columns.
+    missing : bool
+        Whether records drop out of the table because a value is missing.
+    narrow : bool
+        Whether all its columns are committed as indicators.
+    """
+
+    cells: int
+    holders: int
+    missing: bool
+    narrow: bool
+
+    @property
+    def code_bytes(self) -> int:
+        """The number of bytes that the joint code of a record takes on the wire."""
+        return Ring(max(self.cells - 1, 1).bit_length()).bytes
+
+
+class Columns(NamedTuple):
+    """What the products of prefixes consist of.
+
+    Attributes
+    ----------
+    extended, rows : int
+        The numbers of columns in the products of several variables, and in all products.
+    terms : int
+        The number of products.
+    widest : int
+        The number of columns of the widest product.
+    """
+
+    extended: int = 0
+    rows: int = 0
+    terms: int = 0
+    widest: int = 0
+
+    def plus(self, other: Columns) -> Columns:
+        """Return the products of both."""
+        extended, rows, terms = (a + b for a, b in zip(self[:3], other[:3], strict=True))
+        return Columns(extended, rows, terms, max(self.widest, other.widest))
+
+
+class _Axis(NamedTuple):
+    """What a variable adds to a `TableSize`."""
+
+    length: int
+    missing: bool
+    narrow: bool
+
+
+class Costs:
+    """The costs of a study's tables over some of its records.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    records : int
+        The number of records that are counted.
+    missing : bool
+        Whether a missing value is a state.
+
+    Attributes
+    ----------
+    commitment_bytes : int
+        How many bytes the sites send to commit all columns of the study.
+    stored_bytes : int
+        How many bytes the masked columns of all sites take at one site.
+    """
+
+    def __init__(self, study: Study, records: int, missing: bool) -> None:
+        self.memory, self.records, self.parties = study.memory, records, len(study.sites) + 1
+        self.ring = Ring.holding(study.records)
+        self.block_rows = min(records, study.block_rows)
+        self.blocks = -(-records // study.block_rows)
+        self.codes = {name: v.codes for name, v in study.variables.items()}
+        self.holders = {name: frozenset(sites) for name, sites in study.holders.items()}
+        self.indicators = sum(c - 1 for c in self.codes.values() if c - 1 <= study.most_indicators)
+        words = self.indicators * self.ring.dtype.itemsize
+        words += len(self.codes) * CODE_RING.dtype.itemsize
+        words += FLAG_RING.dtype.itemsize * sum(v.missing for v in study.variables.values())
+        self.stored_bytes = study.records * words
+        sent = sum(len(study.holders[name]) * self._form_bytes(study, name) for name in self.codes)
+        self.commitment_bytes = study.records * sent * (len(study.sites) - 1)
+        lengths = axis_lengths(study.variables, missing)
+        self._axes = {
+            name: _Axis(
+                lengths[name],
+                v.missing and not missing,
+                v.codes - 1 <= study.most_indicators,
+            )
+            for name, v in study.variables.items()
+        }
+        self.weights = lru_cache(maxsize=None)(self._weights)
+
+    def _form_bytes(self, study: Study, name: str) -> int:
+        """Return what a holder of a column sends of each record to another site, in bytes."""
+        variable = study.variables[name]
+        width = variable.codes - 1
+        indicators = width * self.ring.bytes if width <= study.most_indicators else 0
+        return indicators + CODE_RING.bytes + FLAG_RING.bytes * variable.missing
+
+    def sizes(self, prefix: Sequence[str], lasts: Sequence[str]) -> list[TableSize]:
+        """Return the size of the table of a prefix with each last variable, or of the prefix."""
+        axes = [self._axes[name] for name in prefix]
+        cells = prod(axis.length for axis in axes)
+        missing, narrow = any(axis.missing for axis in axes), all(axis.narrow for axis in axes)
+        holders = frozenset[str]().union(*(self.holders[name] for name in prefix))
+        if not lasts:
+            return [TableSize(cells, len(holders), missing, narrow)]
+        sizes = []
+        for last in lasts:
+            axis = self._axes[last]
+            size = cells * axis.length, len(holders | self.holders[last])
+            sizes.append(TableSize(*size, missing or axis.missing, narrow and axis.narrow))
+        return sizes
+
+    # ---- by products -----------------------------------------------------------------------------
+
+    def width(self, prefix: Sequence[str]) -> int:
+        """Return the number of columns in all products of two or more variables of a prefix."""
+        widths = [self.codes[name] - 1 for name in prefix]
+        return prod(width + 1 for width in widths) - 1 - sum(widths)
+
+    def columns(self, prefixes: Sequence[tuple[str, ...]]) -> Columns:
+        """Return the columns of the products of all prefixes, each product once."""
+        sizes = {prefix: range(1, len(prefix) + 1) for prefix in prefixes}
+        terms = {frozenset(t) for p, ks in sizes.items() for k in ks for t in combinations(p, k)}
+        widths = [(len(term), prod(self.codes[name] - 1 for name in term)) for term in terms]
+        extended = sum(width for size, width in widths if size > 1)
+        each = [width for _, width in widths]
+        return Columns(extended, sum(each), len(terms), max(each, default=0))
+
+    def columns_of(self, prefix: Sequence[str]) -> Columns:
+        """Return the `columns` of one prefix, without listing its products."""
+        widths = [self.codes[name] - 1 for name in prefix]
+        extended = self.width(prefix)
+        return Columns(extended, extended + sum(widths), (1 << len(prefix)) - 1, prod(widths))
+
+    def extension(self, prefix: Sequence[str]) -> Cost:
+        """Return the cost of the products that all tables of a prefix share."""
+        holders = len(frozenset[str]().union(*(self.holders[name] for name in prefix)))
+        elements = self.records * self.width(prefix)
+        messages = (holders if holders > 1 else 0) + self.parties - 2
+        work = elements * (2 * holders + messages) * EXTENSION_PS_PER_ELEMENT
+        return Cost(work, elements * messages * self.ring.dtype.itemsize)
+
+    def products(self, size: TableSize) -> Cost:
+        """Return the cost of one table, without the extension of its prefix."""
+        work = self.records * size.cells * self.parties * PRODUCT_PS_PER_CELL_AND_RECORD
+        return Cost(work, size.cells * self.parties * self.ring.dtype.itemsize)
+
+    def products_memory(self, columns: Columns) -> int:
+        """Return the memory, in bytes, that the products of a query take at one party.
+
+        A site holds messages to all others, and their encodings, of one step of an extension. It
+        multiplies tiles of columns as floating-point numbers (`vertibayes_mpc.ring.Ring.dot`).
+        """
+        copies = max(EXTENSION_COPIES, self.parties + 1)
+        sent = min(columns.extended, max(self._step_columns, columns.widest))
+        blocks = copies * columns.extended + 2 * self.parties * sent + 4 * self.indicators
+        products = columns.rows * self.indicators * (self.parties + 3)
+        words = self.block_rows * blocks + products
+        multiplied = columns.rows + self.indicators
+        tile = min(self.block_rows * multiplied, max(TILE_ROWS * multiplied, TILE_CELLS))
+        floats = (8 + self.ring.dtype.itemsize) * tile + DOT_BYTES * columns.rows * self.indicators
+        return self.ring.dtype.itemsize * words + floats + TERM_BYTES * columns.terms
+
+    @property
+    def _step_columns(self) -> int:
+        return STEP_BYTES // max(self.block_rows * self.ring.dtype.itemsize, 1)
+
+    def listed_terms(self, prefixes: Sequence[tuple[str, ...]]) -> int:
+        """Return how many products `columns` lists."""
+        return sum((1 << len(prefix)) - 1 for prefix in prefixes)
+
+    def products_time(self, groups: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> int:
+        """Return the time, in picoseconds, of groups of tables that are counted by products."""
+        total = 0
+        for prefix, lasts in groups:
+            total += self.extension(prefix).weight + self.terms_time(self.columns_of(prefix))
+            total += sum(self.products(size).weight for size in self.sizes(prefix, lasts))
+        return total
+
+    def terms_time(self, columns: Columns) -> int:
+        """Return the work, in picoseconds, of products beside that on their columns."""
+        return columns.terms * TERM_PS * self.parties * max(self.blocks, 1)
+
+    def choice_memory(self, prefix: Sequence[str], cells: int) -> int:
+        """Return the memory, in bytes, at one party for choices by tables of one prefix.
+
+        Parameters
+        ----------
+        prefix : sequence of str
+            All variables of the tables except the last.
+        cells : int
+            The number of cells of all tables.
+        """
+        products = self.products_memory(self.columns_of(prefix))
+        return products + CHOICE_BYTES_PER_CELL * cells
+
+    # ---- by shuffle ------------------------------------------------------------------------------
+
+    def shuffle(self, size: TableSize) -> Cost:
+        """Return the cost of one table; a site that holds all its columns counts it alone."""
+        if size.holders == 1:
+            work = LOCAL_PS + LOCAL_PS_PER_RECORD * self.records
+            return Cost(work, size.cells * self.ring.dtype.itemsize)
+        work = SHUFFLE_STEP_PS + SHUFFLE_STEP_PS_PER_RECORD * self.records
+        work *= STEPS_PER_HOLDER * size.holders
+        sent = 2 * size.holders * self.records * size.code_bytes
+        if size.missing:
+            work = work * MISSING_PERCENT // 100
+            sent += FLAG_RING.bytes * self.records * (4 * size.holders - 3)
+        return Cost(work, sent)
+
+    def _weights(self, size: TableSize) -> tuple[int, int]:
+        """Return the weights of a table by shuffle and by products."""
+        return self.shuffle(size).weight, self.products(size).weight
+
+    def can_shuffle(self, size: TableSize) -> bool:
+        """Whether the memory of a query suffices to count a table by shuffle."""
+        return self.shuffling_memory + self.shuffle_memory(size) <= self.memory
+
+    def shuffle_memory(self, size: TableSize) -> int:
+        """Return the memory, in bytes, that one table takes beside `shuffling_memory`."""
+        width = 3 * size.code_bytes + 2 * CODE_RING.dtype.itemsize
+        if size.missing:
+            width += 3 * FLAG_RING.bytes + 3 * FLAG_RING.dtype.itemsize
+        return width * self.records
+
+    @property
+    def all_can_shuffle(self) -> bool:
+        """Whether the memory of a query suffices to count every table by shuffle."""
+        return self.can_shuffle(TableSize(1 << CODE_RING.bits, 2, True, False))
+
+    @property
+    def shuffling_memory(self) -> int:
+        """How many bytes the first shuffled table takes at each party, beside its own memory."""
+        return SHUFFLE_BYTES_PER_RECORD * self.records

@@ -1,0 +1,172 @@
+"""Count the tables of one query, some by products and the others by shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc import masked_tables
+from vertibayes_mpc.commitments import Commitments, Holder, Selection
+from vertibayes_mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
+from vertibayes_mpc.randomness import Stream
+from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
+from vertibayes_protocols.effects import Planned
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.ledger import Fact
+from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.ways import Group, Load, Ways, choose_ways
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Rows
+
+COMPLETE = "how many records are complete in the columns of tables that miss values"
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """How the parties count the tables of one query; what takes long is computed when it is used.
+
+    Parameters
+    ----------
+    joined : Joined
+        The study, and its commitments.
+    groups : tuple of Group
+    rows : Rows
+        The records that are counted.
+    missing : bool
+        Whether a missing value is a state.
+    number : int
+        The number of the query in the study.
+    by_products : bool, default=False
+        Whether all tables are counted by products, so that a rule can act on their shares.
+
+    Raises
+    ------
+    ValueError
+        By its properties: if a variable is unknown or appears twice in a table, or a table is too
+        large.
+    """
+
+    joined: Joined
+    groups: tuple[Group, ...]
+    rows: Rows
+    missing: bool
+    number: int
+    by_products: bool = False
+
+    @cached_property
+    def selection(self) -> Selection:
+        """The records that are counted."""
+        return self.joined.selection(self.rows)
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What its tables cost."""
+        study = self.joined.study
+        return Costs(study, self.rows.count(study.records), self.missing)
+
+    @cached_property
+    def _ways(self) -> list[Ways]:
+        return [choose_ways(self.costs, group) for group in self.groups]
+
+    @property
+    def planned(self) -> Planned:
+        """What the query takes, before its products are listed."""
+        return reduce(Load.plus, (ways.load for ways in self._ways), Load()).planned(self.costs)
+
+    @cached_property
+    def shuffled(self) -> tuple[bool, ...]:
+        """Of each table, in the order of the query, whether it is counted by shuffle."""
+        if self.by_products:
+            return tuple(False for group in self.groups for _ in group.families)
+        return tuple(chain.from_iterable(ways.shuffled for ways in self._ways))
+
+    @cached_property
+    def multiplied(self) -> tuple[Group, ...]:
+        """The tables that are counted by products."""
+        if self.by_products:
+            return self.groups
+        groups = []
+        for group, (ways, _) in zip(self.groups, self._ways, strict=True):
+            if not all(ways):
+                lasts = [last for last, way in zip(group.lasts, ways, strict=False) if not way]
+                groups.append(Group(group.prefix, tuple(lasts)))
+        return tuple(groups)
+
+    @cached_property
+    def products(self) -> Plan:
+        """The plan of these tables."""
+        joined = self.joined
+        return plan_products(
+            joined.study,
+            joined.commitments,
+            self.multiplied,
+            self.selection,
+            self.missing,
+            self.number,
+        )
+
+    @cached_property
+    def shuffles(self) -> ShufflePlan:
+        """The plan of the tables that are counted by shuffle."""
+        families = chain.from_iterable(group.families for group in self.groups)
+        tables = tuple(
+            tuple(map(self.joined.study.place, family.members))
+            for family, way in zip(families, self.shuffled, strict=True)
+            if way
+        )
+        commitments = self.joined.commitments
+        return ShufflePlan(commitments, tables, self.selection, self.missing, self.number)
+
+    @cached_property
+    def parties(self) -> tuple[Party, ...]:
+        """The sites that hold a column of a table, sorted."""
+        names = (name for group in self.groups for name in (*group.prefix, *group.lasts))
+        return self.joined.study.holders_of(names)
+
+    def dropped_at(self, site: Party) -> Iterator[Fact]:
+        """Go through what the holders of shuffled tables learn of a site: complete records."""
+        for table in self.shuffles.dropping:
+            yield Fact(COMPLETE, site, tuple(sorted(set(table.chain) - {site})))
+
+
+def plan_products(
+    study: Study,
+    commitments: Commitments,
+    groups: Sequence[Group],
+    selection: Selection,
+    missing: bool,
+    number: int,
+) -> Plan:
+    """Return the plan of tables that are all counted by products."""
+    places = (
+        masked_tables.Group(tuple(map(study.place, prefix)), tuple(map(study.place, lasts)))
+        for prefix, lasts in groups
+    )
+    return Plan(commitments, tuple(places), selection, missing, number)
+
+
+def count(site: Holder, plan: TablePlan, analyst: Party) -> Program[None]:
+    """Count the tables of a plan and reveal them to the analyst: a site's side."""
+    if site.party in plan.products.parties:
+        yield from count_tables(site, plan.products, analyst)
+    if site.party in plan.shuffles.parties:
+        yield from count_shuffled(site, plan.shuffles, analyst)
+
+
+def deal(keys: Mapping[Party, Stream], plan: TablePlan) -> Program[None]:
+    """Deal the randomness that the tables of a plan need: the dealer's side."""
+    yield from deal_tables(keys, plan.products)
+    yield from deal_shuffled(keys, plan.shuffles)
+
+
+def open_(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
+    """Return the tables of a plan, in the order of the query: the analyst's side."""
+    products: Iterator[NDArray[np.int64]] = iter((yield from open_tables(plan.products)))
+    shuffles: Iterator[NDArray[np.int64]] = iter((yield from open_shuffled(plan.shuffles)))
+    return [next(shuffles if shuffled else products) for shuffled in plan.shuffled]

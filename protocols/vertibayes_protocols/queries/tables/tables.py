@@ -1,0 +1,237 @@
+"""Tables: reveal the contingency tables of groups of families, over all records or some.
+
+The figure, security and cost are those of `vertibayes_mpc.masked_tables` and
+`vertibayes_mpc.shuffled_tables`, whose generators this module wraps: `ways` chooses between them
+for each table. A site first checks the query against its policy and its memory of record sets, and
+notes it in its ledger.
+
+Leakage: the tables, cell by cell, to the analyst; which tables are asked for, over which records,
+to the sites concerned and the dealer; how many records are complete in a shuffled table, if other
+records drop out of it, to its holders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_mpc.rounds import Party, Program
+from vertibayes_protocols import wire
+from vertibayes_protocols.budget import Released
+from vertibayes_protocols.effects import NONE, Effects, Later, Number, Planned
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.ledger import Fact, RevealedTable
+from vertibayes_protocols.queries.names import (
+    check_most,
+    check_places,
+    check_variables,
+    numbered,
+    numbers,
+)
+from vertibayes_protocols.queries.tables.counting import TablePlan, count, deal, open_
+from vertibayes_protocols.queries.tables.impossible import uniform_errors
+from vertibayes_protocols.queries.tables.ways import MOST_FAMILIES, MOST_GROUPS, Group, grouped
+from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Family, Rows, axis_lengths
+
+ASKED = "which tables are asked, over which records"
+
+
+@dataclass(frozen=True, slots=True)
+class Tables(Query[list[NDArray[np.int64]], TablePlan]):
+    """Ask for tables.
+
+    Parameters
+    ----------
+    study : bytes
+        The id of the study.
+    number : int
+        The number of the query, above all earlier ones in the study: masks are used once.
+    variables : tuple of str
+        The variables of the tables.
+    prefixes, lasts : tuple of ndarray, dtype uint32
+        For each group, the places in `variables` of the child with its first parents, and of the
+        last parents; without last parents the group is the table of the child alone.
+    missing : bool
+        Whether a missing value is a state.
+    rows : Rows
+        The records.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not describe groups of tables.
+    """
+
+    kind: ClassVar[str] = "tables"
+    is_dealt: ClassVar[bool] = True
+    study: bytes = field(metadata=wire.FREE)
+    number: int = field(metadata=wire.FREE)
+    variables: tuple[str, ...]
+    prefixes: tuple[NDArray[np.uint32], ...]
+    lasts: tuple[NDArray[np.uint32], ...]
+    missing: bool
+    rows: Rows
+
+    def __post_init__(self) -> None:
+        if len(self.prefixes) != len(self.lasts):
+            raise ValueError("the numbers of prefixes and of last parents must be equal")
+        check_most("groups of tables", len(self.prefixes), MOST_GROUPS)
+        check_most("tables", sum(max(lasts.size, 1) for lasts in self.lasts), MOST_FAMILIES)
+        for places in (*self.prefixes, *self.lasts):
+            check_places(places, self.variables)
+            if len(set(places.tolist())) < len(places):  # a product has each factor once
+                raise ValueError("a variable appears twice in a group")
+        for prefix, lasts in zip(self.prefixes, self.lasts, strict=True):
+            if not prefix.size:
+                raise ValueError("a group must have a child")
+            if len(prefix) > 1 and not lasts.size:
+                raise ValueError("a group of several variables must have a last one")
+            if not set(prefix.tolist()).isdisjoint(lasts.tolist()):
+                raise ValueError("a variable appears twice in a group")
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of tables, with the names of their variables."""
+        names = self.variables
+        return tuple(
+            Group(tuple(names[i] for i in prefix), tuple(names[i] for i in lasts))
+            for prefix, lasts in zip(self.prefixes, self.lasts, strict=True)
+        )
+
+    def plan(self, at: At) -> TablePlan:
+        """Return the plan; a ValueError if the groups do not fit the study."""
+        joined, groups = at.study(self.study), self.groups
+        check_variables(joined.study, self.variables)
+        keys = [(prefix, bool(lasts)) for prefix, lasts in groups]
+        if len(set(keys)) < len(keys):
+            prefix = next(prefix for prefix, _ in keys if [p for p, _ in keys].count(prefix) > 1)
+            raise ValueError(f"two groups have the same prefix {', '.join(prefix)}; ask for one")
+        return TablePlan(joined, groups, self.rows, self.missing, self.number)
+
+    def effects(self, plan: TablePlan, at: At) -> Effects:
+        """Return the effects: exact tables, each cell, to the analyst."""
+        study = plan.joined.study
+        opens = tuple(_revealed(study, self, at.analyst))
+        asked = [Fact(ASKED, at.party, (party,)) for party in self.parties]
+        return Effects(
+            asks=(*plan.parties, study.dealer),
+            columns=(),
+            tables=tuple(_sizes(study, plan.groups)),
+            counts=self.rows,
+            takes=lambda: _takes(plan),
+            stored=0,
+            number=Number(self.number),
+            released=NONE,
+            freely=Released(len(opens), sum(table.cells for table in opens)),
+            scores=None,
+            bits=0,
+            noise=None,
+            dishonest=None,
+            exact=False,
+            says=asked if at.party == at.analyst else Later(partial(plan.dropped_at, at.party)),
+            opens=opens,
+        )
+
+    def run_site(self, site: SiteRole, plan: TablePlan, give: Give) -> Program[None]:
+        """Count the tables."""
+        assert site.holder is not None  # it has joined the study
+        yield from count(site.holder, plan, site.analyst)
+
+    def run_dealer(self, dealer: DealerRole, plan: TablePlan) -> Program[None]:
+        """Deal what the tables need."""
+        yield from deal(dealer.mask_keys, plan)
+
+    def run_analyst(
+        self, analyst: AnalystRole, plan: TablePlan
+    ) -> Program[list[NDArray[np.int64]]]:
+        """Add up the shares, and refuse tables that no records can have."""
+        with uniform_errors(analyst, plan.joined.study):
+            tables = yield from open_(plan)
+            _check_possible(plan, tables)
+        return tables
+
+
+def parties_of(study: Study, names: Iterable[str]) -> tuple[Party, ...]:
+    """Return the parties that count tables of variables: their holders and the dealer."""
+    return (*study.holders_of(names), study.dealer)
+
+
+def ask_tables(
+    joined: Joined, families: Sequence[Family], missing: bool, rows: Rows
+) -> tuple[Tables, list[int]]:
+    """Return the next query of a study, and the place of each family's table in the query's result.
+
+    Parameters
+    ----------
+    joined : Joined
+        The study, and the number of its queries so far.
+    families : sequence of Family
+        The families; those that differ only in the last parent become one group.
+    missing : bool
+        Whether a missing value is a state.
+    rows : Rows
+        The records that are counted.
+    """
+    study, groups = joined.study, grouped(families)
+    joined.asked += 1
+    places = numbered(family.members for family in families)
+    query = Tables(
+        parties=parties_of(study, places),
+        study=study.id,
+        number=joined.asked,
+        variables=tuple(places),
+        prefixes=tuple(numbers(places[name] for name in prefix) for prefix, _ in groups),
+        lasts=tuple(numbers(places[name] for name in lasts) for _, lasts in groups),
+        missing=missing,
+        rows=rows.whole,
+    )
+    asked = [family for group in groups for family in group.families]
+    where = {family: place for place, family in enumerate(asked)}
+    return query, [where[family] for family in families]
+
+
+def _takes(plan: TablePlan) -> Iterator[Planned]:
+    """Go through what tables take; list their products once that is allowed."""
+    yield plan.planned
+    _ = plan.products, plan.shuffles
+
+
+def _sizes(study: Study, groups: Iterable[Group]) -> Iterator[tuple[int, int]]:
+    """Go through (variables, cells, those of missing values included) of each group's tables."""
+    for prefix, lasts in groups:
+        cells = prod(study.variables[name].codes for name in prefix)
+        columns = sum(study.variables[name].codes for name in lasts)
+        yield len(prefix) + bool(lasts), cells * max(columns, 1)
+
+
+def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedTable]:
+    rows, lengths = query.rows, axis_lengths(study.variables, query.missing)
+    for prefix, lasts in query.groups:
+        cells = prod(lengths[name] for name in prefix)
+        for last in lasts:
+            yield RevealedTable((*prefix, last), cells * lengths[last], analyst, rows)
+        if not lasts:
+            yield RevealedTable(prefix, cells, analyst, rows)
+
+
+def _check_possible(plan: TablePlan, tables: Sequence[NDArray[np.int64]]) -> None:
+    """Refuse a table that counts too many records, or too few where no value is missing."""
+    study, records = plan.joined.study, plan.selection.records
+    families = [family for group in plan.groups for family in group.families]
+    for family, table in zip(families, tables, strict=True):
+        drops = not plan.missing and any(study.variables[name].missing for name in family.members)
+        counted = int(table.sum())
+        if counted > records or (counted < records and not drops):
+            names = ", ".join(family.members)
+            check = f"the table of {names} counts {counted} of {records} records"
+            raise ImpossibleTablesError(plan.parties, study.dealer, check)

@@ -1,0 +1,136 @@
+"""Queries: what an analyst asks of parties, as data that says itself what it does.
+
+A kind of query is one class. Its fields are the question, in names and numbers, never in code.
+`plan` says what does not fit the study, `effects` what it takes, shows and costs, and a program for
+each role sends the messages. `vertibayes_protocols.engine` checks, charges and notes the effects.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+from vertibayes_mpc.rounds import Party, Program
+from vertibayes_protocols.approval import Asked
+from vertibayes_protocols.effects import Effects
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+
+R_co = TypeVar("R_co", covariant=True)
+P = TypeVar("P")
+
+Give: TypeAlias = Callable[[], None]  # charges and notes a query's effects, once
+
+
+@dataclass(frozen=True)
+class At:
+    """Where a query is planned: names, and what all parties know of the study. No data.
+
+    Parameters
+    ----------
+    party, analyst, dealer : Party
+        Who plans it; the analyst and the dealer of the session. The analyst knows a dealer by its
+        study alone.
+    joined : Joined, optional
+        The study that the party has joined.
+    modulus : int
+        N of the additive and product schemes.
+    """
+
+    party: Party
+    analyst: Party
+    dealer: Party
+    joined: Joined | None
+    modulus: int
+
+    @classmethod
+    def of(cls, role: SiteRole | DealerRole | AnalystRole) -> At:
+        """Return what a role knows."""
+        party, joined = role.party, role.joined
+        if isinstance(role, SiteRole):
+            names = role.analyst, role.dealer
+        elif isinstance(role, DealerRole):
+            names = role.analyst, party
+        else:
+            names = party, "" if joined is None else joined.study.dealer
+        return cls(party, *names, joined, role.modulus)
+
+    def shown_by(self, sites: Iterable[Party]) -> tuple[Party, ...]:
+        """Return of which sites it notes what they show: the analyst of all, a site of itself."""
+        return tuple(sites) if self.party == self.analyst else (self.party,)
+
+    def study(self, study: bytes) -> Joined:
+        """Return the study of a query; a ValueError if the party has not joined it."""
+        if self.joined is None or self.joined.study.id != study:
+            raise ValueError("it has not committed to this study")
+        return self.joined
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Asked, ABC, Generic[R_co, P]):
+    """What the analyst asks of `parties`: a result of the type `R_co`, by a plan of the type `P`.
+
+    The class attributes say what the engine cannot see in the effects:
+
+    is_dealt : bool
+        Whether the dealer answers it.
+    gives_late : bool
+        Whether the site's program calls `give` itself, before it sends the analyst anything.
+    ends_run : bool
+        Whether it uses up the run of an approved study.
+    """
+
+    is_dealt: ClassVar[bool] = False
+    gives_late: ClassVar[bool] = False
+    ends_run: ClassVar[bool] = False
+
+    @abstractmethod
+    def plan(self, at: At) -> P:
+        """Return what the parties do; a ValueError, which refuses the query, if it cannot be done.
+
+        Whatever takes long is computed when it is first used.
+        """
+
+    @abstractmethod
+    def effects(self, plan: P, at: At) -> Effects:
+        """Return what the query takes, shows and costs, as the party `at.party` sees it."""
+
+    @abstractmethod
+    def run_site(self, site: SiteRole, plan: P, give: Give) -> Program[None]:
+        """Send and receive a site's messages."""
+
+    def run_dealer(self, dealer: DealerRole, plan: P) -> Program[None]:
+        """Send and receive the dealer's messages."""
+        raise NotImplementedError(f"the dealer does not answer {self.kind!r}")
+
+    @abstractmethod
+    def run_analyst(self, analyst: AnalystRole, plan: P) -> Program[R_co]:
+        """Send and receive the analyst's messages; return the result."""
+
+    # ---- what most kinds leave as it is ----------------------------------------------------------
+
+    def fits(self, role: SiteRole | DealerRole, plan: P) -> None:
+        """Refuse what does not fit the party's keys, lists or data, with a ValueError or a refusal.
+
+        It comes last, because its reasons tell of the data.
+        """
+
+    def is_paid(self, site: SiteRole) -> bool:
+        """Whether the site has charged this query before, and gives its answer again."""
+        del site
+        return False
+
+    def revealed(self, plan: P, at: At, result: R_co) -> Effects:  # type: ignore[misc]  # read only
+        """Return what the analyst's ledger notes, where this depends on the result."""
+        del result
+        return self.effects(plan, at)
+
+    @property
+    def need(self) -> int | None:
+        """How many of the parties must answer, if the result does not need all of them."""
+        return None
+
+
+AnyQuery: TypeAlias = Query[Any, Any]

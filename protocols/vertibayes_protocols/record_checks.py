@@ -1,0 +1,119 @@
+"""The numbers and record sets of queries: what a site refuses, and what it remembers of an answer.
+
+Tables over two record sets that differ by a few people show what these people have, and a mask or
+key that is used twice shows more. Each check raises a `QueryRefusedError`, which names the site.
+"""
+
+from __future__ import annotations
+
+from time import time_ns
+
+from vertibayes_mpc.commitments import Selection
+from vertibayes_protocols.effects import Number
+from vertibayes_protocols.errors import QueryRefusedError, refusing
+from vertibayes_protocols.joined import Joined
+from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.storage.memory import Digests
+from vertibayes_protocols.variables import Rows
+
+CLOCKS = 3_600_000_000  # microseconds: how far clocks may differ
+
+
+def check_number(site: SiteRole, number: Number | None) -> None:
+    """Refuse a number that was used, may have been used, or would leave none to be used.
+
+    Numbers of sums are the analyst's time, and each analyst has numbers of its own: its public key
+    is in the digest that all labels of a sum have. A site that has lost its memory knows no number:
+    those before it was started may be those of sums whose keys it would use again.
+    """
+    if number is None:
+        return
+    value, memory, now, reason = number.value, site.memory, time_ns() // 1000, ""
+    if not number.analyst:
+        assert site.holder is not None  # the plan has found the study
+        if value <= (last := site.holder.last):
+            reason = (
+                f"the number of the query must be above {last}, got {value}: masks are used once"
+            )
+    elif not site.analyst_key:
+        reason = f"no public key of {site.analyst} is pinned here"
+    elif number.analyst != site.analyst_key:
+        reason = f"the query has another public key than the one pinned here for {site.analyst}"
+    elif value <= (last := max(memory.last_sum(number.analyst), memory.began - CLOCKS)):
+        reason = f"sum number {value} does not come after {last}: keys are used once"
+    elif value > now + CLOCKS:
+        reason = f"sum number {value} is a time in the future: no later sum could come after it"
+    if reason:
+        raise QueryRefusedError(site.party, reason)
+
+
+def check_records(site: SiteRole, rows: Rows) -> None:
+    """Refuse records, or changed values, that would be singled out."""
+    assert site.joined is not None  # the plan has found it
+    if rows not in site.joined.answered:
+        _check_values(site, site.joined)
+        records = _records(site, site.joined.selection(rows))
+        _check_size(site, site.joined.study.id, len(records))
+        _check_set(site, records)
+
+
+def _check_values(site: SiteRole, joined: Joined) -> None:
+    """Refuse values of which a few have changed since an earlier study."""
+    if not joined.answered:  # otherwise they were checked: a study's values do not change
+        with refusing(site.party):
+            values = site.values_of(joined.study)
+            site.memory.changes.check(values, site.policy.fewest_records)
+            if site.hidden is not None:
+                site.memory.changes.check_people(values.people, site.policy.fewest_records)
+
+
+def _check_size(site: SiteRole, study: bytes, records: int) -> None:
+    """Refuse a record set that has nearly as many people as another, if one's are unknown."""
+    fewest = site.policy.fewest_records
+    few = f"fewer than {fewest} records more or less than those of an earlier"
+    differ = "tables of both could differ by them"
+    if site.memory.is_near_hidden(study, records, fewest):
+        reason = f"{few} study whose people no site knows: {differ}"
+        raise QueryRefusedError(site.party, reason)
+    if site.hidden is not None and site.memory.is_near_known(site.hidden.records, fewest):
+        reason = f"{few} record set, in a study whose people no site knows: {differ}"
+        raise QueryRefusedError(site.party, reason)
+
+
+def _check_set(site: SiteRole, records: Digests) -> None:
+    """Refuse one record set too many, or one that singles out records with the earlier sets.
+
+    Only the site's own records count. A site that holds none of the chosen records answers: the
+    query counts none of its people.
+    """
+    if site.memory.knows(records) or (site.placement is not None and not len(records)):
+        return
+    if site.memory.count_sets() >= site.policy.most_row_sets:
+        reason = f"it has answered for {site.policy.most_row_sets} record sets, no more are allowed"
+        raise QueryRefusedError(site.party, reason)
+    if site.memory.smallest_atom(records) < site.policy.fewest_records:
+        reason = (
+            "together with the earlier record sets, these records would single out fewer than "
+            f"{site.policy.fewest_records}"
+        )
+        raise QueryRefusedError(site.party, reason)
+
+
+def remember_records(site: SiteRole, rows: Rows) -> None:
+    """Remember a record set, and the study's values, before the site answers for them."""
+    assert site.joined is not None  # considered
+    if rows not in site.joined.answered:
+        records = _records(site, site.joined.selection(rows))
+        site.memory.keep_values(site.values_of(site.joined.study))
+        if site.hidden is None:
+            site.memory.note_size(len(records))
+        else:
+            site.memory.hide(site.joined.study.id, site.hidden.records)
+        site.memory.answer(site.data, records)
+        site.joined.answered.add(rows)
+
+
+def _records(site: SiteRole, selection: Selection) -> Digests:
+    """Return the digests of the chosen records that the site holds."""
+    with refusing(site.party):
+        return site.digests_of(selection.indices)

@@ -1,0 +1,272 @@
+"""Settings: what the command line and a configuration file take under one name, declared once.
+
+`vertibayes.cli.options` makes options of them and `vertibayes_protocols.deployment.tables` reads
+them from TOML. Both call `Setting.checked`, so that a value is refused for the same reason
+everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from vertibayes_protocols.quantities import parse_seconds, parse_size
+
+Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
+Kind: TypeAlias = Literal[
+    "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
+    "seconds", "names or file", "pairs", "columns", "sizes", "list",
+]  # fmt: skip
+
+REQUIRED: Final = object()  # the default of a setting that must be given
+LISTS: Final = ("columns", "list", "texts", "repeated", "edges", "names or file", "pairs")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | Path) and bool(str(value).strip())
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and math.isfinite(value) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_list(value: Any, of: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list | tuple) and all(map(of, value))
+
+
+def _is_texts(value: Any) -> bool:
+    return _is_list(value, lambda text: isinstance(text, str)) and len(set(value)) == len(value)
+
+
+def _is_edges(value: Any) -> bool:
+    return _is_list(value, _is_number) and all(low < high for low, high in pairwise(value))
+
+
+def _is_bounds(value: Any) -> bool:
+    return _is_edges(value) and len(value) == 2
+
+
+def _is_columns(value: Any) -> bool:
+    return _is_text(value) or (_is_texts(value) and bool(value))
+
+
+def _is_sizes(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_whole(size) and size > 0 for size in value.values())
+
+
+def _is_pairs(value: Any) -> bool:
+    return _is_list(value, lambda pair: _is_texts(pair) and len(pair) == 2)
+
+
+KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be, and whether it is
+    "text": ("a text that is not empty", _is_text),
+    "texts": ("a list of different texts", _is_texts),
+    "repeated": ("a list of different texts", _is_texts),
+    "flag": ("true or false", lambda value: isinstance(value, bool)),
+    "whole": ("a whole number", _is_whole),
+    "number": ("a number", _is_number),
+    "edges": ("a list of ascending numbers", _is_edges),
+    "bounds": ("two ascending numbers, as [0, 120]", _is_bounds),
+    "pairs": ('a list of pairs of different names, as [["a", "b"]]', _is_pairs),
+    "columns": ("a text that is not empty, or a list of different texts", _is_columns),
+    "list": ("a list of texts", lambda value: _is_list(value, _is_text)),
+    "sizes": ("a number above 0 for each site, as { a = 1_000 }", _is_sizes),
+    "path": ("the path of a file", _is_text),
+    "size": ("an amount of memory, as 512MiB", _is_whole),
+    "seconds": ('a span of time, as 90 (seconds) or "10 min"', _is_number),
+    "names or file": (
+        "a list of different names, or the path of a JSON file with one",
+        lambda value: _is_texts(value) or _is_text(value),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting.
+
+    Parameters
+    ----------
+    name : str
+        Its key in a configuration file; its option is ``--name``, with dashes for underscores.
+    kind : Kind
+        What its values are. A size is in bytes, as an int; seconds are a float. On the command line
+        several texts are separated by commas; an option of the kind "repeated" has one value each
+        time.
+    help : str
+        One sentence: what the setting does, with its unit.
+    default : object, default=None
+        Its value if it is not given; `REQUIRED` if it must be given.
+    least, most : float, optional
+        The bounds of a number, or of how many items a list has.
+    above, below : float, optional
+        The bounds of a number that are not values themselves.
+    choices : tuple of str, default=()
+        The values, or the items of a list, that are accepted; all if empty.
+    old : str, default=""
+        The name that the setting had before: a file that has it is refused with the new name.
+    shown : str, default=""
+        The form of a value, as help shows it; follows from the kind if empty.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    default: Any = None
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    old: str = ""
+    shown: str = ""
+
+    @property
+    def option(self) -> str:
+        """The name as an option of the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        if self.choices:
+            *others, last = self.choices
+            among = f"{', '.join(others)} or {last}" if others else last
+            return f"a list of {among}" if self.kind == "texts" else among
+        return ", ".join(filter(None, (KINDS[self.kind][0], self.limits)))
+
+    @property
+    def limits(self) -> str:
+        """The bounds of a number or of a list's length, in words; empty without bounds."""
+        bounds = [("at least", self.least), ("above", self.above)]
+        bounds += [("at most", self.most), ("below", self.below)]
+        limits = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+        return f"{limits} of them" if limits and self.kind in LISTS else limits
+
+    def checked(self, value: Any) -> Any:
+        """Return a value as the program uses it; None stands for a setting that is not given.
+
+        Raises
+        ------
+        ValueError
+            If the value is of another kind, out of bounds or not among the choices. The message
+            begins with "must be", for the setting's name to be put before it.
+        """
+        if value is None and self.default is None:
+            return None
+        if self.kind == "size" and isinstance(value, str):
+            value = parse_size(value)
+        if self.kind == "seconds" and isinstance(value, str):
+            value = parse_seconds(value)
+        if not KINDS[self.kind][1](value) or not self._is_accepted(value):
+            raise ValueError(f"must be {self.expected}, got {_shown(value)}")
+        if self.kind == "edges":
+            return tuple(Decimal(str(edge)) for edge in value)
+        if self.kind == "columns" and isinstance(value, str):
+            return (value,)
+        if self.kind in ("number", "seconds"):
+            return float(value)
+        if self.kind == "bounds":
+            return tuple(map(float, value))
+        return tuple(value) if isinstance(value, list) else value
+
+    def _is_accepted(self, value: Any) -> bool:
+        items = value if isinstance(value, list | tuple) else [value]
+        size: Any = value if isinstance(value, Real) else len(items)
+        return (
+            (not self.choices or set(items) <= set(self.choices))
+            and (self.least is None or size >= self.least)
+            and (self.above is None or size > self.above)
+            and (self.most is None or size <= self.most)
+            and (self.below is None or size < self.below)
+        )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "an empty list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+ID_COLUMN = Setting("id_column", "text", "Column that identifies the records: sites match their "
+                    "records by it; it is never a variable.", old="record_key")  # fmt: skip
+MISSING_CODES = Setting("missing_codes", "texts", "Values that mean missing, beside the empty "
+                        "field; COLUMN=CODE is for one column.", (), shown="CODE,...")  # fmt: skip
+COLUMNS = (  # how the columns of any file become variables
+    MISSING_CODES,
+    Setting("bins", "number", "Share of the records in a bin of a numeric column (of its range, if "
+            "the bins are of equal width): 0.1 gives ten bins.", 0.1, above=0, most=0.5),
+    Setting("binning", "text", "How numeric columns without declared edges are cut into bins; "
+            "intervals are of equal frequency, and no value has its own bin.",
+            "equal-frequency", choices=get_args(Binning)),
+    Setting("max_states", "whole", "Maximum number of states of a variable; columns with more are "
+            "left out.", 100, least=2, most=65_000, old="most_states"),
+    Setting("keep_spaces", "flag", "Keep spaces around values and column names.", False),
+    Setting("strict", "flag", "Refuse data with columns that would be left out; list them all.",
+            False),
+)  # fmt: skip
+RULES = "first", "last", "min", "max", "count", "same"  # how a person's rows become one record
+SITE_DATA = (
+    Setting(
+        "file",
+        "path",
+        "The site's records: CSV (gzip is accepted), Parquet, or a folder of Parquet files.",
+    ),
+    Setting(
+        "database",
+        "text",
+        "In place of `file`: a PostgreSQL database, as "
+        "postgresql://USER@HOST:PORT/NAME, or the path of a DuckDB file.",
+    ),
+    Setting("table", "text", "The table of the database, as NAME or SCHEMA.NAME."),
+    Setting("query", "text", "In place of `table`: a select that returns the records."),
+    Setting(
+        "password_variable",
+        "text",
+        "The environment variable that has the password of the "
+        "database; PGPASSWORD or ~/.pgpass if not given.",
+    ),
+    Setting(
+        "aggregate",
+        "text",
+        "How several rows of a person become one record, for the "
+        "variables that do not say it themselves.",
+        choices=RULES,
+    ),
+    Setting(
+        "order_by",
+        "text",
+        "Column of numbers or ISO dates by which `first` and `last` order a person's rows.",
+    ),
+    replace(
+        ID_COLUMN,
+        kind="columns",
+        default=REQUIRED,
+        help="Column, or columns, that identify "
+        "the records: sites match their records by it; it is never a variable.",
+    ),
+    *COLUMNS,
+)
+VARIABLE = (  # how one column of a site becomes a variable
+    Setting("states", "texts", "Its states, in order; those found in the data if not given.", (),
+            least=2),
+    Setting("cut", "edges", "Inner edges of the bins of its numbers.", (), least=1, old="edges"),
+    Setting("categorical", "flag", "Take its numbers or dates as names: never binned.", False),
+    Setting("bins", "number", "Share of the records in a bin of its numbers.", above=0, most=0.5),
+    Setting("ignore_case", "flag", "Take values that differ only in case as one state.", False),
+    Setting("bounds", "bounds", "Keep its numbers, between these bounds, for sums: it has no "
+            "states."),
+    Setting("aggregate", "text", "How several rows of a person become one value.", choices=RULES),
+)  # fmt: skip

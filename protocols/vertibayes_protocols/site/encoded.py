@@ -1,0 +1,216 @@
+"""Encode a column of text as a variable and its codes, or as numbers between bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_protocols.site.binning import bin_of, bins_of
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.findings import Finding
+from vertibayes_protocols.site.numerals import number, read_each
+from vertibayes_protocols.site.states import StateFinder, in_any_case
+from vertibayes_protocols.site.statistics import Numeric
+from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import Variable
+
+
+class Encoded(NamedTuple):
+    """A variable, and its code in each record: shape (n,), dtype uint8 or uint16.
+
+    The code is ``len(states)`` where the value is missing. The findings say which texts of the
+    column may mean something else.
+    """
+
+    variable: Variable
+    codes: NDArray[np.unsignedinteger]
+    findings: tuple[Finding, ...] = ()
+
+
+class Numbers(NamedTuple):
+    """A column of numbers, and the number of each record: shape (n,), dtype float64.
+
+    The number is nan where it is missing; one beyond the bounds is kept.
+    """
+
+    numeric: Numeric
+    values: NDArray[np.float64]
+    findings: tuple[Finding, ...] = ()
+
+
+def read_column_of_numbers(
+    source: str, name: str, column: TextColumn, encoding: Encoding
+) -> Numbers:
+    """Read a column that stays numbers: one of ``encoding.bounds``.
+
+    Parameters
+    ----------
+    source, name, column, encoding
+        As `encode`.
+
+    Raises
+    ------
+    UnsuitableColumnError
+        If the column has no values.
+    DataError
+        If it has a word that does not say missing, or numbers in several units or notations.
+    """
+    finder, numeric = StateFinder(source, name, column, encoding), encoding.numerics[name]
+    if not finder.counts:
+        raise finder.unsuitable("no values", "no values")
+    values, findings = finder.between(numeric)
+    return Numbers(numeric, values, (*findings, *finder.few_known()))
+
+
+def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
+    """Encode a column.
+
+    Without declared states, the states are the column's texts, sorted by their characters, or up to
+    16 distinct numbers, ascending. More numbers are binned.
+
+    Parameters
+    ----------
+    source, name : str
+        The file or site, which errors name, and the name of the column.
+    column, encoding : TextColumn, Encoding
+        The column, and how to encode it.
+
+    Raises
+    ------
+    UnsuitableColumnError
+        If the column has no values, one state, too many states, identifiers, dates, or words among
+        numbers.
+    DataError
+        If a value is not one of the declared states; the message names the record.
+    """
+    finder = StateFinder(source, name, column, encoding)
+    if not finder.counts:
+        raise finder.unsuitable("no values", "no values")
+    if name in encoding.states:
+        coding = finder.declared(tuple(encoding.states[name]))
+    elif name in encoding.cuts:
+        coding = finder.cut(encoding.cuts[name])
+    else:
+        coding = finder.found()
+    states = coding.states
+    if len(states) < 2:
+        raise finder.unsuitable("constant", f"one value, {states[0]!r}, {finder.everywhere()}")
+    if len(states) > encoding.max_states:
+        raise finder.unsuitable(
+            "too many states",
+            f"{len(states)} states, more than {encoding.max_states}",
+            f"{encoding.advice.states(len(states))} keeps it",
+        )
+    encoded = _codes(name, column, states, coding.code_of)
+    return encoded._replace(findings=(*coding.findings, *finder.few_known()))
+
+
+class Unseen(NamedTuple):
+    """A value that is not one of a variable's states, and the number of records that have it."""
+
+    column: str
+    text: str
+    records: int
+
+
+def encode_known(
+    source: str,
+    name: str,
+    column: TextColumn,
+    encoding: Encoding,
+    unseen: list[Unseen] | None = None,
+) -> Encoded:
+    """Encode a column in declared states; if the states are bins, each number is in its bin.
+
+    If all states are numbers, a text that writes one of them in another way ("1.0" for "1") is that
+    state.
+
+    Parameters
+    ----------
+    source, name, column, encoding
+        As `encode`.
+    unseen : list of Unseen, optional
+        The list to which values that are not one of the states are added; such values are then
+        missing. If None, they are refused.
+
+    Raises
+    ------
+    DataError
+        If a value is not one of the states; the message names the record.
+    """
+    states = tuple(encoding.states[name])
+    code_of = {state: code for code, state in enumerate(states)}
+    texts = [t for t in column.texts if t in code_of or not encoding.says_missing(t, name)]
+    bins = bins_of(states)
+    if bins is not None:
+        for text, value in read_each(texts).items():
+            place = bin_of(value, bins)
+            if text not in code_of and place is not None:
+                code_of[text] = place
+    _take_equal_numbers(texts, states, code_of)
+    if name in encoding.ignore_case:
+        code_of = in_any_case(code_of, texts)
+    unknown = [text for text in texts if text not in code_of]
+    if unknown and unseen is None:
+        raise StateFinder(source, name, column, encoding).not_one_of(unknown[0], states)
+    if unseen is not None:
+        unseen += _unseen(name, column, unknown)
+    return _codes(name, column, states, code_of)
+
+
+def read_known_numbers(
+    name: str, column: TextColumn, encoding: Encoding, unseen: list[Unseen]
+) -> NDArray[np.float64]:
+    """Return the numbers of new records, each text read by itself; other texts are missing.
+
+    Parameters
+    ----------
+    name, column, encoding
+        As `encode`.
+    unseen : list of Unseen
+        The list to which texts that are not numbers are added.
+
+    Returns
+    -------
+    numbers : ndarray of shape (n,), dtype float64
+        Nan where the number is missing.
+    """
+    texts = [text for text in column.texts if not encoding.says_missing(text, name)]
+    values = read_each(texts)
+    unseen += _unseen(name, column, [text for text in texts if text not in values])
+    known = np.array([float(values.get(text, math.nan)) for text in column.texts], np.float64)
+    return np.asarray(known[column.places])
+
+
+def _unseen(name: str, column: TextColumn, unknown: Sequence[str]) -> Iterator[Unseen]:
+    used = np.bincount(column.places, minlength=len(column.texts)).tolist()
+    counts = dict(zip(column.texts, used, strict=True))
+    return (Unseen(name, text, counts[text]) for text in unknown if counts[text])
+
+
+def _take_equal_numbers(
+    texts: Sequence[str], states: Sequence[str], code_of: dict[str, int]
+) -> None:
+    """If all states are numbers, add the texts that are equal to a state as numbers."""
+    values = [number(state) for state in states]
+    if None in values or all(text in code_of for text in texts):
+        return
+    place = {value: code for code, value in enumerate(values)}
+    for text in texts:
+        value = number(text)
+        if text not in code_of and value is not None and value in place:
+            code_of[text] = place[value]
+
+
+def _codes(
+    name: str, column: TextColumn, states: tuple[str, ...], code_of: Mapping[str, int]
+) -> Encoded:
+    dtype = np.uint8 if len(states) < 256 else np.uint16
+    table = np.array([code_of.get(text, len(states)) for text in column.texts], dtype)
+    codes = table[column.places]
+    missing = bool((codes == len(states)).any())
+    return Encoded(Variable(name, states, missing), codes)

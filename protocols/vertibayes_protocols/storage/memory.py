@@ -1,0 +1,556 @@
+"""What a site remembers across sessions: committed columns, answered record sets, and releases.
+
+Tables over two record sets, or sums and differences of several, that differ by one person reveal
+this person's whole row. Tables of one study from before and after a change of a column belong to
+different data. A site that remembers refuses both. Digests are made with a local key and never
+leave the site, because a plain digest of a rare column can be guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import time_ns
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.prefixed import prefixed
+from vertibayes_mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.budget import Cost, Released
+from vertibayes_protocols.effects import Effects
+from vertibayes_protocols.errors import ChangedDataError, DataError
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.identifiers import Identifiers
+from vertibayes_protocols.storage.alignments import Alignments
+from vertibayes_protocols.storage.changes import Changes, Snapshot
+from vertibayes_protocols.storage.changes import Digests as Digests
+from vertibayes_protocols.storage.file_format import OLDEST, NewerFormatError, check_format
+from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
+from vertibayes_protocols.storage.record_sets import RecordSets
+from vertibayes_protocols.storage.run_record import GIVEN, RunRecord, Shown
+from vertibayes_protocols.storage.whole_file import WholeFile
+
+FORMAT = 1
+MOST_STUDIES = 1000  # that can be resumed
+
+T = TypeVar("T")
+
+
+@dataclass
+class SiteMemory:
+    """A site's memory, kept in a file or only in this process.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file, which is replaced as a whole before each action that it records.
+    randomness : Randomness, optional
+        The source of the local key and of the site's parts of the studies' seeds.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a site's memory, another process uses it, or other users may write to its
+        folder.
+    """
+
+    path: Path | None = None
+    randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
+
+    def __post_init__(self) -> None:
+        self._key = self.randomness.bytes(KEY_BYTES)
+        self._committed: dict[str, dict[str, str]] = {}  # study -> column -> digest
+        self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
+        self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
+        self.meets = MeetCounts(self._beside(".forgiven"))
+        self.aligned = Alignments(self._beside(".alignments"))
+        self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
+        self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
+        self._older_sum = -1  # the last number in a memory that did not distinguish analysts
+        self._steps: dict[str, RunRecord] = {}  # contract -> its last run, step by step
+        self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
+        self.spent = Cost()  # of all releases with noise so far
+        self.scored = 0  # records whose scores were sent
+        self._sets = RecordSets()  # that were answered for
+        self._hidden: dict[str, int] = {}  # study of unknown people -> how many they are
+        self._sizes: set[int] | None = set()  # of sets of known people; None: in an older memory
+        self._unsaved = False
+        self.changes = Changes(None, b"")  # until the key is read
+        self._has_values = False  # a file of changes was written
+        self.released = Released()  # of approved studies
+        self.chosen = 0  # bits of the winners of their choices
+        self.released_freely = Released()  # exact tables outside approved studies
+        self._file = None if self.path is None else WholeFile(self.path)
+        if self.path is not None and self.path.exists():
+            try:
+                self._read(self.path)
+            except ValueError:
+                self.close()
+                raise
+        self._open_changes()
+
+    @classmethod
+    def read(cls, path: Path) -> SiteMemory:
+        """Return what a file has, also while its site runs: the file is neither locked nor changed.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a site's memory, or of a newer release.
+        """
+        memory = cls()
+        memory._read(path)
+        return memory
+
+    # ---- commitments -----------------------------------------------------------------------------
+
+    def commit(self, study: bytes, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> None:
+        """Remember columns before they are committed in a study; refuse them as `check` does."""
+        self.check(study, codes)
+        known = _latest(self._committed, study, {})
+        new = {n: self._digest(n, column) for n, column in codes.items() if n not in known}
+        known.update(new)
+        self._keep(bool(new))
+
+    def check(self, study: bytes, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> None:
+        """Refuse columns that were committed in a study with other data.
+
+        Raises
+        ------
+        DataError
+            If a column has changed: a study's tables would count two versions of it.
+        """
+        known = self._committed.get(study.hex(), {})
+        for name in known.keys() & codes.keys():
+            if not hmac.compare_digest(known[name], self._digest(name, codes[name])):
+                raise DataError(
+                    f"the column {name!r} has changed since it was committed in this study: start "
+                    'a new study, in another folder ([study] folder = "study2" in study.toml)'
+                )
+
+    def changed(self, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> list[str]:
+        """Return the columns that have changed since the latest study that used them."""
+        latest: dict[str, str] = {}
+        for known in self._committed.values():
+            latest |= known
+        return [
+            name
+            for name, column in codes.items()
+            if name in latest and not hmac.compare_digest(latest[name], self._digest(name, column))
+        ]
+
+    def seed(self, study: bytes) -> bytes:
+        """Return this site's part of a study's common seed, which is drawn once."""
+        new = study.hex() not in self._seeds
+        seed = _latest(self._seeds, study, self.randomness.bytes(KEY_BYTES).hex() if new else "")
+        self._keep(new)
+        return bytes.fromhex(seed)
+
+    def _digest(self, name: str, column: NDArray[np.unsignedinteger]) -> str:
+        code = hmac.new(self._key, name.encode() + b"\0", hashlib.sha256)
+        code.update(np.ascontiguousarray(column, "<u2").tobytes())
+        return code.hexdigest()
+
+    # ---- comparisons -----------------------------------------------------------------------------
+
+    def failed_meets(self, peer: Party) -> int:
+        """Return the number of comparisons with a site that may have been guesses.
+
+        They count since the lists were last equal, or since the site's owner has forgiven them.
+        """
+        return self.meets.of(peer).total
+
+    def forgive_meets(self, peer: Party) -> bool:
+        """Forget the comparisons with a site that the owner has forgiven since; say whether."""
+        is_new = self.meets.forgive(peer)
+        self._keep(is_new)
+        return is_new
+
+    def meet(self, peers: Collection[Party]) -> None:
+        """Remember comparisons, as unanswered, before the peers learn the outcome."""
+        for peer in peers:
+            self.meets.ask(peer)
+        self._keep(bool(peers))
+
+    def differ(self, peer: Party, *, was_asked: bool) -> None:
+        """Remember that a site's list is another one, before anything else is sent to it.
+
+        Parameters
+        ----------
+        peer : Party
+        was_asked : bool
+            Whether `meet` has counted this comparison.
+        """
+        self.meets.differ(peer, was_asked=was_asked)
+        self._keep(True)
+
+    def met(self, peer: Party) -> None:
+        """Forget the comparisons with a site that holds the same list: it did not guess it.
+
+        The next write has this on disk: until then the file has more failures than there were.
+        """
+        self._unsaved |= self.meets.forget(peer)
+
+    def save(self) -> None:
+        """Write what is not on disk yet."""
+        self._keep(False)
+
+    # ---- alignments ------------------------------------------------------------------------------
+
+    @property
+    def alignments(self) -> int:
+        """The number of alignments that began, in all studies, since the owner allowed more."""
+        return self.meets.of(ALIGNMENTS).total
+
+    def align(self) -> None:
+        """Remember that an alignment begins, before a blinded identifier leaves the site."""
+        self.meets.ask(ALIGNMENTS)
+        self._keep(True)
+
+    def people_digest(self, identifiers: Identifiers) -> bytes:
+        """Return a keyed digest of a list of people, in the order of the records."""
+        code = hmac.new(self._key, "\0".join(identifiers.rules).encode(), hashlib.sha256)
+        code.update(np.ascontiguousarray(identifiers.records, "<i8").tobytes())
+        code.update(prefixed(*identifiers.forms))
+        return code.digest()
+
+    # ---- runs of approved studies --------------------------------------------------------------
+
+    def runs(self, contract: bytes) -> tuple[int, int]:
+        """Return how many runs of a contract, by its digest, have begun and have released."""
+        return self._runs.get(contract.hex(), (0, 0))
+
+    def begin_run(self, contract: bytes, study: bytes = b"") -> None:
+        """Remember that a run begins, before anything of the data is answered.
+
+        Parameters
+        ----------
+        contract : bytes
+            The digest of the contract.
+        study : bytes, default=b""
+            The id of the study, of a run that can be resumed.
+        """
+        begun, used = self.runs(contract)
+        self._runs[contract.hex()] = begun + 1, used
+        self._steps.pop(contract.hex(), None)
+        if study:
+            self._steps[contract.hex()] = RunRecord(study)
+        self._keep(True)
+
+    def use_run(self, contract: bytes) -> None:
+        """Remember that a run is used up, before its tables are released."""
+        begun, used = self.runs(contract)
+        self._runs[contract.hex()] = begun, used + 1
+        self._keep(True)
+
+    def run_of(self, contract: bytes, study: bytes) -> RunRecord | None:
+        """Return what is remembered of a contract's last run, if it is of this study.
+
+        A run whose columns or seed are forgotten cannot be resumed.
+        """
+        record = self._steps.get(contract.hex())
+        known = study.hex() in self._committed and study.hex() in self._seeds
+        return record if record is not None and record.study == study and known else None
+
+    def begin_step(self, contract: bytes, place: int) -> None:
+        """Remember that a step of a run begins; one that has begun before counts as a failed run.
+
+        What was kept of a release that begins again is forgotten: it has not left the site.
+        """
+        record = self._steps[contract.hex()]
+        if place < record.begun:
+            begun, used = self.runs(contract)
+            self._runs[contract.hex()] = begun + 1, used
+        record.begin(place)
+        self._keep(True)
+
+    def end_step(self, contract: bytes, shown: Shown) -> None:
+        """Remember the winners of a step."""
+        self._steps[contract.hex()].shown.append(shown)
+        self._keep(True)
+
+    def forget_run(self, contract: bytes) -> None:
+        """Forget a run whose winners were not the same twice: it cannot be resumed."""
+        self._steps.pop(contract.hex(), None)
+        self._keep(True)
+
+    def keep_share(self, contract: bytes, name: bytes, share: NDArray[np.unsignedinteger]) -> None:
+        """Keep this site's share of a release, before any site sends its own."""
+        self._steps[contract.hex()].keep_share(name, share)
+        self._keep(True)
+
+    # ---- what queries use up ---------------------------------------------------------------------
+
+    def apply(self, effects: Effects, contract: bytes = b"", *, ends_run: bool = False) -> None:
+        """Remember what a query uses up before its first byte is sent, all at once.
+
+        Parameters
+        ----------
+        effects : Effects
+            Of the query.
+        contract : bytes, default=b""
+            The digest of the contract that is run; empty for free queries.
+        ends_run : bool, default=False
+            Whether the query uses up the run of a contract.
+
+        Raises
+        ------
+        ValueError
+            If the site has taken part in a sum of this number or above with the analyst.
+        """
+        number, before = effects.number, self._used
+        if number is not None and number.analyst:
+            if number.value <= (last := self.last_sum(number.analyst)):
+                raise ValueError(f"the number of a sum must be above {last}, got {number.value}")
+            self._sums[number.analyst.hex()] = number.value
+        self.released = self.released.plus(*effects.released)
+        self.released_freely = self.released_freely.plus(*effects.freely)
+        self.scored += 0 if effects.scores is None else effects.scores.records
+        self.chosen += effects.bits if contract else 0
+        self.spent = self.spent if effects.noise is None else self.spent.plus(effects.noise.cost)
+        if contract and ends_run:
+            begun, used = self.runs(contract)
+            self._runs[contract.hex()] = begun, used + 1
+            if contract.hex() in self._steps:
+                self._steps[contract.hex()].state = GIVEN
+        self._keep(self._used != before)
+
+    @property
+    def _used(self) -> tuple[object, ...]:
+        """What queries have used up so far."""
+        counts = self.released, self.released_freely, self.scored, self.chosen
+        return *counts, self.spent, dict(self._sums)
+
+    # ---- sums and scores ---------------------------------------------------------------------
+
+    def last_sum(self, analyst: bytes) -> int:
+        """Return the number of the last sum with an analyst, by its public key; -1 before any."""
+        return self._sums.get(analyst.hex(), self._older_sum)
+
+    # ---- record sets -------------------------------------------------------------------------
+
+    def digests(self, data: SiteData) -> Digests:
+        """Return a keyed digest of each record's identifier, or the places of the records.
+
+        Raises
+        ------
+        ChangedDataError
+            If the records have no identifiers and differ from those of an earlier session.
+        """
+        if data.ids is not None:
+            texts = [self._text_digest(text) for text in data.ids.texts]
+            return np.asarray(np.array(texts, np.uint64)[data.ids.places])
+        for name, digest in self._frame_of(data).items():
+            if not hmac.compare_digest(self._frame.get(name, digest), digest):
+                raise ChangedDataError(
+                    "its data have changed since it answered for its records, and the records have "
+                    "no identifiers that distinguish them",
+                    f"the column {name!r} has changed",
+                )
+        return np.arange(data.records, dtype=np.uint32)
+
+    def _frame_of(self, data: SiteData) -> dict[str, str]:
+        """Return the digests of all columns, if the records have no identifiers."""
+        if data.ids is not None:
+            return {}
+        return {name: self._digest(name, column) for name, column in data.codes.items()}
+
+    def _text_digest(self, text: str) -> int:
+        digest = hashlib.blake2b(text.encode(), key=self._key, digest_size=8).digest()
+        return int.from_bytes(digest, "little")
+
+    def count_sets(self) -> int:
+        """Return the number of answered record sets, in all studies."""
+        return len(self._sets)
+
+    def knows(self, records: Digests) -> bool:
+        """Whether the site has answered for a record set."""
+        return records in self._sets
+
+    def smallest_atom(self, records: Digests) -> int:
+        """Return the size of the smallest atom of a record set and the earlier sets."""
+        return self._sets.smallest_atom(records)
+
+    def answer(self, data: SiteData, records: Digests) -> None:
+        """Remember a set of the records of `data` before the site answers for it."""
+        frame = self._frame | self._frame_of(data)
+        is_new = self._sets.add(records) or frame != self._frame
+        self._frame = frame
+        self._keep(is_new)
+
+    def hide(self, study: bytes, people: int) -> None:
+        """Remember the size of a study whose people the site does not know, before it answers."""
+        is_new = self._hidden.get(study.hex()) != people
+        self._hidden[study.hex()] = people
+        self._keep(is_new)
+
+    def note_size(self, people: int) -> None:
+        """Remember the size of a set of people whom the site knows, before it answers."""
+        is_new = people not in self.sizes
+        self._sizes = self.sizes | {people}
+        self._keep(is_new)
+
+    @property
+    def sizes(self) -> set[int]:
+        """The sizes of answered sets of known people; in an older memory, of its studies."""
+        if self._sizes is None:
+            self._sizes = {len(snapshot.people) for snapshot in self.changes.snapshots}
+        return self._sizes
+
+    def is_near_known(self, people: int, fewest: int) -> bool:
+        """Whether a study of unknown people differs in size by a few from a set of known people."""
+        return any(0 < abs(people - known) < fewest for known in self.sizes)
+
+    def is_near_hidden(self, study: bytes, people: int, fewest: int) -> bool:
+        """Whether a record set differs in size by a few from another study of unknown people.
+
+        Parameters
+        ----------
+        study : bytes
+            The id of the study that has the record set.
+        people : int
+            The size of the record set.
+        fewest : int
+            The smallest difference, except none, that is not few.
+        """
+        others = (known for name, known in self._hidden.items() if name != study.hex())
+        return any(0 < abs(people - known) < fewest for known in others)
+
+    # ---- changed values ----------------------------------------------------------------------
+
+    def snapshot(self, data: SiteData, names: Iterable[str], records: Digests) -> Snapshot:
+        """Return the values of some columns; `records` are the digests of all records of `data`."""
+        return Snapshot.of(self._key, data, names, records)
+
+    def keep_values(self, snapshot: Snapshot) -> None:
+        """Remember the values of a study before the site answers for them."""
+        self.changes.keep(snapshot)
+        new, self._has_values = not self._has_values, True
+        self._keep(new)
+
+    def _open_changes(self) -> None:
+        beside = self._beside(".values")
+        tag = hmac.new(self._key, b"changes", hashlib.sha256).digest()
+        try:
+            self.changes = Changes(beside, tag)
+            if self._has_values and not self.changes.snapshots:
+                raise ValueError(f"{beside} is missing: restore it beside {self.path}")
+        except BaseException:
+            self.close()
+            raise
+
+    def _beside(self, suffix: str) -> Path | None:
+        """Return the file of this suffix beside the memory."""
+        return None if self.path is None else self.path.with_name(self.path.name + suffix)
+
+    # ---- the file ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Unlock the file for other processes."""
+        self.changes.close()
+        if self._file is not None:
+            self._file.close()
+            self._unsaved = False
+        self._file = None
+
+    def _keep(self, new: bool) -> None:
+        """Write the file if there is something new, or if the last change was not written."""
+        self._unsaved = self._unsaved or new
+        if self._file is not None and self._unsaved:
+            self._save(self._file)
+        self._unsaved = False
+
+    def _save(self, file: WholeFile) -> None:
+        notes = {
+            "format": FORMAT,
+            "key": self._key.hex(),
+            "committed": self._committed,
+            "seeds": self._seeds,
+            "frame": self._frame,
+            "sets": self._sets.digests,
+            **self.meets.as_json(),
+            "runs": self._runs,
+            "sums": [self._older_sum, self.spent.eps, self.spent.delta, self.scored],
+            "numbers": self._sums,
+            "steps": {contract: record.as_json() for contract, record in self._steps.items()},
+            "zcdp": [self.spent.rho, self.spent.slack],
+            "released": [*self.released, *self.released_freely],
+            "chosen": self.chosen,
+            "values": self._has_values,
+            "hidden": self._hidden,
+            "sizes": sorted(self.sizes),
+        }
+        buffer = io.BytesIO()
+        encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
+        np.savez(buffer, notes=encoded, records=self._sets.records, atoms=self._sets.atoms)
+        file.write(buffer.getvalue())
+
+    def _read(self, path: Path) -> None:
+        try:
+            self._load(path)
+        except NewerFormatError:
+            raise
+        except Exception as error:  # a damaged file can raise any error
+            raise ValueError(f"{path} is not a valid memory of a site: {error}") from None
+
+    def _load(self, path: Path) -> None:
+        with np.load(path, allow_pickle=False) as file:
+            notes = json.loads(file["notes"].tobytes())
+            records, atoms = file["records"], file["atoms"]
+        check_format(path, notes.get("format", OLDEST), FORMAT)
+        self._key = bytes.fromhex(notes["key"])
+        self._committed = {study: _strings(known) for study, known in notes["committed"].items()}
+        self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
+        self.meets.load(notes)
+        runs = notes.get("runs", {}).items()  # an older memory has no runs
+        self._runs = {contract: (int(begun), int(used)) for contract, (begun, used) in runs}
+        steps = notes.get("steps", {}).items()  # an older memory has none
+        self._steps = {contract: RunRecord.of_json(record) for contract, record in steps}
+        self._sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
+        last, eps, delta, scored = notes.get("sums", [-1, 0.0, 0.0, 0])
+        self._older_sum, self.scored = int(last), int(scored)
+        self._sums = {key: int(number) for key, number in notes.get("numbers", {}).items()}
+        # An older memory has no rho: that of all releases as one is an upper bound.
+        rho, slack = notes.get("zcdp", Cost.of(eps, delta)[2:])
+        self.spent = Cost(float(eps), float(delta), float(rho), float(slack))
+        numbers = list(map(int, notes.get("released", [0, 0, 0, 0])))
+        self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
+        self.chosen = int(notes.get("chosen", 0))
+        self._has_values = bool(notes.get("values", False))
+        hidden = notes.get("hidden", {}).items()  # an older memory has none
+        self._hidden = {study: int(people) for study, people in hidden}
+        self._sizes = set(map(int, notes["sizes"])) if "sizes" in notes else None
+        arrays = records, atoms
+        if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
+            raise ValueError("its key or an array has a wrong size")
+        if len(records) != len(atoms):
+            raise ValueError("the numbers of records and of their atoms differ")
+        numbers += [self.scored, self.chosen]
+        if not all(spent >= 0 for spent in (*self.spent, *numbers)):  # a nan is not
+            raise ValueError("what was spent is negative or not a number")
+
+
+def _strings(digests: Mapping[str, object]) -> dict[str, str]:
+    """Return a mapping of digests, or refuse it: a damaged file can have any values there."""
+    if not all(isinstance(text, str) for text in digests.values()):
+        raise ValueError("a digest is not a text")
+    return {name: str(text) for name, text in digests.items()}
+
+
+def _latest(studies: dict[str, T], study: bytes, new: T) -> T:
+    """Return the value that is kept for a study, or `new`, and forget the oldest study.
+
+    A forgotten study begins again with another part of its seed, and therefore with another mark.
+    """
+    kept = studies[study.hex()] = studies.pop(study.hex(), new)
+    if len(studies) > MOST_STUDIES:
+        del studies[next(iter(studies))]
+    return kept

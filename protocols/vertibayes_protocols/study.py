@@ -1,0 +1,132 @@
+"""A study: what all parties know of its variables, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from vertibayes_mpc.commitments import MOST_INDICATORS
+from vertibayes_mpc.ring import Ring
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.variables import Variable
+from vertibayes_protocols.wire import FREE
+
+CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
+MOST_BLOCK_ROWS = 1 << 20
+MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all others
+
+
+@dataclass(frozen=True)
+class Study:
+    """What all parties of a study know: its variables and where they are.
+
+    A contract that declares its queries fixes the dealer and `most_indicators`.
+
+    Parameters
+    ----------
+    id : bytes
+        Names the study in every label; 16 random bytes.
+    variables : mapping of str to Variable
+        In the study's order.
+    holders : mapping of str to tuple of Party
+        In the order of the variables; the sites of each, sorted.
+    records : int
+    dealer : Party
+    block_rows : int
+    memory : int
+        How many bytes one query may take at a party.
+    most_indicators : int, default=7
+        The most indicators with which a column is committed. A column of more codes cannot be
+        multiplied: its tables are shuffled.
+    alignment : bytes, default=b""
+        The name of the alignment at level 2 whose rows are the records; empty if the sites know
+        the records.
+
+    Raises
+    ------
+    ValueError
+        If a part is not valid, or the parts do not fit together.
+    """
+
+    id: bytes = field(metadata=FREE)
+    variables: Mapping[str, Variable] = field(metadata=FREE)  # compared by their names
+    holders: Mapping[str, tuple[Party, ...]] = field(metadata=FREE)
+    records: int = field(metadata=FREE)
+    dealer: Party
+    block_rows: int = field(metadata=FREE)
+    memory: int = field(metadata=FREE)
+    most_indicators: int = MOST_INDICATORS
+    alignment: bytes = field(default=b"", metadata=FREE)
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise ValueError("the study has no id")
+        if not self.variables or any(name != v.name for name, v in self.variables.items()):
+            raise ValueError(
+                "the study has no variables, or one under another name; name each variable once"
+            )
+        if [*self.holders] != [*self.variables]:
+            raise ValueError("the study must have the holders of its variables, in their order")
+        wrong = (not held or [*held] != sorted({*held}) for held in self.holders.values())
+        if any(wrong) or any(variable.codes < 2 for variable in self.variables.values()):
+            raise ValueError(
+                "a variable of the study has fewer than two states, no holder, or a holder twice; "
+                "its holders must be sorted"
+            )
+        if self.dealer in self.sites:
+            raise ValueError(f"the dealer {self.dealer} is also a site of the study")
+        if not 16 <= self.block_rows <= MOST_BLOCK_ROWS or self.block_rows % 16:
+            raise ValueError(
+                f"blocks must have 16 to {MOST_BLOCK_ROWS} rows, a multiple of 16; "
+                f"got {self.block_rows}"
+            )
+        if not 1 <= self.most_indicators <= MOST_INDICATORS_OF_ALL:
+            raise ValueError(
+                f"columns must have between 1 and {MOST_INDICATORS_OF_ALL} indicators at most, got "
+                f"{self.most_indicators}"
+            )
+        Ring.holding(self.records)  # which checks that some ring does
+
+    def place(self, variable: str) -> int:
+        """Return a variable's place in the study's order.
+
+        Raises
+        ------
+        KeyError
+            If the study has no such variable.
+        """
+        return self._places[variable]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.variables)}
+
+    def __hash__(self) -> int:
+        """Hash what distinguishes studies; mappings have no hash."""
+        return hash((self.id, tuple(self.variables), self.records, self.memory))
+
+    def hidden(self, alignment: bytes) -> Study:
+        """Return this study over the rows of an alignment at level 2: each site has shares of all.
+
+        Parameters
+        ----------
+        alignment : bytes
+            The name of the alignment.
+        """
+        holders = dict.fromkeys(self.variables, self.sites)
+        return replace(self, holders=holders, alignment=alignment)
+
+    @property
+    def sites(self) -> tuple[Party, ...]:
+        """Everyone who holds a variable, sorted."""
+        return self.holders_of(self.holders)
+
+    @property
+    def parties(self) -> tuple[Party, ...]:
+        """The sites, then the dealer."""
+        return (*self.sites, self.dealer)
+
+    def holders_of(self, names: Iterable[str]) -> tuple[Party, ...]:
+        """Return the sites that hold at least one of some variables, sorted."""
+        return tuple(sorted({site for name in names for site in self.holders[name]}))

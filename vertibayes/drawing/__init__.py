@@ -1,0 +1,1 @@
+"""Drawings of graphs: where nodes and edges lie, and the SVG."""
