@@ -294,13 +294,11 @@ class Plan:
 
         Another site multiplies by them; `site` holds them or an operand of the term.
         """
-        held = site in self.commitments.holders(term)
-        return [
-            z
-            for z in self.rights
-            if site != (lead := self.lead_of(z)) and lead in self._leads[term]
-            if held or site in self.commitments.operands[z].holders
-        ]
+        leads = sorted(self._leads[term] - {site})
+        places = [z for lead in leads for z in self.rights_at(lead)]
+        if site in self.commitments.holders(term):
+            return places
+        return [z for z in places if site in self.commitments.operands[z].holders]
 
     def rights_at(self, lead: Party) -> list[int]:
         """Return the last operands by which `lead` multiplies."""
