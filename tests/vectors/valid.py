@@ -103,7 +103,7 @@ VALID: dict[type, dict[str, Any]] = {
     ClassifierSpec: {
         "target": "x",
         "variables": COLUMNS,
-        "numerics": {AGE: Numeric(AGE, 0, 100)},
+        "numerics": {AGE: Numeric(AGE, 0.5, 100.0)},
         "families": (),
     },
     Graph: {"neighbours": {"a": ("b", "c"), "b": ("a",), "c": ("a",)}},
