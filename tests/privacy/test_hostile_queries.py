@@ -21,6 +21,7 @@ from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.local_reports import ReportPlan
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import ALLOW_ALL
@@ -40,6 +41,7 @@ from vertibayes_protocols.queries.declared_run import declare
 from vertibayes_protocols.queries.tables.tables import Tables, ask_tables
 from vertibayes_protocols.query import At
 from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import REASON_BYTES
 from vertibayes_protocols.site import hidden_rows
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.site.statistics import Numeric
@@ -192,3 +194,13 @@ def test_bins_of_all_numbers_together_are_few_enough_to_be_named():
     Report(("a", "b"), ReportPlan(schema=schema, eps=1.0, bins=50_000), 10)
     with pytest.raises(ValueError, match="have 1,200,000 bins, at most 1,000,000 are allowed"):
         Report(("a", "b"), ReportPlan(schema=schema, eps=1.0, bins=60_000), 10)
+
+
+def test_the_ledger_has_as_much_of_a_refusal_as_the_analyst_reads(monkeypatch):
+    """A name of megabytes that is not in the study was written to the site's disk at each query."""
+    federation, _ = committed(DATA)
+    noted: list[str] = []
+    monkeypatch.setattr(Ledger, "refuse", lambda _, kind, reason, detail: noted.append(reason))
+    query, _ = ask_tables(federation.session.role.joined, [Family("x", ("y",))], False, Rows())
+    reason = refusal(federation, replace(query, variables=("x", "y" * 1_000_000)))
+    assert len(reason) == REASON_BYTES and {*noted} == {reason}
