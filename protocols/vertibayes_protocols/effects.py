@@ -123,7 +123,7 @@ class Effects:
     exact : bool
         Whether it adds up sites with other records without noise.
     says : iterable of Fact
-    opens : tuple of RevealedTable
+    opens : iterable of RevealedTable
         What the party's ledger notes.
     """
 
@@ -142,7 +142,7 @@ class Effects:
     dishonest: float | None
     exact: bool
     says: Iterable[Fact]
-    opens: tuple[RevealedTable, ...]
+    opens: Iterable[RevealedTable]
 
 
 def saying(asks: tuple[Party, ...], says: Iterable[Fact]) -> Effects:

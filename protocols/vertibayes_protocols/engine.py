@@ -73,6 +73,8 @@ def _check_sizes(
         policy.check_records(party, effects.counts, at.joined.study.records)
     if query.parties != effects.asks:
         raise ValueError("the query asks other parties than the holders and the dealer")
+    if party not in effects.asks:
+        raise ValueError("the query does not ask this party")
     policy.check_tables(party, effects.tables)
     for planned in effects.takes():
         policy.check_planned(party, planned.memory, planned.seconds, planned.less)
@@ -82,6 +84,8 @@ def _check_sizes(
 def _check_budgets(site: SiteRole, effects: Effects) -> None:
     """Refuse what exceeds what is left of a site's budgets, or what its policy never allows."""
     party, policy, memory = site.party, site.policy, site.memory
+    if effects.freely.tables:
+        policy.check_freely(party)
     if effects.released.tables:
         policy.check_released(party, memory.released, *effects.released)
     if effects.bits and site.run is not None:

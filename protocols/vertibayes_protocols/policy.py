@@ -225,6 +225,12 @@ class Policy:
                 )
                 raise QueryRefusedError(site, reason)
 
+    def check_freely(self, site: str) -> None:
+        """Refuse exact tables without a rule, also in an approved study, unless allowed."""
+        if not self.free_tables:
+            reason = "exact tables without a rule are not allowed: its policy sets no free_tables"
+            raise QueryRefusedError(site, reason)
+
     def check_chosen(self, site: str, chosen: int, bits: int) -> None:
         """Refuse choices whose winners exceed the bits of all approved studies.
 

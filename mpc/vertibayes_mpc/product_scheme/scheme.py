@@ -85,8 +85,12 @@ class Parameters:
     def __post_init__(self) -> None:
         if self.bits not in self.primes:
             raise ValueError(f"bits must be one of {sorted(self.primes)}, got {self.bits}")
-        if self.highest < 1 or self.largest > (self.prime - 1) // 2:
-            counts = f"{self.most} counts from 1 to {self.highest}"
+        # The length is compared first: the power of a number of many digits takes hours.
+        is_long = (self.highest.bit_length() - 1) * self.most >= self.bits
+        if self.highest < 1 or is_long or self.largest > (self.prime - 1) // 2:
+            length = self.highest.bit_length()
+            highest = self.highest if length <= self.bits else f"2**{length - 1} or more"
+            counts = f"{self.most} counts from 1 to {highest}"
             raise ValueError(
                 f"products of {counts} must be at most (p - 1) / 2 of {self.bits} bits"
             )

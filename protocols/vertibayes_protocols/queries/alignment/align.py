@@ -221,13 +221,9 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
         check_pinned(role, self.named, self.keys)
         alignment = self.alignment
         if isinstance(role, DealerRole):
-            if self.carried is None:
-                raise ValueError("it takes part in alignments of level 2 alone")
             if (longest := max(alignment.size.values())) > (most := role.most_records):
                 raise ValueError(f"a list may have {longest} people; at most {most} are allowed")
             return
-        if role.party not in alignment.sites:
-            raise ValueError("it is not among the sites of the study")
         own = own_list(role)
         check_rules(role, alignment, own)
         check_sizes(role, alignment, own)

@@ -148,8 +148,6 @@ class Meet(Query[None, None]):
         check_pinned(role, self.parties, self.keys)
         if isinstance(role, DealerRole):
             return
-        if role.party not in self.sites:
-            raise ValueError("it is not among the parties of the study")
         _check_each_has_an_identifier(role)
         compared = [p for p in self.sites if p != role.party and _compares_people(role, p)]
         _check_level(role, compared)
