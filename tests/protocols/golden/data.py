@@ -33,7 +33,7 @@ def _codes(name, states, records):
 
 CLASSES = ("low", "high")  # of t, which one site holds; all sites hold k
 _HELD = {"a": "xyk", "b": "zk", "c": "wtk"}
-_STATES = {name: STATES for name in "xyzwk"} | {"t": CLASSES}
+_STATES = dict.fromkeys("xyzwk", STATES) | {"t": CLASSES}
 
 
 def columns(changed=()):
@@ -68,7 +68,10 @@ def study(name=STUDY, held=None, most_indicators=CHOICE_INDICATORS, **changes):
 # ---- sites with lists of people ------------------------------------------------------------------
 
 LISTED = Listed({"a": "xy", "b": "z"}, {"a": range(1, 41), "b": range(11, 51)})
-_SAME = {site: site_of(range(1, 41), {n: _codes(n, 3, 40) for n in names}) for site, names in LISTED.holders.items()}
+_SAME = {
+    site: site_of(range(1, 41), {n: _codes(n, 3, 40) for n in names})
+    for site, names in LISTED.holders.items()
+}
 LISTS = {"lists": LISTED.data, "same lists": _SAME}
 LIMITS = AlignmentLimits(most_alignments=3)
 
@@ -83,7 +86,7 @@ GRAPH = Graph.of(_RECORDS, [("p", "q"), ("q", "r"), ("r", "s"), ("s", "p")])
 
 
 def records():
-    """Return the sites' records, and the same as sites hold them, where any value may be missing."""
+    """Return the sites' records, as they hold them, and as they are summed: nothing is missing."""
     batches = {
         site: LocalData(
             SCHEMA.variables,

@@ -14,14 +14,12 @@ import numpy as np
 from tests.protocols.golden.data import (
     CLASS_COUNTS,
     CLASSES,
-    COLUMNS,
     GRAPH,
     LISTED,
     RECORDS,
     SCHEMA,
     SITES,
     SPLIT,
-    STATES,
     STUDY,
     study,
 )
@@ -66,9 +64,9 @@ from vertibayes_protocols.variables import Family, Rows
 EXACT, CUT = Rule("exact"), Rule("cut", fewest=4)
 LAPLACE, GAUSSIAN = Rule("laplace", epsilon=0.5), Rule("gaussian", epsilon=0.5, delta=1e-6)
 NOISY = Privacy(eps=0.5, noise="laplace")
+NORMAL = replace(NOISY, noise="gaussian")
 SHARED = Privacy(eps=0.5, gamma=0.5)  # each member adds a share of one copy of noise
 SOME = Rows(1, 0, 20)
-ODDS_OF_X_Z = {"tables": ("xz", "y")}
 
 
 # ---- opening -------------------------------------------------------------------------------------
@@ -219,8 +217,11 @@ class Asked(NamedTuple):
 
 
 BEYOND = {"records beyond the study": {"rows": Rows(0, 0, RECORDS + 1)}}
+THREE = {"a target of three states": {"target": "w"}}
 TWICE = {"a family twice": {"asked": ("w", "w")}}
-STRANGE = replace(SCHEMA, features={**SCHEMA.features, "b": replace(SCHEMA.features["b"], states=("s0",))})
+STRANGE = replace(
+    SCHEMA, features={**SCHEMA.features, "b": replace(SCHEMA.features["b"], states=("s0",))}
+)
 UNKNOWN = replace(SCHEMA, features={"q": replace(SCHEMA.features["a"], name="q")})
 DATA = {
     "more records than the terms": {"most_records": 13},
@@ -252,7 +253,7 @@ QUERIES = {
     "release, gaussian": Asked("study", release, {"rule": GAUSSIAN}, {}),
     "predict": Asked("study", predict, {}, BEYOND),
     "predict some records": Asked("study", predict, {"rows": SOME}, {}),
-    "score table": Asked("study", score_table, {}, BEYOND | {"a target of three states": {"target": "w"}}),
+    "score table": Asked("study", score_table, {}, BEYOND | THREE),
     "score table, cut": Asked("study", score_table, {"rule": CUT}, {}),
     "score table, laplace": Asked("study", score_table, {"rule": LAPLACE}, {}),
     "publish": Asked("columns", publish, {}, COUNTS),
@@ -263,7 +264,7 @@ QUERIES = {
     "sums, shares of noise": Asked("records", sums, {"privacy": SHARED}, DATA),
     "sums, laplace": Asked("records", sums, {"privacy": NOISY}, {}),
     "updates": Asked("records", updates, {}, DATA),
-    "updates, gaussian": Asked("records", updates, {"privacy": replace(NOISY, noise="gaussian")}, {}),
+    "updates, gaussian": Asked("records", updates, {"privacy": NORMAL}, {}),
     "updates, gossip": Asked("records", updates, {"iterations": 2}, {}),
     "report": Asked("records", report, {}, DATA),
     "consensus": Asked("records", consensus, {}, DATA),

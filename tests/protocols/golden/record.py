@@ -130,7 +130,11 @@ LIMITS = {
     "fewest_records": {"fewest_records": 15},
     "most_failed_meets": {"most_failed_meets": 1},
 }
-ONE_TABLE, OTHER_ROWS, OTHER_STUDY = {"asked": ("xz",)}, {"rows": Rows(2, 0, 20)}, {"name": b"study two"}
+ONE_TABLE, OTHER_ROWS, OTHER_STUDY = (
+    {"asked": ("xz",)},
+    {"rows": Rows(2, 0, 20)},
+    {"name": b"study two"},
+)
 SIDE_BY_SIDE = (  # rule, query, content of the query that agrees, of the other session's query
     ("most_epsilon", "release, laplace", {}, {}),
     ("most_epsilon", "release, gaussian", {}, {}),
@@ -213,7 +217,9 @@ def _after_crash(rule, asked, point, content, others):
         world.close()
         world = world_of(asked.scene, Path(folder))
         limited(world, rule)
-        found = by_words(look(opened(world, asked.scene), asked._replace(content={**asked.content, **others})))
+        found = by_words(
+            look(opened(world, asked.scene), asked._replace(content={**asked.content, **others}))
+        )
         world.close()
     return found
 

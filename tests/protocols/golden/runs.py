@@ -1,4 +1,4 @@
-"""The golden record of runs of approved studies: what is not the contract's, and what runs use up."""
+"""The golden record of runs of approved studies: what is not the contract's, what runs use up."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ def run_of(name):
         session = begun(world, asked.scene, contract)
         if name == "release":
             session.ask(QUERIES["choose"].query(session.analyst))
-        found = {"first look": refusals(session, asked, breaks)}
+        said = refusals(session, asked, breaks)
+        for what in OF_POLICY | OF_QUERY:  # the words are those outside of runs
+            said["words"].pop(what, None)
+        found = {"first look": said}
         found["answered"] = effects(session, asked.query(session.analyst))
         found["asked once more"] = by_words(look(session, asked))
         found["other kinds"] = others(session, asked.scene, name)
@@ -81,8 +84,7 @@ def run_of(name):
 def others(session, scene, name):
     """Return what sites say to the other kinds of a scene, after the contract's query."""
     kinds = {a.make: n for n, a in reversed(QUERIES.items()) if a.scene == scene and n != name}
-    found = {n: by_words(look(session, QUERIES[n])) for n in sorted(kinds.values())}
-    return found
+    return {n: by_words(look(session, QUERIES[n])) for n in sorted(kinds.values())}
 
 
 # ---- Begin ---------------------------------------------------------------------------------------
@@ -152,7 +154,10 @@ def broken_run(name, point):
         found = {"begin": effects(session, Begin.of(contract, study=data.STUDY))}
         for make in _opening():
             session.ask(make(session.analyst))
-        limits = {"most_failed_runs": {"most_failed_runs": 1}, "most_choice_bits": {"most_choice_bits": 3}}
+        limits = {
+            "most_failed_runs": {"most_failed_runs": 1},
+            "most_choice_bits": {"most_choice_bits": 3},
+        }
         for rule, policy in limits.items():
             found[rule] = by_words(look(session, QUERIES[name], Break(policy)))
         found["answered"] = effects(session, QUERIES[name].query(session.analyst))
@@ -161,4 +166,6 @@ def broken_run(name, point):
 
 
 def broken_runs():
-    return {f"{name} {point}": broken_run(name, point) for name in STEPS for point in (AGREED, FIRST)}
+    return {
+        f"{name} {point}": broken_run(name, point) for name in STEPS for point in (AGREED, FIRST)
+    }

@@ -98,7 +98,9 @@ class Opened:
         self.roles = {p: r.for_session(ANALYST, r.analyst_key) for p, r in world.roles.items()}
         self.roles[DEALER] = world.dealer.for_session(ANALYST, b"")
         self.answers, self.points, self.hooks, self.asked = {}, {}, {}, ()
-        programs = {p: serve(r, ANALYST, CONVERSATIONS, _Notes(self, p)) for p, r in self.roles.items()}
+        programs = {
+            p: serve(r, ANALYST, CONVERSATIONS, _Notes(self, p)) for p, r in self.roles.items()
+        }
         opened = self
 
         class Watched(local.EnvelopedPackets):
@@ -251,5 +253,3 @@ def outcome(call):
     except Exception as error:
         return plain(f"{type(error).__name__}: {error}")
     return "answered"
-
-
