@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.protocols.listed import Listed, site_of
@@ -73,6 +75,25 @@ _SAME = {
     for site, names in LISTED.holders.items()
 }
 LISTS = {"lists": LISTED.data, "same lists": _SAME}
+
+
+def _fewer_or_changed(*, fewer=False, changed=0):
+    """Return the lists without five people of one, or with changed values of some people."""
+    found = {}
+    for site, held in LISTED.data.items():
+        codes = {name: column.copy() for name, column in held.codes.items()}
+        for column in codes.values():
+            column[15 : 15 + changed] = (column[15 : 15 + changed] + 1) % 3
+        keep = slice(3, -2) if fewer and site == "b" else slice(None)  # three are in both lists
+        found[site] = replace(held, codes=codes).people(np.arange(held.records)[keep])
+    return found
+
+
+PEOPLE = {
+    "all": LISTED.data,
+    "fewer": _fewer_or_changed(fewer=True),
+    "changed": _fewer_or_changed(changed=3),
+}
 LIMITS = AlignmentLimits(most_alignments=3)
 
 # ---- sites with records of the same columns ------------------------------------------------------

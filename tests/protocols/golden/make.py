@@ -19,6 +19,7 @@ from tests.protocols.golden.record import (
     answered,
     changed_data,
     first_look,
+    other_people,
     side_by_side,
 )
 from tests.protocols.golden.runs import broken_run, first_look_at_a_run, run_of, two_runs
@@ -26,6 +27,14 @@ from tests.protocols.golden.worlds import AGREED, FIRST
 
 RECORD = Path(__file__).with_name("record.json")
 CHANGED = "tables", "choose", "release, laplace", "predict", "score table, laplace"
+PEOPLE = {
+    "the same": ((1, "all"), (1, "all")),
+    "fewer": ((1, "all"), (1, "fewer")),
+    "values changed": ((1, "all"), (1, "changed")),
+    "fewer after unknown people": ((2, "all"), (1, "fewer")),
+    "fewer, unknown": ((1, "all"), (2, "fewer")),
+    "values changed of unknown people": ((2, "all"), (2, "changed")),
+}
 BROKEN = ("choose", AGREED), ("choose", FIRST), ("release", AGREED), ("release", FIRST)
 
 ALIKE = {  # at the first look, like the queries that they are variants of
@@ -36,9 +45,19 @@ ALIKE = {  # at the first look, like the queries that they are variants of
 CASES = {
     **{f"first look: {n}": partial(first_look, QUERIES[n]) for n in QUERIES if n not in ALIKE},
     **{f"answered: {name}": partial(answered, asked) for name, asked in QUERIES.items()},
-    **{f"side by side: {s[1]}, {s[0]}": partial(side_by_side, *s) for s in SIDE_BY_SIDE},
-    **{f"after a crash: {s[1]}, {s[0]}": partial(after_crashes, *s) for s in SIDE_BY_SIDE},
+    **{
+        f"side by side: {rule}, {name}{f', after {of[0]}' if of else ''}": partial(
+            side_by_side, rule, name, *contents, *of
+        )
+        for rule, name, *contents, of in ((*case[:4], case[4:]) for case in SIDE_BY_SIDE)
+    },
+    **{
+        f"after a crash: {case[0]}, {case[1]}": partial(after_crashes, *case)
+        for case in SIDE_BY_SIDE
+        if len(case) == 4
+    },
     **{f"changed data: {name}": partial(changed_data, QUERIES[name]) for name in CHANGED},
+    **{f"people: {name}": partial(other_people, *two) for name, two in PEOPLE.items()},
     "first look: begin": first_look_at_a_run,
     **{f"in a run: {name}": partial(run_of, name) for name in IN_A_RUN},
     "side by side: choose in runs of two contracts": partial(two_runs, same=False),

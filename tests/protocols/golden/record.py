@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +23,8 @@ from tests.protocols.golden.worlds import (
     entries,
     outcome,
 )
+from vertibayes_protocols.federation import DEALER
+from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.variables import Rows
 
 EARLIER = Rows(9, 0, 20)  # a record set that a study has answered for
@@ -135,7 +138,7 @@ ONE_TABLE, OTHER_ROWS, OTHER_STUDY = (
     {"rows": Rows(2, 0, 20)},
     {"name": b"study two"},
 )
-SIDE_BY_SIDE = (  # rule, query, content of the query that agrees, of the other session's query
+SIDE_BY_SIDE = (  # rule, query, content of it, of the other session's query, that query
     ("most_epsilon", "release, laplace", {}, {}),
     ("most_epsilon", "release, gaussian", {}, {}),
     ("most_epsilon", "score table, laplace", {}, {}),
@@ -164,6 +167,18 @@ SIDE_BY_SIDE = (  # rule, query, content of the query that agrees, of the other 
     ("the number", "consensus", {}, {}),
     ("the study runs", "commit", {}, {}),
     ("the study runs", "align", {}, {}),
+    ("most_epsilon", "publish", {}, {}, "release, laplace"),
+    ("most_epsilon", "release, laplace", {}, {}, "publish"),
+    ("most_epsilon", "report", {}, {}, "updates"),
+    ("most_epsilon", "sums, shares of noise", {}, {}, "report"),
+    ("most_scores", "predict", {}, {}, "scores"),
+    ("most_scores", "scores", {}, {}, "predict"),
+    ("most_released_cells", "score table", {}, ONE_TABLE, "release"),
+    ("most_released_cells", "release", ONE_TABLE, {}, "score table"),
+    ("most_row_sets", "tables", {}, OTHER_ROWS, "choose"),
+    ("fewest_records", "score table", {"rows": SOME}, OTHER_ROWS, "tables"),
+    ("the number", "updates", {}, {}, "consensus"),
+    ("the number", "consensus", {}, {}, "sums"),
 )  # fmt: skip
 """Of each rule: a query that is agreed to, while another session uses up what is left for one."""
 
@@ -175,13 +190,14 @@ def limited(world, rule):
         role.limits = replace(data.LIMITS, most_alignments=1)
 
 
-def side_by_side(rule, name, content, others):
+def side_by_side(rule, name, content, others, of=""):
     """Return how a query ends that was agreed to before another session's was answered."""
-    asked = QUERIES[name]
-    with worlds(asked.scene) as world:
+    asked, second = QUERIES[name], QUERIES[of or name]
+    scene = max(asked.scene, second.scene)  # a study has what sites with columns have
+    with worlds(scene) as world:
         limited(world, rule)
-        one, two = opened(world, asked.scene), opened(world, asked.scene, b"study two")
-        query, other = asked.query(one.analyst, **content), asked.query(two.analyst, **others)
+        one, two = opened(world, scene), opened(world, scene, b"study two")
+        query, other = asked.query(one.analyst, **content), second.query(two.analyst, **others)
         one.query = query
         before = {site: one.state(site) for site in world.sites}
         ends = []
@@ -244,3 +260,29 @@ def changed_data(asked):
         for party, words in said.items() if words
     }  # fmt: skip
     return {"words": by_words(said), "named before": merged(before)}
+
+
+# ---- people --------------------------------------------------------------------------------------
+
+
+def other_people(first, then):
+    """Return what sites say in a study whose people, or their values, are a few others.
+
+    first, then: the level of the alignment and the data of each study.
+    """
+    asked, found = QUERIES["tables"]._replace(content=ONE_TABLE), {}
+    with TemporaryDirectory() as folder:
+        for name, (level, held) in {"study one": first, "study two": then}.items():
+            world = World(data.PEOPLE[held], Path(folder))
+            for role in world.roles.values():
+                role.policy = replace(role.policy, fewest_records=5)
+            session = world.session()
+            agreed = queries.alignment(level, fewest=5)
+            parties = session.session, world.sites, DEALER
+            opening = partial(open_study, *parties, study=name.encode(), alignment=agreed)
+            found = {"opening": outcome(opening)}
+            if found["opening"] == "answered":
+                found["first look"] = by_words(look(session, asked))
+                found["answered"] = effects(session, asked.query(session.analyst))
+            world.close()
+    return found

@@ -47,12 +47,17 @@ def _free(name, scene):
 def begun(world, scene, contract, name=data.STUDY, study=b""):
     """Begin a run in a new session, and open its study if the scene has one."""
     session = opened(world, "")
+    begin(session, scene, contract, name, study)
+    return session
+
+
+def begin(session, scene, contract, name=data.STUDY, study=b""):
+    """Begin a run in a session, and open its study if the scene has one."""
     session.ask(Begin.of(contract, study=study))
     if scene == "study":
         session.ask(queries.meet(session.analyst))
         session.ask(queries.describe(session.analyst))
         session.ask(queries.commit(session.analyst, name))
-    return session
 
 
 def run_of(name):

@@ -225,7 +225,7 @@ def kept_by(path, number=None):
         "released": notes["released"],
         "chosen": notes["chosen"],
         "values": notes["values"],
-        "hidden": notes["hidden"],
+        "hidden": {bytes.fromhex(s).decode(): n for s, n in notes["hidden"].items()},
         "sizes": notes["sizes"],
         "alignment": sorted(p.name.split(".")[-1] for p in path.parent.glob(f"{path.name}.align*")),
     }
