@@ -36,7 +36,8 @@ def test_the_record_has_every_case_every_kind_and_every_rule():
 def words_of(case):
     """Return the names of what parties refuse in a case, at the first look."""
     entry = RECORDED[case]
-    looks = [entry, entry.get("first look", {})] if isinstance(entry, dict) else []
+    looks = [entry, entry.get("first look")] if isinstance(entry, dict) else []
+    looks = [each for each in looks if isinstance(each, dict)]
     orders = [order for look in looks for order in look.get("order", {}).values()]
     return {name for order in orders for name in order.split(" > ")}
 
