@@ -17,6 +17,7 @@ from vertibayes_protocols.approval import nothing_approved
 from vertibayes_protocols.budget import Cost, Released
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.storage.meet_counts import Count
+from vertibayes_protocols.study import Study
 
 LONG_AGO = 5  # the number of a sum
 TWO_HOURS = 7_200_000_000  # microseconds
@@ -77,7 +78,10 @@ def _future(query):
 
 
 def _study(query):
-    return {"study": b"another study"} if hasattr(query, "study") else {}
+    other, study = b"another study", getattr(query, "study", None)
+    if isinstance(study, Study):
+        return {"study": replace(study, id=other)}
+    return {} if study is None else {"study": other}
 
 
 def _analyst(query):
@@ -101,7 +105,10 @@ OF_QUERY = {
 
 @contextmanager
 def broken(opened, asked, breaks, **content):
-    """Yield a query under the changes of some breaks, and the parties that are asked."""
+    """Yield a query under the changes of some breaks, and the parties that are asked.
+
+    In place of a query that cannot be made, as its constructor refuses it, the error is yielded.
+    """
     with ExitStack() as stack:
         for role in opened.roles.values():
             rules = {name: value for b in breaks for name, value in b.policy.items()}
@@ -110,10 +117,16 @@ def broken(opened, asked, breaks, **content):
                 for each in breaks:
                     _patched(stack, role, each)
         given = {name: value for b in breaks for name, value in b.content.items()}
-        query = asked.query(opened.analyst, **{**content, **given})
-        parties = [party for party in query.parties if party in opened.roles]
-        fields = {n: v for b in breaks if b.fields for n, v in b.fields(query).items()}
-        yield changed(query, **fields), parties
+        query = asked.query(opened.analyst, **content)
+        asks = query.parties
+        try:
+            query = asked.query(opened.analyst, **{**content, **given})
+            asks = query.parties
+            fields = {n: v for b in breaks if b.fields for n, v in b.fields(query).items()}
+            query = changed(query, **fields)
+        except ValueError as error:
+            query = error
+        yield query, [party for party in asks if party in opened.roles]
 
 
 def _patched(stack, role, each):

@@ -12,7 +12,7 @@ from vertibayes_mpc.commitments import BLOCK_ROWS
 from vertibayes_protocols.alignment import AlignmentLimits
 from vertibayes_protocols.calibration.graph import Graph
 from vertibayes_protocols.federation import DEALER
-from vertibayes_protocols.queries.scoring import Split
+from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
@@ -50,9 +50,9 @@ def columns(changed=()):
 
 
 COLUMNS = columns()
-CLASS_COUNTS = np.bincount(COLUMNS["a"].codes["k"], minlength=3).tolist()
+CLASS_COUNTS = tuple(np.bincount(COLUMNS["a"].codes["k"], minlength=3).tolist())
 _FEATURES = {name: Variable(name, STATES) for name in "xzw"}
-SPLIT = Split(
+SPLIT = Split.of(
     Schema(Variable("k", STATES), _FEATURES), {"a": ("x",), "b": ("z",), "c": ("w",)}, CLASS_COUNTS
 )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.protocols.golden.queries import IN_A_RUN, QUERIES
 from tests.protocols.golden.record import (
+    LATE,
     SIDE_BY_SIDE,
     after_crashes,
     answered,
@@ -50,6 +51,10 @@ CASES = {
             side_by_side, rule, name, *contents, *of
         )
         for rule, name, *contents, of in ((*case[:4], case[4:]) for case in SIDE_BY_SIDE)
+    },
+    **{
+        f"side by side, late: {case[0]}, {case[1]}": partial(side_by_side, *case, point=FIRST)
+        for case in LATE
     },
     **{
         f"after a crash: {case[0]}, {case[1]}": partial(after_crashes, *case)

@@ -23,7 +23,6 @@ from tests.protocols.golden.data import (
     STUDY,
     study,
 )
-from vertibayes_mpc.additive_scheme.parameters import RSA_2048
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.approval import Approved
@@ -50,13 +49,11 @@ from vertibayes_protocols.queries import (
     Sums,
     Updates,
 )
+from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.declared_run import declare
-from vertibayes_protocols.queries.members import Members
-from vertibayes_protocols.queries.publish import RecordNoise
-from vertibayes_protocols.queries.score_table_query import rule_fields
-from vertibayes_protocols.queries.scores import variant_of
-from vertibayes_protocols.queries.tables import ask_tables
-from vertibayes_protocols.queries.terms import Terms
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.variables import Family, Rows
@@ -138,16 +135,12 @@ def odds(tables=("xz", "y"), target="t", states=CLASSES, bits=0):
 
 
 def predict(role, rows=Rows(), **content):
-    asked = odds(**content)
-    role.odds = [table.flat for table in asked.tables]
-    return Predict.of(role.joined, asked, rows)
+    return Predict.of(role.joined, odds(**content), rows)
 
 
 def score_table(role, rule=EXACT, thresholds=(0, 5), rows=Rows(), **content):
-    asked = odds(**content)
-    role.odds = [table.flat for table in asked.tables]
-    fields = {"thresholds": np.array(thresholds, np.int64), **rule_fields(rule)}
-    return ScoreTable.of(role.joined, asked, rows, **fields)
+    fields = {"thresholds": np.array(thresholds, np.int64), "rule": rule}
+    return ScoreTable.of(role.joined, odds(**content), rows, **fields)
 
 
 # ---- answers of sites that all know the class ----------------------------------------------------
@@ -165,10 +158,8 @@ def scores(role, via="additive", last=RECORDS, **content):
     agreed = split(**content)
     generator = np.random.default_rng(3)
     shares = generator.dirichlet([1.0] * 3, 3).T  # of each state, by class
-    role.tables = {
-        name: np.floor(shares * np.array(CLASS_COUNTS)).astype(np.int64) for name in "xzw"
-    }
-    return Scores.of(variant_of(agreed, role.tables, via, RSA_2048), DEALER, 0, last)
+    tables = {name: np.floor(shares * np.array(CLASS_COUNTS)).astype(np.int64) for name in "xzw"}
+    return Scores.of(role, agreed, DEALER, tables, (0, last), via)
 
 
 # ---- answers of sites with different records -----------------------------------------------------
@@ -188,13 +179,13 @@ def updates(role, iterations=1, privacy=NOISY, **content):
 
 
 def report(role, eps=0.5, most_records=20, schema=SCHEMA, **content):
-    return Report.of(ReportPlan(schema=schema, eps=eps, **content), GRAPH.nodes, most_records)
+    return Report(tuple(GRAPH.nodes), ReportPlan(schema=schema, eps=eps, **content), most_records)
 
 
 def consensus(role, mixing="mean", shown=True, most_records=20, schema=SCHEMA, **content):
     spec = ClassifierSpec.of(schema)
     agreed = Calibration(spec, GRAPH, most_records, mixing, shown=shown, size=100.0)
-    return Consensus.of(role, agreed, content.pop("rounds", 1), **content)
+    return Consensus.of(role, agreed, content.pop("rounds", 1), last=1, **content)
 
 
 # ---- the queries of the record -------------------------------------------------------------------
@@ -228,7 +219,7 @@ DATA = {
     "another state in the data": {"schema": STRANGE},
     "a column that nobody has": {"schema": UNKNOWN},
 }
-COUNTS = {"other counts of classes": {"class_counts": [n + 1 for n in CLASS_COUNTS]}}
+COUNTS = {"other counts of classes": {"class_counts": tuple(n + 1 for n in CLASS_COUNTS)}}
 
 QUERIES = {
     "align": Asked("lists", align, {}, {
@@ -293,7 +284,6 @@ def steps_of(study):
 def contract_of(world, *asked, steps=None, **changes):
     """Return a contract that declares queries, or has steps, and its approval."""
     keys = world.analyst().public_keys
-    declared = [declare(q, 1) if isinstance(q, Consensus) else declare(q) for q in asked]
     content = {
         "sites": tuple((site, keys[site]) for site in world.sites),
         "dealer": (DEALER, keys[DEALER]),
@@ -302,7 +292,7 @@ def contract_of(world, *asked, steps=None, **changes):
         "learner": "a test",
         "options": {},
         "rule": EXACT if steps else None,
-        "queries": tuple(declared),
+        "queries": tuple(map(declare, asked)),
         "memory": study().memory,
     }
     contract = Contract(**{**content, **changes})

@@ -181,6 +181,10 @@ SIDE_BY_SIDE = (  # rule, query, content of it, of the other session's query, th
     ("the number", "consensus", {}, {}, "sums"),
 )  # fmt: skip
 """Of each rule: a query that is agreed to, while another session uses up what is left for one."""
+LATE = (  # of queries that are given after other sites have sent something
+    ("most_epsilon", "release, laplace", {}, {}),
+    ("most_released_cells", "release", ONE_TABLE, ONE_TABLE),
+)
 
 
 def limited(world, rule):
@@ -190,22 +194,31 @@ def limited(world, rule):
         role.limits = replace(data.LIMITS, most_alignments=1)
 
 
-def side_by_side(rule, name, content, others, of=""):
-    """Return how a query ends that was agreed to before another session's was answered."""
+def side_by_side(rule, name, content, others, of="", point=AGREED):
+    """Return how a query ends if another is answered when its sites have reached a point."""
     asked, second = QUERIES[name], QUERIES[of or name]
     scene = max(asked.scene, second.scene)  # a study has what sites with columns have
     with worlds(scene) as world:
         limited(world, rule)
         one, two = opened(world, scene), opened(world, scene, b"study two")
-        query, other = asked.query(one.analyst, **content), second.query(two.analyst, **others)
+        made = {one: lambda: asked.query(one.analyst, **content)}
+        made[two] = lambda: second.query(two.analyst, **others)
+        # The later number is refused by no other rule: numbers are checked before budgets.
+        order = made if rule == "the number" else reversed(made)
+        asks = {session: made[session]() for session in order}
+        query, other = asks[one], asks[two]
         one.query = query
         before = {site: one.state(site) for site in world.sites}
         ends = []
-        hooks = {AGREED: lambda: ends.append(outcome(lambda: two.ask(other)))}
-        ends.insert(0, outcome(lambda: one.ask(query, hooks)))
+
+        def interrupt():
+            if not ends and set(one.points[point]) >= set(one.asked) & set(world.sites):
+                ends.append(outcome(lambda: two.ask(other)))
+
+        end = outcome(lambda: one.ask(query, {point: interrupt}))
         found = between(before, {site: one.state(site) for site in world.sites})
     ledger = {text: who for text, who in found["ledger"].items() if text.startswith("refused")}
-    found = {"the other session": ends[1], "this session": ends[0], **found, "ledger": ledger}
+    found = {"the other session": ends[0], "this session": end, **found, "ledger": ledger}
     return {name: entry for name, entry in found.items() if entry}
 
 

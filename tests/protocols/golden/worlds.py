@@ -24,7 +24,7 @@ from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.parties import Watch, serve
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries import CONVERSATIONS
+from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.session import REASON_BYTES, Answer, Go, Session
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -98,9 +98,7 @@ class Opened:
         self.roles = {p: r.for_session(ANALYST, r.analyst_key) for p, r in world.roles.items()}
         self.roles[DEALER] = world.dealer.for_session(ANALYST, b"")
         self.answers, self.points, self.hooks, self.asked = {}, {}, {}, ()
-        programs = {
-            p: serve(r, ANALYST, CONVERSATIONS, _Notes(self, p)) for p, r in self.roles.items()
-        }
+        programs = {p: serve(r, ANALYST, KINDS, _Notes(self, p)) for p, r in self.roles.items()}
         opened = self
 
         class Watched(local.EnvelopedPackets):
@@ -110,7 +108,7 @@ class Opened:
 
         with patch.object(local, "EnvelopedPackets", Watched):
             transport = local.LocalTransport(ANALYST, programs, world.seed)
-        self.session = Session(self.analyst, transport, CONVERSATIONS)
+        self.session = Session(self.analyst, transport)
 
     def ask(self, query, hooks=None):
         """Run a query; return the result. hooks: {point: what is called there}."""
