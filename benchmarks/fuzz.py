@@ -61,6 +61,7 @@ RECORDS, MEMORY = 40, 1 << 27  # the bytes are what a query may take
 FAMILIES = (Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y"))
 SECONDS, SESSION_SECONDS, TRACED = 1.0, 10.0, 20
 SMALL = 1 << 16  # bytes that anything may take
+A_PLAN = 1 << 18  # bytes that a constructor may take: a search for an oracle's theta takes 200 kB
 LARGE = 1 << 13  # bytes of a frame beside which an error's own memory is small
 A_CELL = 64  # bytes that a cell, or a byte of a head, may take when it is a Python object
 A_SESSION = 64 << 20
@@ -219,7 +220,7 @@ def every_field(broken, count):
         expect = Expect(type(message), MOST_CELLS)
         if number < len(pairs):  # its type is compiled
             read(wire.encode(message), "a", expect)
-        bound = SMALL + A_CELL * len(body) if (number // len(pairs)) % TRACED == 0 else None
+        bound = A_PLAN + A_CELL * len(body) if (number // len(pairs)) % TRACED == 0 else None
         tried.run(
             f"{message.kind}: {'.'.join(map(str, path))}", SECONDS, bound,
             lambda b=body, e=expect: read(b, "a", e), len(body),

@@ -134,6 +134,44 @@ def test_every_path_in_backticks_exists():
     assert not missing, "\n".join(missing)
 
 
+def modules_in(row):
+    """Return the paths of a row "to change | edit": a bare name is in the folder before it."""
+    folder = None
+    for name in re.findall(r"`([\w/.]+)`", row.partition(" | ")[2]):
+        path = ROOT / name
+        if name.partition("/")[0] in TOP and "/" in name:
+            folder = path if name.endswith("/") else path.parent
+            yield path
+        elif folder is not None and re.fullmatch(r"[a-z0-9_/]+", name):
+            yield folder / name
+
+
+def test_every_module_in_the_tables_of_changes_exists():
+    homes = [
+        ROOT / "docs" / "design.md",
+        *(ROOT / name / "README.md" for name in ("mpc", "protocols", "vertibayes")),
+    ]
+    named = [
+        path
+        for page in homes
+        for row in text_of(page).partition("\n| to change | edit |\n")[2].splitlines()
+        if row.startswith("| ")
+        for path in modules_in(row)
+    ]
+    assert len(named) > 250
+    missing = [
+        path for path in named if not (path.exists() or path.with_name(f"{path.name}.py").exists())
+    ]
+    assert not missing
+
+
+def test_each_folder_of_queries_has_a_row_in_the_table_of_changes():
+    (queries,) = PACKAGES["vertibayes_protocols"].glob("*/queries")
+    rows = text_of(ROOT / "protocols" / "README.md")
+    for path in queries.glob("*/__init__.py"):
+        assert rows.count(f"/queries/{path.parent.name}/") == 1
+
+
 def current_pages():
     """Return the pages about what is so today: a changelog may name what is gone."""
     return [page for page in pages() if page.name != "CHANGELOG.md"]

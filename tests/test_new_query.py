@@ -5,9 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from vertibayes_protocols.effects import Effects
 
 ROOT = Path(__file__).parents[1]
 QUERIES = "protocols/vertibayes_protocols/queries"
@@ -42,11 +45,11 @@ def copy(tmp_path_factory):
 
 
 def register(path, imported):
-    """Change `__init__.py` as the second step says; the import keeps the order of names."""
+    """Change `__init__.py` as the first step says; the import keeps the order of names."""
     following = "from vertibayes_protocols.queries.opening.begin"
     changes = {
         following: imported + following,
-        "CONVERSATIONS = Conversations(\n": "CONVERSATIONS = Conversations(\n    ENOUGH,\n",
+        "    Begin, Align, ": "    Enough, Begin, Align, ",
         '    "Meet",\n': '    "Enough",\n    "Meet",\n',
     }
     text = path.read_text()
@@ -68,7 +71,7 @@ def test_the_steps_make_a_query_that_passes_its_tests(copy):
     assert ran.returncode == 0 and "3 passed" in ran.stdout, ran.stdout
 
 
-def test_the_vectors_need_the_third_step_and_record_two_kinds_after_it(copy):
+def test_the_vectors_need_the_second_step_and_record_two_kinds_after_it(copy):
     test = "tests/test_vectors.py::test_the_bytes_are_those_of_the_recorded_version[wire]"
     before = run(copy, "pytest", test)
     assert before.returncode == 1 and "does not record all messages" in before.stdout
@@ -84,3 +87,29 @@ def test_the_linter_has_nothing_to_say(copy):
     for command in (["check"], ["format", "--check"]):
         ran = run(copy, "ruff", *command, *files, "tests/protocols/test_enough.py")
         assert ran.returncode == 0, ran.stdout
+
+
+# ---- a kind that forgets what it does ------------------------------------------------------------
+
+
+def test_a_query_without_effects_cannot_be_made(copy):
+    (copy / "forgetful.py").write_text(blocks()[0].replace("def effects", "def forgotten"))
+    for module, is_made in (("vertibayes_protocols.queries.enough", True), ("forgetful", False)):
+        (copy / "make.py").write_text(f"from {module} import Enough\nEnough(('a',), 10)\n")
+        ran = run(copy, "make")
+        assert (ran.returncode == 0) == is_made, ran.stderr
+        assert is_made == (re.search("abstract class Enough .*effects", ran.stderr) is None)
+
+
+def test_the_type_checker_reports_each_effect_that_a_query_forgets(tmp_path):
+    names = [item.name for item in fields(Effects)]
+    calls = [
+        f"    Effects({', '.join(f'{name}=of.{name}' for name in names if name != forgotten)})\n"
+        for forgotten in ("", *names)
+    ]
+    text = "from vertibayes_protocols.effects import Effects\ndef forget(of: Effects) -> None:\n"
+    (tmp_path / "forget.py").write_text(text + "".join(calls))
+    ran = run(ROOT, "mypy", str(tmp_path / "forget.py"))  # with the cache of `make lint`
+    found = re.findall(r':(\d+): error: Missing named argument "(\w+)"', ran.stdout)
+    assert found == [(str(line), name) for line, name in enumerate(names, 4)], ran.stdout
+    assert ran.stdout.count("error:") == len(names)

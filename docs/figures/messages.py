@@ -78,7 +78,7 @@ PROTOCOLS = {
             "each site": "site | other sites",
             "all": "analyst | site | other sites | dealer",
         },
-        ("protocols/vertibayes_protocols/queries/release_plan.py",),
+        ("protocols/vertibayes_protocols/queries/releases/plan.py",),
     ),
     "federated_naive_bayes": Picture(
         "node i | new node | aggregator | random peer",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import index
 from typing import NamedTuple
 
 # Control characters except the tab; characters that end a line or change the text direction.
@@ -130,6 +131,12 @@ class Rows(NamedTuple):
     seed: int = 0
     first: int = 0
     last: int | None = None
+
+    @property
+    def whole(self) -> Rows:
+        """The same records, in integers of Python where they were given in those of numpy."""
+        last = None if self.last is None else index(self.last)
+        return Rows(index(self.seed), index(self.first), last)
 
     def count(self, records: int) -> int:
         """Return the number of chosen records, of `records` in all.

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.protocols.small import received
+from tests.protocols.small import noisy, received
 from tests.randomness import SeededRandomness
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, parties
 from vertibayes_mpc.errors import MalformedMessageError
@@ -215,7 +215,7 @@ def test_what_releases_cost_together_is_at_least_their_exact_privacy_loss(laplac
 @pytest.mark.parametrize("value", [-1.0, float("nan")])
 def test_a_memory_that_says_less_than_nothing_was_spent_is_refused(tmp_path, part, value):
     with closing(SiteMemory(tmp_path / "memory")) as memory:
-        memory.charge(Cost()._replace(**{part: value}))
+        memory.apply(noisy(Cost()._replace(**{part: value})))
     with pytest.raises(ValueError, match="negative or not a number"):
         SiteMemory(tmp_path / "memory")
 

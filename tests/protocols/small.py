@@ -10,6 +10,7 @@ import pytest
 
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.rounds import Expect
+from vertibayes_protocols.effects import Noise, saying
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
@@ -94,6 +95,16 @@ def refusal_of(federation, make):
 def received(query):
     """Return a query as the party reads it that receives it."""
     return decode(encode(query), ANALYST, Expect(Query, QUERY_CELLS))
+
+
+def costing(**changes):
+    """Return the effects of a query that costs this, and shows nothing."""
+    return replace(saying((), ()), **changes)
+
+
+def noisy(cost):
+    """Return the effects of a release that costs this of the privacy budget."""
+    return costing(noise=Noise(cost, ""))
 
 
 def plain(data, *names, places=slice(None)):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.protocols.small import noisy
 from tests.protocols.test_publish import QUERY, SPLIT, sites
 from tests.protocols.test_sums import ask, query_of
 from tests.vertibayes.hdpnb_worlds import federation_of, parties
@@ -211,7 +212,7 @@ def test_published_tables_are_charged_to_the_same_budget_as_sums(tmp_path):
     with sites(most_epsilon=40.0) as federation:
         site = federation.roles["site-1"]
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-            site.memory.charge(Cost(0.5, 1e-5, 0.01, 1e-12))
+            site.memory.apply(noisy(Cost(0.5, 1e-5, 0.01, 1e-12)))
             federation.session.ask(QUERY)
             federation.session.ask(Publish.of(SPLIT, RecordNoise(0.3)))
             spent = site.memory.spent
@@ -224,8 +225,8 @@ def test_published_tables_are_charged_to_the_same_budget_as_sums(tmp_path):
 def test_a_memory_without_zcdp_is_read_as_one_release_of_all_that_was_spent(tmp_path):
     path = tmp_path / "memory"
     with closing(SiteMemory(path)) as memory:
-        memory.charge(Cost.of(0.5, 1e-9))
-        memory.charge(Cost.of(0.5, 1e-9))
+        memory.apply(noisy(Cost.of(0.5, 1e-9)))
+        memory.apply(noisy(Cost.of(0.5, 1e-9)))
         true = memory.spent
     with np.load(path) as file:
         arrays = dict(file)

@@ -128,7 +128,7 @@ def test_plans_of_random_queries_are_bounds(ask, states, records, number, width,
     query = ask(study, families(study, number, width))
     with federation, measured(federation) as taken:
         federation.session.ask(query)
-        plan = federation.session.role.joined.planned[1]
+        plan = query.plan(At.of(federation.roles["site-1"]))
     planned = plan.needed.planned if ask is choices else plan.planned
     most = max(party.most for party in taken.values())
     assert most <= planned.memory + OBJECTS

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.protocols.small import committed, count, data_of, study_of
+from tests.protocols.small import committed, costing, count, data_of, study_of
 from tests.randomness import SeededRandomness
+from vertibayes_protocols.budget import Released
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.site.data import SiteData
@@ -316,10 +317,11 @@ def test_a_site_refuses_a_study_over_few_corrections_before_it_sends_anything(co
 
 def test_released_tables_are_counted_over_all_studies(tmp_path):
     with closing(memory(tmp_path / "memory")) as remembered:
-        remembered.release(3, 40)
-        remembered.release(2, 9)
-        remembered.release(100, 5000, freely=True)
-        remembered.choose(7)
+        remembered.apply(costing(released=Released(3, 40)))
+        remembered.apply(costing(released=Released(2, 9)))
+        remembered.apply(costing(freely=Released(100, 5000)))
+        remembered.apply(costing(bits=7), b"a contract")
+        remembered.apply(costing(bits=9))  # of choices outside approved studies
     with closing(memory(tmp_path / "memory")) as remembered:
         assert remembered.released == (5, 49) and remembered.released_freely == (100, 5000)
         assert remembered.chosen == 7

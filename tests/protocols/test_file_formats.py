@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.protocols.small import data_of, study_of
+from tests.protocols.small import costing, data_of, study_of
 from vertibayes.table_file import TableFile
 from vertibayes_protocols.deployment.approvals import read_approval
+from vertibayes_protocols.effects import Scored
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.ledger import Fact, RevealedTable
 from vertibayes_protocols.storage.changes import Changes
@@ -63,7 +64,7 @@ def test_a_memory_of_0_1_0_forgets_nothing_and_gets_a_format_with_its_first_writ
             assert len(memory.changes.snapshots) == 1
             with pytest.raises(DataError, match="'x' has changed"):
                 memory.check(study_of(DATA).id, OTHERS)
-            memory.score(1)
+            memory.apply(costing(scores=Scored(1, "scores")))
     assert notes_of(old / "memory")["format"] == 1
 
 

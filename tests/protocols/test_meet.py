@@ -20,14 +20,13 @@ from vertibayes_mpc.cpace import Confirmation, Point, same_secret
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_mpc.scheduler import run_all
-from vertibayes_protocols.engine import consider, conversation
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Commit, Meet
 from vertibayes_protocols.queries.opening.meet import Met, _secret, list_digest
-from vertibayes_protocols.session import ask
 from vertibayes_protocols.site.text import TextColumn
 
 PEOPLE = [f"person {place}" for place in range(40)]
@@ -247,10 +246,8 @@ def guess(federation, monkeypatch, people):
     with monkeypatch.context() as patch:
         lists = lambda data, **_: claimed if data is held else list_digest(data)  # noqa: E731
         patch.setattr("vertibayes_protocols.queries.opening.meet.list_digest", lists)
-        quiet = conversation(Meet)
-        quiet.analyst = going_on
-        query = query_of(federation)
-        federation.session.transport.run(ask(federation.session.role, query, quiet))
+        patch.setattr(Meet, "run_analyst", lambda query, analyst, _: going_on(analyst, query))
+        federation.session.ask(query_of(federation))
 
 
 def test_a_site_makes_no_more_guesses_than_the_policy_allows(monkeypatch):

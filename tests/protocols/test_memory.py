@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.protocols.small import costing, noisy
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.randomness import KEY_BYTES
 from vertibayes_protocols.budget import Cost
-from vertibayes_protocols.effects import NONE, Effects, Noise, Number, takes_little
+from vertibayes_protocols.effects import Noise, Number, Scored
 from vertibayes_protocols.errors import ChangedDataError, DataError
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.text import TextColumn
@@ -32,15 +33,6 @@ def memory(path=None, seed=b"memory"):
 def codes_only(**codes):
     columns = {name: np.array(column, np.uint8) for name, column in codes.items()}
     return SiteData({name: Variable(name, ("a", "b", "c")) for name in codes}, columns)
-
-
-def effects(number=None, noise=None):
-    """Return the effects of a query that takes and shows nothing else."""
-    return Effects(
-        asks=(), columns=(), tables=(), counts=None, takes=takes_little, stored=0, number=number,
-        released=NONE, freely=NONE, scores=None, bits=0, noise=noise, dishonest=None, exact=False,
-        says=(), opens=(),
-    )  # fmt: skip
 
 
 def with_ids(*ids):
@@ -155,9 +147,9 @@ def test_a_memory_is_the_same_after_it_was_read_again(tmp_path):
         seed = first.seed(b"1")
         first.answer(data, first.digests(data))
         named = first.digests(with_ids("p", "q"))
-        first.apply(effects(number=Number(7, b"key"), noise=Noise(Cost.of(0.5, 1e-9), "")))
-        first.charge(Cost(0.25, 0.0, 0.5))
-        first.score(40)
+        first.apply(costing(number=Number(7, b"key"), noise=Noise(Cost.of(0.5, 1e-9), "")))
+        first.apply(noisy(Cost(0.25, 0.0, 0.5)))
+        first.apply(costing(scores=Scored(40, "scores")))
     with closing(memory(tmp_path / "memory", b"another seed, and yet the same key")) as again:
         assert again.seed(b"1") == seed
         with pytest.raises(DataError):
@@ -170,7 +162,7 @@ def test_a_memory_is_the_same_after_it_was_read_again(tmp_path):
         assert (again.last_sum(b"key"), again.last_sum(b"another")) == (7, -1)
         assert (again.spent, again.scored) == ((0.75, 1e-9, 0.625, 1e-9), 40)
         with pytest.raises(ValueError, match="must be above 7, got 7"):
-            again.apply(effects(number=Number(7, b"key"), noise=Noise(Cost.of(1.0), "")))
+            again.apply(costing(number=Number(7, b"key"), noise=Noise(Cost.of(1.0), "")))
         assert again.spent == (0.75, 1e-9, 0.625, 1e-9)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.protocols.small import packets, received, refusal, sealed
+from tests.protocols.small import noisy, packets, received, refusal, sealed
 from tests.vertibayes.test_vdpnb import sites_of, world
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_protocols.budget import Cost
@@ -125,7 +125,7 @@ def test_the_budget_is_one_for_all_releases_and_outlives_the_process(tmp_path):
     with sites(most_epsilon=1.0) as federation:
         site = federation.roles["site-1"]
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-            site.memory.charge(Cost.of(0.1))
+            site.memory.apply(noisy(Cost.of(0.1)))
             federation.session.ask(QUERY)
             federation.session.ask(QUERY)
             assert "costs epsilon 0.4: 0.1 is left" in refusal(federation, QUERY)

@@ -301,6 +301,7 @@ def test_a_dataclass_with_slots_counts_as_one_class_of_its_kind():
         ("number", "5"),
         ("flag", 1),
         ("real", "0.5"),
+        ("real", {"a": 1}),
         ("text", b"a"),
         ("code", "a"),
         ("first", (1, 2)),

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, ClassVar, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,67 +14,12 @@ from numpy.typing import NDArray
 import vertibayes
 import vertibayes_mpc
 import vertibayes_protocols
+from tests.vectors.valid import VALID
 from vertibayes_mpc.rounds import Message
 from vertibayes_protocols import wire
-from vertibayes_protocols.alignment import Alignment
-from vertibayes_protocols.odds import OddsShape
-from vertibayes_protocols.queries import Align, Choose, Meet, Tables
-from vertibayes_protocols.queries.predictions.score_table import ScoreTable
-from vertibayes_protocols.site.hidden_rows import CarriedColumns
-from vertibayes_protocols.study import Study
-from vertibayes_protocols.variables import Variable
 from vertibayes_protocols.wire.types import UNIONS, is_record, parts_of, written_out
 
 PACKAGES = (vertibayes_mpc, vertibayes_protocols, vertibayes)
-
-
-NAMED = {"variables": ("x", "y", "ü")}
-
-
-def _places(*places: int) -> NDArray[np.uint32]:
-    return np.array(places, np.uint32)
-
-
-OF_STUDY = {name: Variable(name, ("no", "yes"), name == "ü") for name in NAMED["variables"]}
-SITES = ("a", "b")
-RUN = {"session": bytes(range(16)), "keys": (b"\0a", b"\0b", b"\0d")}
-
-# What a constructor takes, where it refuses values that the declared types alone would allow.
-VALID: dict[type, dict[str, Any]] = {
-    Alignment: {
-        "level": 2,
-        "rules": ("digits",),
-        "sizes": (("a", 30), ("b", 40)),
-        "everyone": SITES,
-        "apart": (),
-    },
-    CarriedColumns: {
-        "variables": OF_STUDY,
-        "owners": dict(zip(OF_STUDY, "abb", strict=True)),
-        "size": 40,
-    },
-    Align: RUN,
-    Meet: {"parties": ("a", "b", "d"), **RUN},
-    Study: {
-        "variables": OF_STUDY,
-        "holders": dict(zip(OF_STUDY, [("a",), ("b",), SITES], strict=True)),
-        "block_rows": 1 << 15,
-        "most_indicators": 127,
-    },
-    OddsShape: {"target": "y", "fraction_bits": 30},
-    ScoreTable: {"thresholds": np.array([-4, 0, 9])},
-    Tables: {"prefixes": (_places(0), _places(1, 0)), "lasts": (_places(), _places(2)), **NAMED},
-    Choose: {
-        "members": _places(0, 1, 2, 1),
-        "families": _places(2, 1),
-        "withins": _places(1, 0),
-        "signs": np.array([1, -1]),
-        "candidates": _places(1, 0, 1),
-        "sets": _places(1, 2),
-        "constants": np.array([0, -5, 7]),
-        **NAMED,
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -159,7 +104,7 @@ def _record(cls, place: int):
     try:
         return cls(**values)
     except ValueError as error:
-        error.add_note(f"tests/vectors: which fields does {cls.__name__} take? Add them to VALID")
+        error.add_note(f"which fields does {cls.__name__} take? Add them to tests/vectors/valid.py")
         raise
 
 
@@ -176,7 +121,9 @@ def _value(hint, place: int):
         parts = [args[0]] * 2 if args[-1] is Ellipsis else args
         return tuple(_value(part, 10 * place + at) for at, part in enumerate(parts))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {_value(args[0], place + at): _value(args[1], place + at) for at in range(2)}
+        values = [_value(args[1], place + at) for at in range(2)]
+        keys = [getattr(v, "name", _value(args[0], place + at)) for at, v in enumerate(values)]
+        return dict(zip(keys, values, strict=True))
     if is_record(hint):
         return _record(hint, place)
     dtype = next(_dtypes(hint), None)

@@ -10,10 +10,12 @@ import pytest
 
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import deployment
+from tests.protocols.small import costing
 from tests.protocols.test_contract import CONTRACT
 from vertibayes.cli.ledger import read_statement
 from vertibayes.report.ledger.statement import merged
-from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.budget import Cost, Released
+from vertibayes_protocols.effects import Noise
 from vertibayes_protocols.ledger import Fact, Ledger, RevealedTable
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -31,8 +33,7 @@ def site(tmp_path):
     folder = deployment(tmp_path / "all") / "north"
     (folder / "memory").mkdir(mode=0o700, exist_ok=True)
     with closing(SiteMemory(folder / "memory" / "memory")) as memory:
-        memory.release(15, 135)
-        memory.charge(Cost.of(0.25, 0.0))
+        memory.apply(costing(released=Released(15, 135), noise=Noise(Cost.of(0.25, 0.0), "")))
         memory.meet(["south"])
         with closing(LedgerFile(folder / "memory" / "ledger.jsonl")) as ledger:
             session = ledger.begin("ann", lambda: (STUDY, "A. Owner on 2026-11-01"))

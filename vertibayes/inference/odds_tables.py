@@ -3,7 +3,7 @@
 Variables that are neither the target nor evidence are summed out in public, with free axes for the
 evidence. What remains is P(target | evidence) = product of tables(target, some of the evidence), up
 to a factor of the evidence alone. Sites that hold different axes look these tables up without
-showing a value (`vertibayes_protocols.queries.predict`).
+showing a value (`vertibayes_protocols.queries.predictions.predict`).
 
 A variable that may be missing is summed out too. In its place the evidence has a report: one of its
 states, or missing, which has the same likelihood in every state.

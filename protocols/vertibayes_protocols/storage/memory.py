@@ -287,30 +287,6 @@ class SiteMemory:
         self._steps[contract.hex()].keep_share(name, share)
         self._keep(True)
 
-    def give(
-        self, tables: int, cells: int, cost: Cost | None, contract: bytes | None = None
-    ) -> None:
-        """Remember a release before its first byte is sent, all at once.
-
-        Parameters
-        ----------
-        tables, cells : int
-            As of `release`.
-        cost : Cost or None
-            The cost of its noise.
-        contract : bytes, optional
-            The run that it uses up, if it is one of an approved study.
-        """
-        self.released = self.released.plus(tables, cells)
-        if cost is not None:
-            self.spent = self.spent.plus(cost)
-        if contract is not None:
-            begun, used = self.runs(contract)
-            self._runs[contract.hex()] = begun, used + 1
-            if contract.hex() in self._steps:
-                self._steps[contract.hex()].state = GIVEN
-        self._keep(True)
-
     # ---- what queries use up ---------------------------------------------------------------------
 
     def apply(self, effects: Effects, contract: bytes = b"", *, ends_run: bool = False) -> None:
@@ -358,37 +334,6 @@ class SiteMemory:
     def last_sum(self, analyst: bytes) -> int:
         """Return the number of the last sum with an analyst, by its public key; -1 before any."""
         return self._sums.get(analyst.hex(), self._older_sum)
-
-    def charge(self, cost: Cost) -> None:
-        """Remember the cost of a release with noise before the first byte is sent."""
-        self.spent = self.spent.plus(cost)
-        self._keep(True)
-
-    def score(self, records: int) -> None:
-        """Remember the number of scored records before their scores are sent."""
-        self.scored += records
-        self._keep(True)
-
-    def release(self, tables: int, cells: int, *, freely: bool = False) -> None:
-        """Remember tables before they are released.
-
-        Parameters
-        ----------
-        tables, cells : int
-            The number of tables, and of their cells together.
-        freely : bool, default=False
-            Whether they are exact tables outside approved studies, which are counted apart.
-        """
-        if freely:
-            self.released_freely = self.released_freely.plus(tables, cells)
-        else:
-            self.released = self.released.plus(tables, cells)
-        self._keep(True)
-
-    def choose(self, bits: int) -> None:
-        """Remember the bits of the winners of choices before the site takes part in them."""
-        self.chosen += bits
-        self._keep(True)
 
     # ---- record sets -------------------------------------------------------------------------
 

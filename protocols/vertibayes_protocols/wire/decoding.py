@@ -20,7 +20,15 @@ from vertibayes_mpc.errors import MalformedMessageError, UnexpectedMessageError
 from vertibayes_mpc.rounds import Expect, M, Party
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.wire.encoding import ALIGN, DIM, DTYPES, FLOAT, INT, SIZE
-from vertibayes_protocols.wire.types import UNIONS, Most, free_of, is_record, parts_of, written_out
+from vertibayes_protocols.wire.types import (
+    UNIONS,
+    Most,
+    free_of,
+    is_mapping,
+    is_record,
+    parts_of,
+    written_out,
+)
 
 MOST_VALUES, ARRAY_VALUES = 200_000, 4  # in one message; an array takes as long as four others
 MOST_WORDS = 500  # characters of a reason: a constructor's may quote what the peer sent
@@ -165,7 +173,7 @@ def _tagged(hint: Any) -> Tagged:
         return _union(args)
     if origin is tuple:
         return {b"t": _tuple(args)}
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if is_mapping(origin):
         return {b"m": _mapping(*args)}
     if is_record(hint):
         return {b"d": _record(hint)}

@@ -44,6 +44,11 @@ def is_record(cls: Any) -> bool:
     return isinstance(cls, type) and (is_dataclass(cls) or is_named_tuple(cls))
 
 
+def is_mapping(origin: Any) -> bool:
+    """Whether the origin of a generic type is one of mappings."""
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
 @cache
 def parts_of(cls: Any) -> Mapping[str, Any]:
     """Return the fields of a record that travel, in order, with their declared types.
@@ -118,7 +123,7 @@ def with_floats(value: Any, hint: Any) -> Any:
         hints = repeat(args[0], len(value)) if args[-1:] == (Ellipsis,) else args
         if len(value) == len(args) or hints is not args:
             return tuple(map(with_floats, value, hints))
-    elif isinstance(value, Mapping):
+    elif is_mapping(origin) and isinstance(value, Mapping):
         key, item = args
         return {with_floats(k, key): with_floats(v, item) for k, v in value.items()}
     return value

@@ -145,7 +145,6 @@ class Consensus(ConsensusQuery):
 
     def fits(self, role: SiteRole | DealerRole, plan: Calibration) -> None:
         """Refuse what the site's keys, policy on neighbours, records or memory do not fit."""
-        del plan
         assert isinstance(role, SiteRole)  # no dealer is asked
         check_site(role, self)
 
@@ -160,7 +159,6 @@ class Consensus(ConsensusQuery):
 
     def run_site(self, site: SiteRole, plan: Calibration, give: Give) -> Program[None]:
         """Take part in the rounds, and in the sum at the end."""
-        del give
         node = _node(site, self)
         records, trace, diverged = records_of(site, plan), [], not _fits(node)
         if diverged:

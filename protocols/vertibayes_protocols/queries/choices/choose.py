@@ -149,7 +149,7 @@ class Choose(Query[tuple[int, ...], ChoicePlan]):
             constants=np.array([constant_of(candidate) for candidate in candidates], np.int64),
             score=choices.score,
             missing=choices.missing,
-            rows=choices.rows,
+            rows=choices.rows.whole,
         )
 
     def __post_init__(self) -> None:
@@ -235,7 +235,6 @@ class Choose(Query[tuple[int, ...], ChoicePlan]):
 
     def run_site(self, site: SiteRole, plan: ChoicePlan, give: Give) -> Program[None]:
         """Compare scores, and keep the winners."""
-        del give
         assert site.joined is not None and site.holder is not None  # it has joined the study
         site.joined.won, site.joined.decided = yield from choose(site.holder, plan, site.analyst)
 

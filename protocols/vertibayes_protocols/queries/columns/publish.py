@@ -186,7 +186,6 @@ class Publish(Query[dict[str, Table], DiscreteLaplace]):
 
     def fits(self, role: SiteRole | DealerRole, plan: DiscreteLaplace) -> None:
         """Refuse a split of which the site has other people, states or counts of classes."""
-        del plan
         assert isinstance(role, SiteRole)  # the dealer is not asked
         check_people(role, self.split)
         _ = self._counted(role)
@@ -198,7 +197,6 @@ class Publish(Query[dict[str, Table], DiscreteLaplace]):
 
     def run_site(self, site: SiteRole, plan: DiscreteLaplace, give: Give) -> Program[None]:
         """Count, add noise, and send the tables."""
-        del give
         counts = flat(self._counted(site, plan), self.split.holders[site.party])
         yield from send({site.analyst: PublishedTables(counts)})
 

@@ -206,7 +206,6 @@ class Scores(Query[Floats, Variant]):
 
     def effects(self, plan: Variant, at: At) -> Effects:
         """Return the effects: scores of records leave, which tell the features' values."""
-        del plan
         split, target = self.split, self.split.target.name
         tables = [
             Fact(
@@ -241,7 +240,6 @@ class Scores(Query[Floats, Variant]):
 
     def fits(self, role: SiteRole | DealerRole, plan: Variant) -> None:
         """Refuse sites that the dealer does not know, or records that the site does not have."""
-        del plan
         split = self.split
         if isinstance(role, DealerRole):
             if unknown := sorted(set(split.sites) - set(role.public_keys)):
@@ -264,7 +262,6 @@ class Scores(Query[Floats, Variant]):
 
     def run_site(self, site: SiteRole, plan: Variant, give: Give) -> Program[None]:
         """Receive the tables of the site's features and a key, and send the encrypted values."""
-        del give
         analyst, names = site.analyst, self.split.holders[site.party]
         cells = sum(map(self.split.cells, names))
         sent = (yield from exchange({}, {analyst: Expect(SiteTables, cells + 1)}))[analyst]
@@ -281,7 +278,6 @@ class Scores(Query[Floats, Variant]):
 
     def run_analyst(self, analyst: AnalystRole, plan: Variant) -> Program[Floats]:
         """Send each site its tables, and open the scores."""
-        del analyst
         held = self.split.holders
         outbox = {site: SiteTables(flat(self.tables, held[site])) for site in self.split.sites}
         key = yield from _key_of(self.parties[-1], outbox)

@@ -95,7 +95,7 @@ class OddsQuery(Query[R_co, P]):
                     f"{table.numbers.shape[:-1]}"
                 )
         joined.asked += 1
-        asked = study.id, joined.asked, odds.shape, rows
+        asked = study.id, joined.asked, odds.shape, rows.whole
         numbers = [table.flat for table in odds.tables]
         return cls(cls.asked_of(study, odds.shape), *asked, **more, numbers=numbers)
 

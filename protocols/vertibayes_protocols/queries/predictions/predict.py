@@ -94,7 +94,6 @@ class Predict(OddsQuery[NDArray[np.float64], TableLookupPlan]):
 
     def run_site(self, site: SiteRole, plan: TableLookupPlan, give: Give) -> Program[None]:
         """Look up the site's shares, and send them to the analyst."""
-        del give
         assert site.holder is not None  # it has joined the study
         site.holder.begin("predict", self.number)
         tables = yield from self.received_numbers(site, plan)
@@ -109,7 +108,6 @@ class Predict(OddsQuery[NDArray[np.float64], TableLookupPlan]):
         self, analyst: AnalystRole, plan: TableLookupPlan
     ) -> Program[NDArray[np.float64]]:
         """Send the numbers, and add up the shares."""
-        del analyst
         yield from self.send_numbers(plan.parties)
         sums = yield from open_rows(plan)
         return sums.view(np.int64).T / float(1 << self.odds.fraction_bits)

@@ -142,7 +142,6 @@ class ScoreTable(OddsQuery[NDArray[np.int64], ScorePlan]):
 
     def run_site(self, site: SiteRole, plan: ScorePlan, give: Give) -> Program[None]:
         """Share bins and classes, count them, apply the rule, and send the share."""
-        del give
         holder, lookups = site.holder, plan.lookups
         assert holder is not None  # it has joined the study
         holder.begin("score table", self.number)
@@ -167,7 +166,6 @@ class ScoreTable(OddsQuery[NDArray[np.int64], ScorePlan]):
 
     def run_analyst(self, analyst: AnalystRole, plan: ScorePlan) -> Program[NDArray[np.int64]]:
         """Send the numbers, and add up the shares of the table."""
-        del analyst
         yield from self.send_numbers(plan.lookups.parties)
         table = plan.read((yield from open_sum(plan.sites, plan.ring, plan.cells)))
         if self.rule.kind == "exact" and table.sum() != plan.records:

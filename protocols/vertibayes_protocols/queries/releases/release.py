@@ -153,7 +153,6 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
 
     def fits(self, role: SiteRole | DealerRole, plan: ReleasePlan) -> None:
         """Refuse to give again what was not kept."""
-        del plan
         if self.again and isinstance(role, SiteRole) and record_of(role) is None:
             raise QueryRefusedError(role.party, "it has kept no share of released tables")
 
@@ -193,7 +192,6 @@ class Release(Query[list[NDArray[np.int64]], ReleasePlan]):
         self, analyst: AnalystRole, plan: ReleasePlan
     ) -> Program[list[NDArray[np.int64]]]:
         """Add up the shares; return the tables in the order of the families."""
-        del analyst
         products = plan.counted.products
         if self.again:
             cells = yield from open_kept(plan)

@@ -128,7 +128,6 @@ class Report(Query[Aggregator, ReportPlan]):
 
     def run_site(self, site: SiteRole, plan: ReportPlan, give: Give) -> Program[None]:
         """Perturb each record by itself, and send the answers."""
-        del give
         client, answers = Client(plan, site.randomness), dict[str, list[NDArray[np.generic]]]()
         for data in _records(site, plan):
             for name, rows in client.perturb_all(data).answers.items():
@@ -138,7 +137,6 @@ class Report(Query[Aggregator, ReportPlan]):
 
     def run_analyst(self, analyst: AnalystRole, plan: ReportPlan) -> Program[Aggregator]:
         """Count the answers of all sites."""
-        del analyst
         sizes = [_cells(question) for question in plan.questions]
         each = max(sizes) if plan.reports == "one" else sum(sizes)
         names = sum(len(question.name) for question in plan.questions)

@@ -228,7 +228,6 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
 
     def run_site(self, site: SiteRole, plan: Summation, give: Give) -> Program[None]:
         """Count the site's records, add its noise, and contribute to the sum."""
-        del give
         values = noisy_statistics(site, plan.terms, self.estimate(site.party))
         if self.via == "masked":
             keys = {**site.signing_keys, site.party: site.signing.public}

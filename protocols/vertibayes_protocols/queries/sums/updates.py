@@ -203,13 +203,11 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
 
     def fits(self, role: SiteRole | DealerRole, plan: SumPromise) -> None:
         """Refuse records that do not fit the terms."""
-        del plan
         assert isinstance(role, SiteRole)  # no dealer is asked
         check_own_records(role, self.terms)
 
     def run_site(self, site: SiteRole, plan: SumPromise, give: Give) -> Program[None]:
         """Count the site's records, add its noise, and gossip."""
-        del plan, give
         terms = self.terms
         update = np.clip(noisy_statistics(site, terms, 1), terms.lowest, terms.highest)
         node = GossipNodes(update[None])
@@ -228,7 +226,6 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
 
     def run_analyst(self, analyst: AnalystRole, plan: SumPromise) -> Program[ReleasedUpdates]:
         """Carry estimates from site to site, and keep the first and the last."""
-        del analyst
         counts, members = self.terms.counts, set(self.members)
         steps: dict[Party, Step] = {}
         updates: dict[Party, Floats] = {}

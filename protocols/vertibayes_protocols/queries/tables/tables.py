@@ -144,7 +144,6 @@ class Tables(Query[list[NDArray[np.int64]], TablePlan]):
 
     def run_site(self, site: SiteRole, plan: TablePlan, give: Give) -> Program[None]:
         """Count the tables."""
-        del give
         assert site.holder is not None  # it has joined the study
         yield from count(site.holder, plan, site.analyst)
 
@@ -194,7 +193,7 @@ def ask_tables(
         prefixes=tuple(numbers(places[name] for name in prefix) for prefix, _ in groups),
         lasts=tuple(numbers(places[name] for name in lasts) for _, lasts in groups),
         missing=missing,
-        rows=rows,
+        rows=rows.whole,
     )
     asked = [family for group in groups for family in group.families]
     where = {family: place for place, family in enumerate(asked)}
