@@ -40,11 +40,41 @@ def test_the_record_has_every_case_every_kind_and_every_rule():
 
 def words_of(case):
     """Return the names of what parties refuse in a case, at the first look."""
+    return {name for order in orders_of(case) for name in order.split(" > ")}
+
+
+OF_DATA = {
+    "most_row_sets", "other records", "more records than the terms", "another state in the data",
+    "a column that nobody has", "other counts of classes",
+}  # fmt: skip
+EITHER = "fewest_records with an earlier set"  # of some records the policy refuses it, else memory
+AFTER_DATA = {  # rules that are about the data themselves, or about a column as it is declared
+    "commit": {"variables"},
+    "consensus": {"most_memory", "fewest_records"},
+    "meet": {"most_failed_meets"},
+}
+
+
+def data_before_policy(case, order):
+    """Return which reasons that tell of data are named before a rule of the policy."""
+    names, kind = order.split(" > "), case.partition(": ")[2].partition(" ")[0].strip(",")
+    rules = set(OF_POLICY) - OF_DATA - {EITHER} - AFTER_DATA.get(kind, set())
+    last = max((place for place, name in enumerate(names) if name in rules), default=0)
+    return OF_DATA & set(names[:last])
+
+
+def orders_of(case):
     entry = RECORDED[case]
-    looks = [entry, entry.get("first look")] if isinstance(entry, dict) else []
-    looks = [each for each in looks if isinstance(each, dict)]
-    orders = [order for look in looks for order in look.get("order", {}).values()]
-    return {name for order in orders for name in order.split(" > ")}
+    for look in (entry, entry.get("first look")) if isinstance(entry, dict) else ():
+        yield from look.get("order", {}).values() if isinstance(look, dict) else ()
+
+
+def test_no_reason_tells_of_data_before_policy():
+    looks = [case for case in RECORDED if case.startswith("first look")]  # in runs: of contracts
+    orders = [(case, order) for case in looks for order in orders_of(case)]
+    assert len(orders) > 40
+    assert [o for o in orders if data_before_policy(*o)] == []
+    assert data_before_policy("first look: sums", "another state in the data > exact_sums")
 
 
 # ---- negative controls ---------------------------------------------------------------------------
