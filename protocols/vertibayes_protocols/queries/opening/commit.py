@@ -62,14 +62,13 @@ from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols.approval import Phase
 from vertibayes_protocols.contract import Contract
-from vertibayes_protocols.effects import Effects, saying
+from vertibayes_protocols.effects import Effects, Planned, saying
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.opening.commit_checks import (
     check_at_dealer,
     check_at_site,
-    check_memory,
 )
 from vertibayes_protocols.queries.opening.comparing import compare
 from vertibayes_protocols.queries.opening.describe import REVEALED
@@ -83,6 +82,7 @@ ID_BYTES = 16
 MASKS = "masks of a site, shared with the dealer"
 ZEROS = "zero shares between two sites"
 JOININGS = "ids, parts of the common seed, or ephemeral keys"
+LESS = "open the study with less memory for its queries"
 COLUMNS = "masked columns, or parts of the key that orders codes,"
 
 
@@ -171,11 +171,11 @@ class Commit(Query[Joined, None]):
             for site in at.shown_by(study.sites)
         ]
         stored = Costs(study, study.records, missing=True).stored_bytes
-        return replace(saying(study.parties, says), stored=stored)
+        takes = Planned(study.memory, less=LESS)  # of each query of the study
+        return replace(saying(study.parties, says), stored=stored, takes=lambda: (takes,))
 
     def fits(self, role: SiteRole | DealerRole, plan: None) -> None:
         """Refuse a study that is not as the party has pinned, declared or aligned it."""
-        check_memory(role, self.study)
         if isinstance(role, DealerRole):
             check_at_dealer(role, self.study)
         else:

@@ -1,4 +1,4 @@
-"""What a party compares of a study before it commits: sizes, parties, records, variables."""
+"""What a party compares of a study before it commits: parties, records, variables."""
 
 from __future__ import annotations
 
@@ -9,15 +9,6 @@ from vertibayes_protocols.errors import DataError, QueryRefusedError
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Variable
-
-
-def check_memory(role: SiteRole | DealerRole, study: Study) -> None:
-    """Refuse a study whose queries may take too much memory."""
-    if study.memory > (most := role.policy.most_memory):
-        raise ValueError(
-            f"the study's queries take up to {study.memory:,} bytes of memory at a party; at most "
-            f"{most:,} are allowed here"
-        )
 
 
 def check_at_site(site: SiteRole, study: Study) -> None:
