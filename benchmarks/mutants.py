@@ -183,11 +183,12 @@ OF_MEET = (
 RESTARTS = "tests/privacy/test_labels_over_restarts.py"
 TABLES, SHUFFLES = "tests/mpc/test_masked_tables.py", "tests/mpc/test_shuffled_tables.py"
 VIEWS, SHUFFLED = "tests/privacy/test_every_view.py", "tests/privacy/test_every_shuffle_view.py"
+DRAWS, LOOKUPS = "tests/mpc/test_draws.py", "tests/privacy/test_every_lookup_view.py"
 
 OF_MASKS = (
     mutant(
         "masks of columns without the columns' ids",
-        "mpc/vertibayes_mpc/commitments/masks.py",
+        "mpc/vertibayes_mpc/commitments/columns.py",
         "commitments.label, commitments.operands[place].id, form.name",
         "commitments.study, form.name",
         f"{VIEWS}",
@@ -217,10 +218,68 @@ OF_MASKS = (
     ),
     mutant(
         "masks of extensions without their columns",
-        "mpc/vertibayes_mpc/masked_tables/masks.py",
+        "mpc/vertibayes_mpc/masked_tables/plan.py",
         'label(purpose, self.query, np.array(term, "<u4").tobytes())',
         "label(purpose, self.query)",
         VIEWS,
+    ),
+    mutant(
+        "one mask for a sign and for what is signed",
+        "mpc/vertibayes_mpc/lookups/two_sites.py",
+        '("cross", "sign", "signed")',
+        '("cross", "sign", "sign")',
+        DRAWS,
+        LOOKUPS,
+    ),
+    mutant(
+        "one mask for the parts of lookups",
+        "mpc/vertibayes_mpc/lookups/plan.py",
+        "self.part.batch, self.part.start, purpose",
+        "self.part.batch, purpose",
+        DRAWS,
+        LOOKUPS,
+    ),
+    mutant(
+        "one mask for the parts of unit vectors",
+        "mpc/vertibayes_mpc/unit_vectors.py",
+        'self.label("units", index, part.start)',
+        'self.label("units", index)',
+        DRAWS,
+    ),
+    mutant(
+        "one mask for the rows of all lists",
+        "mpc/vertibayes_mpc/alignment/chain.py",
+        'plan.name("row mask", owner, at)',
+        'plan.name("row mask", at)',
+        DRAWS,
+    ),
+    mutant(
+        "one mask for the elements of a row",
+        "mpc/vertibayes_mpc/alignment/chain.py",
+        'plan.name("row mask", owner, at)',
+        'plan.name("row mask", owner)',
+        DRAWS,
+    ),
+    mutant(
+        "an owner's order that the dealer knows",
+        "mpc/vertibayes_mpc/alignment/chain.py",
+        "self._order(self.private)",
+        "self._order(self.site.dealer_key or self.private)",
+        DRAWS,
+    ),
+    mutant(
+        "a scalar that everybody knows",
+        "mpc/vertibayes_mpc/alignment/chain.py",
+        "self.scalar = site.randomness.bytes(KEY_BYTES)",
+        "self.scalar = bytes([8] * KEY_BYTES)",
+        "tests/mpc/test_alignment.py",
+    ),
+    mutant(
+        "digests of the last block of columns alone",
+        "mpc/vertibayes_mpc/commitments/commit.py",
+        "digests[peer].update(packed.data)",
+        "digests[peer] = hashlib.sha256(packed.data)",
+        TABLES,
     ),
     mutant(
         "tables without zero shares",
@@ -425,21 +484,21 @@ PIECE = "tests/protocols/test_pieces.py"
 OF_NOISE_AND_MAIL = (
     mutant(
         "Gaussian noise of a smaller scale",
-        "mpc/vertibayes_mpc/noise/gaussian.py",
+        "mpc/vertibayes_mpc/noise/copies.py",
         "math.sqrt(2 * self.rho) * ABOVE",
         "math.sqrt(2.1 * self.rho) * ABOVE",
         NOISE,
     ),
     mutant(
         "geometric noise of a smaller scale",
-        "mpc/vertibayes_mpc/noise/geometric.py",
+        "mpc/vertibayes_mpc/noise/copies.py",
         "scale = float(1 / rate)",
         "scale = float(1 / rate) / 2\n    return scale",
         NOISE,
     ),
     mutant(
         "diluted noise of fewer copies",
-        "mpc/vertibayes_mpc/noise/geometric.py",
+        "mpc/vertibayes_mpc/noise/copies.py",
         "(self.gamma * self.n) * SLACK, 1.0)",
         "self.n * SLACK, 1.0)",
         NOISE,

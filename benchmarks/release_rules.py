@@ -45,7 +45,7 @@ from vertibayes.report.release.tracing import tracing_power
 from vertibayes.sampling import sample
 from vertibayes.structure.learners import k2
 from vertibayes.table_scores import free_parameters
-from vertibayes_mpc.noise.gaussian import DiscreteGaussian
+from vertibayes_mpc.noise.copies import DiscreteGaussian
 from vertibayes_mpc.noise.polya import PolyaShare
 from vertibayes_protocols.budget import rho_of
 from vertibayes_protocols.release import FamilyTables, Rule

@@ -45,7 +45,9 @@ def rows_of(lists):
 
 def programs(plan, lists, rows=None, seed=b""):
     """Return the programs of all parties; the seed gives all keys."""
-    keys = {site: StreamKey(label("dealer key", seed, site)) for site in lists}
+    dealer, keys = (
+        {site: StreamKey(label("dealer key", seed, site)) for site in lists} for _ in range(2)
+    )
     result = {"analyst": match_people(plan, SeededRandomness(seed + b"analyst"))}
     for site, people in lists.items():
         randomness = SeededRandomness(seed + site.encode())
@@ -55,7 +57,7 @@ def programs(plan, lists, rows=None, seed=b""):
         else:
             result[site] = share_people(member, plan, people, (rows or rows_of(lists))[site])
     if plan.level == 2:
-        result["dealer"] = deal_people(keys, plan)
+        result["dealer"] = deal_people(dealer, plan)
     return result
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests import shown
 from vertibayes.cli.demo import alarm
 from vertibayes.sampling import sample
 from vertibayes_protocols.site.data import SiteData
@@ -16,6 +17,16 @@ from vertibayes_protocols.site.data import SiteData
 # Machines that run tests are shared: a slow example is no defect.
 settings.register_profile("shared", deadline=None)
 settings.load_profile("shared")
+
+shown.watch().start()  # in all tests, also in threads that outlive one
+
+
+@pytest.fixture(autouse=True)
+def what_sites_show_is_stated():
+    """Fail a test in which a site shows the analyst more than its query's effects state."""
+    shown.understated.clear()
+    yield
+    assert not shown.understated
 
 
 DATA = os.environ.get("VERTIBAYES_DATA")

@@ -25,7 +25,7 @@ from vertibayes_mpc.masked_sum import (
     contribute,
     smallest_neighbourhood,
 )
-from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
+from vertibayes_mpc.masked_sum.seeds import own_mask, pair_masks
 from vertibayes_mpc.randomness import StreamKey, SystemRandomness
 from vertibayes_mpc.scheduler import run_all
 from vertibayes_mpc.shamir import split

@@ -18,7 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +43,9 @@ OVERHEAD_CELLS = 4096  # of a message's names and lengths
 
 
 @dataclass(frozen=True, slots=True)
-class Ciphertexts(Message):
+class Ciphertexts(Message, kind="ciphertexts"):
     """One party's ciphertexts for one time, packet after packet, big-endian."""
 
-    kind: ClassVar[str] = "ciphertexts"
     label: bytes
     party: Party
     time: int
@@ -58,16 +57,7 @@ def full_domain_hash(modulus: int, purpose: bytes, *parts: int) -> int:
     """Hash to an invertible residue modulo `modulus`, 2^-128 from uniform.
 
     SHAKE-256 expands a digest of all arguments (SHA-256, each with its length) to 128 bits more
-    than the modulus has; the result is reduced.
-
-    Parameters
-    ----------
-    modulus : int
-        What the residue is below.
-    purpose : bytes
-        The label of what the hash is for.
-    *parts : int
-        The time and the packet.
+    than the modulus has; the result is reduced. `parts` are the time and the packet.
 
     Examples
     --------
@@ -191,15 +181,10 @@ class Expected(NamedTuple):
     def integers(self, message: Ciphertexts, sender: Party) -> tuple[int, ...]:
         """Return the ciphertexts of a message, or blame its sender.
 
-        Raises
-        ------
-        UnexpectedMessageError
-            If the message is another party's, under other parameters, or of a later time.
-        ReplayedMessageError
-            If it is of an earlier time.
-        MalformedMessageError
-            If it has another number of counts, or a packet is missing, too long or short, out of
-            range, or not invertible.
+        An UnexpectedMessageError says that the message is another party's, under other parameters,
+        or of a later time; a ReplayedMessageError, of an earlier time; a MalformedMessageError,
+        that it has another number of counts, or a packet that is missing, too long or short, out of
+        range, or not invertible.
         """
         if message.party != sender:
             raise UnexpectedMessageError(sender, f"sent ciphertexts of {message.party}")
@@ -226,13 +211,7 @@ class Expected(NamedTuple):
 def check_time(time: int, expected: int, sender: Party, what: str) -> None:
     """Blame the sender of `what` for another time than the one expected.
 
-    Parameters
-    ----------
-    time, expected
-        The time of the message, and the time that its receiver expects.
-    sender, what
-        Whom to blame, and for which kind of message: with a ReplayedMessageError for an earlier
-        time, an UnexpectedMessageError for a later time.
+    For an earlier time it is a ReplayedMessageError, for a later one an UnexpectedMessageError.
     """
     reason = f"sent {what} of time {time}; expected time {expected}"
     if time < expected:

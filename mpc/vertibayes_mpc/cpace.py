@@ -28,7 +28,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
@@ -44,18 +44,16 @@ DOMAIN = b"CPace255"
 
 
 @dataclass(frozen=True, slots=True)
-class Point(Message):
+class Point(Message, kind="point"):
     """A multiple of the hashed point."""
 
-    kind: ClassVar[str] = "point"
     value: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation(Message):
+class Confirmation(Message, kind="confirmation"):
     """A code under the agreed key."""
 
-    kind: ClassVar[str] = "confirmation"
     code: bytes
 
 
@@ -171,15 +169,10 @@ class Side:
         return scalar.exchange(X25519PublicKey.from_public_bytes(point))
 
     def key(self, theirs: bytes, session: bytes, ours: bytes = b"", their: bytes = b"") -> bytes:
-        """Return the key, 64 bytes, from the other side's point.
+        """Return the key, 64 bytes, from the point that the other side sent.
 
-        Parameters
-        ----------
-        theirs, session
-            The point that the other side sent, and the name of the run; a ValueError if it is not a
-            point, or a point of small order.
-        ours, their : bytes, optional
-            Data that each side associates with its point; the draft's vectors have some.
+        Raise a ValueError if it is not a point, or a point of small order. `ours` and `their` are
+        data that each side associates with its point; the draft's vectors have some.
         """
         shared = prefixed(DOMAIN + b"_ISK", session, self._times(theirs))
         messages = sorted((prefixed(self.point, ours), prefixed(theirs, their)), reverse=True)

@@ -27,13 +27,7 @@ MONTGOMERY_A = 486_662
 
 
 def elligator2(elements: Sequence[int]) -> list[int]:
-    """Map field elements to the first coordinates of points of Curve25519.
-
-    Parameters
-    ----------
-    elements : sequence of int
-        Numbers below 2^255 - 19.
-    """
+    """Map field elements to the first coordinates of points of Curve25519."""
     p, a = fast(PRIME), fast(MONTGOMERY_A)
     divisors = [1 + 2 * r * r % p for r in map(fast, elements)]  # never 0: -1/2 is not a square
     products = list(accumulate(divisors, lambda x, y: x * y % p, initial=fast(1)))

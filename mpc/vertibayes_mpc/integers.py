@@ -30,13 +30,7 @@ def fast(value: int) -> int:
 
 
 def powmod(base: int, exponent: int, modulus: int) -> int:
-    """Return ``base ** exponent`` modulo `modulus`.
-
-    Parameters
-    ----------
-    base, exponent, modulus
-        A negative exponent inverts the base; a ValueError if the base has no inverse.
-    """
+    """Return ``base ** exponent`` modulo `modulus`; a ValueError if there is no inverse."""
     if exponent < 0:
         base, exponent = invert(base, modulus), -exponent
     if _gmpy2 is None:

@@ -1,4 +1,4 @@
-"""Messages that say which commitment or query they are for.
+"""Messages that say which commitment or query they are for, and arrays that are packed into one.
 
 Without the label, an analyst who asks the dealer for one table and the sites for another could make
 a site subtract two corrections, and read the mask of another site's column.
@@ -6,17 +6,20 @@ a site subtract two corrections, and read the mask of another site's column.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import UnexpectedMessageError
 from vertibayes_mpc.ring import Elements, Ring
-from vertibayes_mpc.rounds import ArrayMessage, Party
+from vertibayes_mpc.rounds import ArrayMessage, Expect, Party, Program, exchange
 from vertibayes_mpc.sharing import elements_of
 
 LABEL_BYTES = 32
+Packed: TypeAlias = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +32,66 @@ class Labelled(ArrayMessage):
 def labelled_elements(
     message: Labelled, sender: Party, ring: Ring, shape: tuple[int, ...], label: bytes
 ) -> Elements:
-    """Return a message's elements, or blame its sender if they are not for this label.
-
-    Parameters
-    ----------
-    message, sender, ring, shape
-        As of `vertibayes_mpc.sharing.elements_of`, which raises a MalformedMessageError.
-    label : bytes
-        The commitment or query that this party runs; for others, an UnexpectedMessageError.
-    """
+    """Return a message's elements, or blame its sender for another label, shape or type."""
     if message.label != label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another query")
     return elements_of(message, sender, ring, shape)
 
 
-def labelled_bytes(message: Labelled, sender: Party, size: int, label: bytes) -> NDArray[np.uint8]:
+def labelled_bytes(message: Labelled, sender: Party, size: int, label: bytes) -> Packed:
     """Return a message's packed elements, `size` bytes; see `labelled_elements`."""
     packed = labelled_elements(message, sender, Ring(8), (size,), label)
     return packed.astype(np.uint8, copy=False)
+
+
+# ---- packed arrays -------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """An array within a message: the ring of its elements, and its shape."""
+
+    ring: Ring
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Its number of bytes."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.ring.bytes
+
+
+Layout: TypeAlias = Sequence[Piece]  # arrays, one after the other
+
+
+def size_of(layout: Layout) -> int:
+    """Return the number of bytes of all arrays of a layout."""
+    return sum(piece.size for piece in layout)
+
+
+def packed(layout: Layout, arrays: Iterable[Elements]) -> Packed:
+    """Pack the arrays of a layout, one after the other."""
+    pieces = [piece.ring.pack(array) for piece, array in zip(layout, arrays, strict=True)]
+    return np.concatenate([np.zeros(0, np.uint8), *pieces])
+
+
+def unpacked(layout: Layout, values: Packed) -> Iterator[Elements]:
+    """Take packed arrays apart, one by one: the inverse of `packed`."""
+    at = 0
+    for piece in layout:
+        yield piece.ring.unpack(values[at : at + piece.size]).reshape(piece.shape)
+        at += piece.size
+
+
+def exchange_arrays(
+    kind: type[Labelled],
+    label: bytes,
+    outbox: Mapping[Party, Packed],
+    layouts: Mapping[Party, Layout],
+) -> Program[dict[Party, Iterator[Elements]]]:
+    """Send packed arrays under a label, and return those that come: none in a round of nobody."""
+    if not outbox and not layouts:
+        return {}
+    sizes = {sender: size_of(layout) for sender, layout in layouts.items()}
+    expect = {sender: Expect(kind, size + LABEL_BYTES) for sender, size in sizes.items()}
+    received = yield from exchange({to: kind(v, label) for to, v in outbox.items()}, expect)
+    texts = {s: labelled_bytes(m, s, sizes[s], label) for s, m in received.items()}
+    return {sender: unpacked(layouts[sender], text) for sender, text in texts.items()}

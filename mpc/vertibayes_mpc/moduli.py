@@ -33,20 +33,7 @@ _PRODUCT = "it must be the product of two large random primes"
 
 
 def check_modulus(modulus: int, least_bits: int) -> None:
-    """Refuse a modulus that is too short, or that is easy to factor.
-
-    Parameters
-    ----------
-    modulus : int
-        N.
-    least_bits : int
-        How many bits it must have.
-
-    Raises
-    ------
-    ValueError
-        It says what is wrong, and not the factors.
-    """
+    """Refuse a modulus that is too short or easy to factor, without its factors in the error."""
     bits = modulus.bit_length()
     if bits < least_bits:
         raise ValueError(f"the modulus must have at least {least_bits} bits, got {bits}")

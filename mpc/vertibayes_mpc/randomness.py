@@ -71,15 +71,7 @@ class Stream(Protocol):
     def elements(
         self, ring: Ring, label: bytes, shape: tuple[int, ...], start: int = 0
     ) -> Elements:
-        """Expand a stream of uniform elements.
-
-        Parameters
-        ----------
-        ring, shape
-            The ring of the elements, and the shape of the array.
-        label, start
-            The name of the stream, and the place in it of the first element.
-        """
+        """Expand an array of uniform elements: `start` is the place of the first in the stream."""
         ...
 
     def permutation(self, label: bytes, count: int) -> NDArray[np.intp]:
@@ -111,15 +103,10 @@ class StreamKey:
     secret: bytes = field(repr=False)
 
     def expand(self, label: bytes, count: int, start: int = 0) -> bytearray:
-        """Expand a stream of bytes.
+        """Expand a stream of bytes; `start` is the place of the first.
 
         Each label has its own AES-256 key (the first block of HKDF-Expand, RFC 5869), whose counter
         starts at zero.
-
-        Parameters
-        ----------
-        label, count, start
-            The name of the stream, the number of bytes, and the place of the first byte.
         """
         key = hmac.digest(self.secret, label + b"\x01", "sha256")
         block, skip = divmod(start, BLOCK_BYTES)
@@ -135,13 +122,7 @@ class StreamKey:
     def elements(
         self, ring: Ring, label: bytes, shape: tuple[int, ...], start: int = 0
     ) -> Elements:
-        """Expand a stream of uniform elements.
-
-        Parameters
-        ----------
-        ring, label, shape, start
-            As of `Stream.elements`.
-        """
+        """Expand an array of uniform elements: `start` is the place of the first in the stream."""
         count = int(np.prod(shape))
         if not count:
             return np.zeros(shape, ring.dtype)

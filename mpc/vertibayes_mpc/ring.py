@@ -112,21 +112,10 @@ class Ring:
         return self.reduce(product.reshape(len(left) * len(right), left.shape[1]))
 
     def dot(self, left: Elements, right: Elements, *, bits: int | None = None) -> Elements:
-        """Take the inner products of the rows of two matrices, modulo the ring.
+        """Take the inner products, (p, q), of the rows of (p, m) and (q, m), modulo the ring.
 
-        Parameters
-        ----------
-        left : ndarray of shape (p, m), dtype `dtype`
-            The rows that are multiplied from the left.
-        right : ndarray of shape (q, m), dtype `dtype`
-            The rows that are multiplied from the right.
-        bits : int, optional
-            The most bits that an element of `right` has, at most 16; 1 for indicators, which may be
-            of any type. BLAS multiplies narrow factors in float64, up to three times as fast.
-
-        Returns
-        -------
-        products : ndarray of shape (p, q), dtype `dtype`
+        `bits` are the most that an element of `right` has, at most 16; 1 for indicators, which may
+        be of any type. BLAS multiplies narrow factors in float64, up to three times as fast.
 
         Examples
         --------

@@ -23,11 +23,16 @@ Party: TypeAlias = str
 class Message:
     """What travels: a frozen dataclass of int, bool, str, bytes, ndarray and tuples of these.
 
-    `kind` is the class's name on the wire. Values that may be secret are declared with
-    ``field(repr=False)`` by the subclasses.
+    `kind`, a keyword of each subclass, is the class's name on the wire. Values that may be secret
+    are declared with ``field(repr=False)`` by the subclasses.
     """
 
     kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls, kind: str = "") -> None:
+        super(Message, cls).__init_subclass__()  # slots: this class is not the one that was written
+        if kind:
+            cls.kind = kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,13 +46,7 @@ class Carrier(Protocol):
         ...
 
     def unpack(self, packet: Any, sender: Party, receiver: Party, expect: Expect[Message]) -> Sent:
-        """Return the message, or blame its sender.
-
-        Parameters
-        ----------
-        packet, sender, receiver, expect
-            What `pack` returned, the ends of the link, and what the receiver expects.
-        """
+        """Return the message in what `pack` returned, if it is expected, or blame its sender."""
         ...
 
     def discard(self, sender: Party, receiver: Party) -> None:
@@ -72,13 +66,7 @@ class ByHand:
         return sent
 
     def unpack(self, packet: Sent, sender: Party, receiver: Party, expect: Expect[Message]) -> Sent:
-        """Return a message of the kind that its receiver expects, or blame its sender.
-
-        Parameters
-        ----------
-        packet, sender, receiver, expect
-            As of `Carrier.unpack`.
-        """
+        """Return a message of the kind that its receiver expects, or blame its sender."""
         del receiver
         of_kind(packet.message, expect.kind, sender)
         return packet
@@ -128,13 +116,8 @@ class Scheduler:
     def finish(self, party: Party) -> Any:
         """Step all programs until a party's has ended; return its output.
 
-        Raises
-        ------
-        ProtocolError
-            If no program can resume; it names whom the party waits for. Errors of programs pass
-            through unchanged.
-        PartyGoneError
-            If the party itself was dropped.
+        Raise a ProtocolError if no program can resume; it names whom the party waits for. Raise a
+        PartyGoneError if the party itself was dropped. Errors of programs pass through unchanged.
         """
         while party in self._programs:
             ready = self._next()

@@ -28,8 +28,6 @@ array([6], dtype=uint16)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -39,11 +37,8 @@ from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import ArrayMessage, Expect, Party, Program, exchange, send
 
 
-@dataclass(frozen=True, slots=True)
-class Share(ArrayMessage):
+class Share(ArrayMessage, kind="share"):
     """An additive share: those of all parties sum to the value."""
-
-    kind: ClassVar[str] = "share"
 
 
 def zero_share(

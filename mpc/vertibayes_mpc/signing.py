@@ -17,11 +17,6 @@ SIGNATURE_BYTES = 64
 class SigningKey:
     """A party's signing key.
 
-    Parameters
-    ----------
-    private : bytes of length 32
-        The secret seed of the key.
-
     Examples
     --------
     >>> key = SigningKey(bytes(32))
@@ -58,13 +53,7 @@ class SigningKey:
 
 
 def is_signed(message: bytes, signature: bytes, public: bytes) -> bool:
-    """Whether the owner of `public` signed a message.
-
-    Parameters
-    ----------
-    message, signature, public
-        What should be signed, its supposed signature, and the signer's public key.
-    """
+    """Whether the owner of `public` signed a message."""
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
     except (InvalidSignature, ValueError):  # ValueError: not a public key

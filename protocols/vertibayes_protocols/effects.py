@@ -144,7 +144,7 @@ class Effects:
     leaves : Leaves
         In which way results leave, and what this uses up.
     says : iterable of Fact
-    opens : tuple of RevealedTable
+    opens : iterable of RevealedTable
         What the party's ledger notes.
     """
 
@@ -156,7 +156,7 @@ class Effects:
     number: Number | None
     leaves: Leaves
     says: Iterable[Fact]
-    opens: tuple[RevealedTable, ...]
+    opens: Iterable[RevealedTable]
 
     @property
     def noise(self) -> Noise | None:

@@ -81,6 +81,8 @@ def _check_sizes(policy: Policy, query: Query[R, P], effects: Effects, at: At) -
         policy.check_records(effects.counts, at.joined.study.records)
     if query.parties != effects.asks:
         raise ValueError("the query asks other parties than the holders and the dealer")
+    if at.party not in effects.asks:
+        raise ValueError("the query does not ask this party")
     policy.check_tables(effects.tables)
     for planned in effects.takes:
         policy.check_planned(planned.memory, planned.seconds, planned.less)
@@ -91,13 +93,15 @@ def _check_budgets(site: SiteRole, effects: Effects) -> None:
     """Refuse what exceeds what is left of a site's budgets, or what its policy never allows."""
     policy, memory, leaves = site.policy, site.memory, effects.leaves
     match leaves:
+        case Freely():
+            policy.check_freely()
         case ByRule(tables):
             policy.check_released(memory.released, *tables)
         case Scored(records, what):
             policy.check_scores(memory.scored, records, what)
         case Winners(bits) if site.run is not None:
             policy.check_chosen(memory.chosen, bits)
-        case Freely() | RecordStatistics() | Winners() | None:
+        case RecordStatistics() | Winners() | None:
             pass
         case _:
             assert_never(leaves)

@@ -126,9 +126,9 @@ def _consider(
         considered = consider(role, query)
         _claim(role, query)
     except QueryRefusedError as refusal:
-        if isinstance(role, SiteRole):
-            role.ledger.refuse(query.kind, refusal.reason, refusal.detail)
         reason = refusal.reason.encode()[:REASON_BYTES].decode(errors="ignore")
+        if isinstance(role, SiteRole):  # a query's own words would fill the disk
+            role.ledger.refuse(query.kind, reason, refusal.detail)
         return Answer(False, reason), refusal.detail, None
     return Answer(True, ""), "", considered
 

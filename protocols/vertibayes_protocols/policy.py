@@ -214,6 +214,12 @@ class Policy:
                     f"its policy allows most_released_{what} = {most:,}"
                 )
 
+    def check_freely(self) -> None:
+        """Refuse exact tables without a rule, also in an approved study, unless allowed."""
+        if not self.free_tables:
+            reason = "exact tables without a rule are not allowed: its policy sets no free_tables"
+            raise ValueError(reason)
+
     def check_chosen(self, chosen: int, bits: int) -> None:
         """Refuse choices whose winners exceed the bits of all approved studies.
 

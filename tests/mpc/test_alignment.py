@@ -1,4 +1,5 @@
 import pickle
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -213,6 +214,25 @@ def test_tasks_may_run_elsewhere():
     assert outputs["a"].people == 2 and len(calls) == 4
 
 
+def test_each_site_has_another_scalar_in_each_run():
+    scalars, plan = defaultdict(set), plan_of(THREE)
+
+    def member(site, run):
+        def spread(work, tasks):
+            scalars[site, run].add(work.args[-1])
+            return map(work, tasks)
+
+        return Member(
+            site, StreamKey(bytes(32)), SeededRandomness(run + site.encode()), None, spread
+        )
+
+    for run in (b"1", b"2"):
+        steps = {s: place_people(member(s, run), plan, people) for s, people in THREE.items()}
+        run_all({"analyst": match_people(plan, SeededRandomness()), **steps})
+    assert {len(used) for used in scalars.values()} == {1}
+    assert len(set.union(*scalars.values())) == len(scalars) == 6
+
+
 # ---- what a caller gives -------------------------------------------------------------------------
 
 
@@ -221,6 +241,7 @@ def test_tasks_may_run_elsewhere():
     [
         ({"sites": ("a",)}, "two or more different"),
         ({"sites": ("a", "a")}, "two or more different"),
+        ({"sites": tuple(map(str, range(64)))}, "at most 63 sites, got 64"),
         ({"sizes": {"a": 1}}, "for each site"),
         ({"sizes": {"a": 1, "b": 0}}, "above 0"),
         ({"everyone": ("x",)}, "not a site: x"),
@@ -234,6 +255,29 @@ def test_a_plan_that_does_not_fit_is_refused(change, message):
     given = {"run": b"", "sites": ("a", "b"), "sizes": {"a": 1, "b": 1}, "matcher": "analyst"}
     with pytest.raises(ValueError, match=message):
         AlignmentPlan(**{**given, "everyone": (), **change})
+
+
+def test_as_many_sites_as_a_plan_takes_are_aligned():
+    lists = {f"site {place}": [b"1"] for place in range(63)}
+    plan = plan_of(lists, apart=())
+    assert align(plan, lists)["analyst"].regions == {plan.sites: 1}
+
+
+GROUPS = [  # as sequences of names, the groups of two plans are the same
+    {"everyone": ("a", "2", "b"), "apart": ()},
+    {"everyone": ("a",), "apart": (("b", "2"),)},
+    {"everyone": (), "apart": (("a", "b"),)},
+    {"everyone": ("a", "b"), "apart": ()},
+    {"everyone": ("a", "group", "a", "b"), "apart": ()},
+    {"everyone": ("a",), "apart": (("a", "b"),)},
+]
+
+
+def test_plans_with_other_groups_have_other_labels():
+    sites = ("a", "b", "group", "2")
+    sizes = dict.fromkeys(sites, 1)
+    plans = [AlignmentPlan(b"run", sites, sizes, "analyst", **groups) for groups in GROUPS]
+    assert len({plan.label for plan in plans}) == len(plans)
 
 
 @pytest.mark.parametrize("level", [1, 2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import vertibayes_mpc.table_lookups.counts
+import vertibayes_mpc.unit_vectors
 from tests.mpc.test_argmax import check_costs, shares_of, sites_of
 from vertibayes_mpc.argmax import RankPlan, deal_argmax, share_ranks
 from vertibayes_mpc.errors import DealReusedError
@@ -32,12 +32,14 @@ def test_ranks_are_the_numbers_of_values_that_the_first_reaches():
         assert ranks.tolist() == [int((v[1:] <= v[0]).sum()) for v in values]
         assert not [s for s in transcript if s.receiver in ("dealer", "analyst")]
         check_costs([plan], transcript)
+        with pytest.raises(DealReusedError):
+            next(share_ranks(w.holders["a"], plan, shares[0]))
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])
 @pytest.mark.parametrize("part_bytes", [200, 1 << 20])
 def test_counts_are_those_of_the_indices_in_the_clear(number, part_bytes, monkeypatch):
-    monkeypatch.setattr(vertibayes_mpc.table_lookups.counts, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(vertibayes_mpc.unit_vectors, "PART_BYTES", part_bytes)
     codes, w = np.random.default_rng(number).integers(0, 2**5, 300), sites_of(number)
     plan = CountPlan(b"query", tuple(w.holders), 300, 5, Ring(16))
     programs = {

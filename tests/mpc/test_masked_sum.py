@@ -24,7 +24,6 @@ from vertibayes_mpc.masked_sum import (
     smallest_neighbourhood,
 )
 from vertibayes_mpc.masked_sum.aggregator import Collection
-from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
 from vertibayes_mpc.masked_sum.messages import (
     Advertisement,
     Confirmation,
@@ -37,6 +36,7 @@ from vertibayes_mpc.masked_sum.messages import (
     Survivors,
 )
 from vertibayes_mpc.masked_sum.roster import Circle
+from vertibayes_mpc.masked_sum.seeds import own_mask, pair_masks
 from vertibayes_mpc.randomness import KeyPair, StreamKey
 from vertibayes_mpc.scheduler import Scheduler, run_all
 from vertibayes_mpc.signing import SigningKey

@@ -1,5 +1,6 @@
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from vertibayes_mpc.masked_tables import (
     share_tables,
 )
 from vertibayes_mpc.masked_tables.basis import tables_of
-from vertibayes_mpc.masked_tables.messages import Correction, Masked, Part
+from vertibayes_mpc.masked_tables.block import Correction, Masked, Part
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Round
 from vertibayes_mpc.scheduler import run_all
@@ -225,6 +226,31 @@ def test_a_site_that_commits_in_another_study_is_named():
     programs = {s: commit(w.holders[s]) for s in "ab"} | {"c": commit(other.holders["c"])}
     with pytest.raises(UnexpectedMessageError, match="another query"):
         run_all(programs)
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_receivers_of_different_columns_in_one_block_have_different_digests(block):
+    w, _ = three_sites(records=33)
+    w = w.again(run_all)
+
+    programs = {site: commit(w.holders[site]) for site in "abc"}
+    outputs, _ = run_all({**programs, "b": lying_to_a(programs["b"], block)})
+    assert outputs["a"]["b"] != outputs["c"]["b"]
+    assert outputs["a"]["c"] == outputs["b"]["c"] and outputs["b"]["a"] == outputs["c"]["a"]
+
+
+def lying_to_a(program, block):
+    """Send a other columns than the other sites in one block."""
+    step = next(program)
+    for place in count():
+        if place == block:
+            message = step.outbox["a"]
+            other = replace(message, values=message.values ^ np.uint8(1))
+            step = Round({**step.outbox, "a": other}, step.expect)
+        try:
+            step = program.send((yield step))
+        except StopIteration as stop:
+            return stop.value
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,8 @@ from vertibayes_mpc.noise import (
     PolyaShare,
     no_noise,
 )
-from vertibayes_mpc.noise.exact import bernoulli, bernoulli_exp, logarithmic, poisson
-from vertibayes_mpc.noise.geometric import _scale
-from vertibayes_mpc.noise.opendp import measurement
+from vertibayes_mpc.noise.copies import _scale, measurement
+from vertibayes_mpc.noise.polya import bernoulli, bernoulli_exp, logarithmic, poisson
 from vertibayes_mpc.randomness import SystemRandomness
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "noise.json").read_text())

@@ -48,7 +48,7 @@ def programs(product, vectors, receiver="analyst"):
     }
     if receiver not in product.parties:
         found[receiver] = receive_product(product)
-    return found | {"dealer": deal_product(keys, product)}
+    return found | {"dealer": deal_product(keys_of(product), product)}
 
 
 def ones(product):

@@ -22,7 +22,7 @@ from vertibayes_mpc.masked_tables import Group
 from vertibayes_mpc.rounds import Round
 from vertibayes_mpc.scheduler import run_all
 from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
-from vertibayes_mpc.shuffled_tables.messages import Codes, Masks, Noise, Shuffled, Tags
+from vertibayes_mpc.shuffled_tables.plan import Codes, Masks, Noise, Shuffled, Tags
 
 
 @st.composite
@@ -239,13 +239,15 @@ def test_sites_that_keep_unlike_numbers_of_records_open_no_table(count):
 
 
 def test_more_complete_records_than_there_are_open_no_table(monkeypatch):
-    """All sites agree, and send as much."""
+    """All sites agree."""
     w, _ = committed("ab", missing=True)
     plan = ShufflePlan(w.commitments, ((0, 1),), Selection(w.commitments), number=1)
     more = RECORDS + 1
 
     def site():
-        yield Round({"analyst": Codes(np.zeros(more, np.uint8), np.array([more], np.uint32))}, {})
+        yield Round(
+            {"analyst": Codes(np.zeros(RECORDS, np.uint8), np.array([more], np.uint32))}, {}
+        )
 
     with pytest.raises(ImpossibleTablesError):
         run_all({"a": site(), "b": site(), "analyst": open_shuffled(plan)})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import vertibayes_mpc.table_lookups.plan
+import vertibayes_mpc.unit_vectors
 from tests.mpc.test_shuffled_tables import tampered
 from tests.worlds import pooled, world
 from vertibayes_mpc.commitments import PartColumn, Selection, SharedColumn
@@ -22,7 +22,7 @@ from vertibayes_mpc.table_lookups import (
     share_rows,
     show_rows,
 )
-from vertibayes_mpc.table_lookups.messages import MaskedIndices, UnitVectors
+from vertibayes_mpc.unit_vectors import MaskedIndices, UnitVectors
 
 
 def site_program(holder, plan, tables):
@@ -83,7 +83,7 @@ def test_the_sums_are_those_of_the_rows_in_the_clear(drawn, part_bytes):
     plan = TableLookupPlan(b"query", Selection(w.commitments, indices), axes, width)
     tables = tables_of(plan)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vertibayes_mpc.table_lookups.plan, "PART_BYTES", part_bytes)
+        patch.setattr(vertibayes_mpc.unit_vectors, "PART_BYTES", part_bytes)
         outputs, transcript = run_all(programs_of(w, plan, tables))
     assert np.array_equal(outputs["analyst"], in_the_clear(columns, records, plan, tables))
     check_costs(plan, transcript)
@@ -97,7 +97,7 @@ def check_costs(plan, transcript):
     assert (sent[True], sent[False]) == (plan.dealt_bytes, plan.sent_bytes)
     assert not [s for s in transcript if s.receiver == "dealer"]
     if plan.is_dealt:
-        assert max(s.depth for s in transcript) <= 1 + len(plan.parts) + 1
+        assert max(s.depth for s in transcript) <= 1 + len(plan.shared.parts) + 1
 
 
 THREE = [

@@ -1,8 +1,8 @@
 """Whether what a coalition sees of lookups can be simulated: by enumeration, in one run.
 
-A batch has as many lookups as the secret streams have settings: lookup s of each batch has setting
-s. The programs treat lookups alike and apart from each other, so this is as good as a run for each
-setting.
+In each part, a batch has as many lookups as the secret streams have settings: lookup s of it has
+setting s. The programs treat lookups alike and apart from each other, so this is as good as a run
+for each setting.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 
 from tests.randomness import HashStream
 from tests.worlds import world
+from vertibayes_mpc.labelled import unpacked
 from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, deal_lookups, look_up
-from vertibayes_mpc.lookups.messages import Dealt, unpacked
-from vertibayes_mpc.lookups.two_sites import Bits
-from vertibayes_mpc.randomness import label
+from vertibayes_mpc.lookups.plan import Slice
+from vertibayes_mpc.lookups.rounds import Dealt
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.scheduler import run_all
 
 PLAN_NAME = b"the same for any number of settings"
-RING, COUNTS = Ring(2), range(4)
+COUNTS = range(4)
 MOST_SETTINGS = 1 << 22
 # f~ = 1, 3, 2, 2 modulo 4: every value counts, and all four counts are looked up.
 FUNCTION = PublicFunction(np.array([[1], [2]]), np.array([[1], [3]]), 0, 3, 0.0)
@@ -73,22 +73,22 @@ class Case(NamedTuple):
     """Who looks up, in which batches, and who of them is outside the coalition of all others.
 
     salt: chooses the streams that the coalition knows. data: the honest site's shares of the counts
-    of all batches; all counts of one batch by default. aside: masks that hide one element of a
-    message and are in no other message, so that this element is uniform whatever the others are:
-    both are left out.
+    of all batches, each part's after the other; all counts of one batch by default. bits: of the
+    ring of values.
     """
 
     batches: tuple
     honest: str
     salt: str = "1"
     data: tuple = ()
-    aside: tuple = ()
+    parts: int = 1
+    bits: int = 2
 
 
 def view_of(case, counts, settings):
     """Run the lookups of all settings; return what the coalition is sent: (settings, elements).
 
-    counts: the honest site's share of the count of each batch; all others' shares are 0.
+    counts: the honest site's share of the count of each part of each batch; all others' are 0.
     """
     sites = sorted({site for holders in case.batches for site in holders})
     secret = {case.honest, "dealer"}
@@ -97,15 +97,19 @@ def view_of(case, counts, settings):
         return LookupStream(settings, (a, b), None if {a, b} == secret else case.salt)
 
     w = world([(1, False, {site: [0] * 3}) for site in sites], 3, 2, stream=stream)
-    pieces = ((FUNCTION, settings.count),)
+    pieces = ((FUNCTION, case.parts * settings.count),)
     batches = tuple(Batch(tuple(holders), pieces) for holders in case.batches)
-    plan = LookupPlan(b"view", RING, batches)
+    plan, ends = LookupPlan(b"view", Ring(case.bits), batches), settings.count
     vars(plan)["name"] = PLAN_NAME
-    assert len(plan.parts) == 1, "a part has all settings"
+    vars(plan)["parts"] = tuple(
+        tuple(Slice(index, at * ends, (at + 1) * ends) for index in range(len(batches)))
+        for at in range(case.parts)
+    )
 
     def shares(site):
+        own = np.array(counts, np.uint8).reshape(len(batches), case.parts) * (site == case.honest)
         return {
-            index: np.full(settings.count, counts[index] if site == case.honest else 0, np.uint8)
+            index: np.repeat(own[index], settings.count)
             for index, batch in enumerate(batches)
             if site in batch.holders
         }
@@ -116,22 +120,21 @@ def view_of(case, counts, settings):
     seen.sort(key=lambda m: (m.sender, m.receiver, m.depth))
     sums = {(m.sender, m.depth, m.message.values.tobytes()): m for m in seen}
     seen = list(sums.values())  # what one site sends to several, once
-    columns = [each for m in seen for each in elements_of(case, plan, m, settings.count)]
+    columns = [each for m in seen for each in elements_of(plan, m, settings.count)]
     return np.stack([np.broadcast_to(c, settings.count) for c in columns], axis=1)
 
 
-def elements_of(case, plan, sent, count):
+def elements_of(plan, sent, count):
     """Return the elements of a message, each for all settings."""
     if isinstance(sent.message, Dealt):
         values, at = sent.message.values, 0
-        for each in plan.parts[0]:
+        labels = [plan.part_label(number, 0) for number in range(len(plan.parts))]
+        for each in plan.parts[labels.index(sent.message.label)]:
             if plan.dealt_to(each) == sent.receiver:
                 layout = plan.dealt(each)
                 size = sum(piece.size for piece in layout)
-                arrays = zip(Bits._fields, unpacked(layout, values[at : at + size]), strict=False)
-                for name, array in arrays:
-                    if name not in case.aside:
-                        yield from array.reshape(count, -1).T
+                for array in unpacked(layout, values[at : at + size]):
+                    yield from array.reshape(count, -1).T
                 at += size
     else:
         yield from sent.message.values.reshape(-1, count)
@@ -139,18 +142,18 @@ def elements_of(case, plan, sent, count):
 
 def distributions(case):
     """Return for each count of the honest site the distribution of the view: its sorted words."""
-    found = Settings()
-    view_of(case, [0] * len(case.batches), found)
-    aside = {label("lookup", PLAN_NAME, 0, 0, mask) for mask in case.aside}
-    sizes = {key: size for key, size in found.sizes.items() if key[1] not in aside}
-    total = math.prod(sizes.values())
-    assert total <= MOST_SETTINGS, f"{total} settings of {len(sizes)} elements"
+    data, total = case.data or [(count,) for count in COUNTS], 1
+    for _ in range(2):  # labels name where a part starts: at the number of settings
+        found = Settings(total)
+        view_of(case, data[0], found)
+        total = math.prod(found.sizes.values())
+        assert total <= MOST_SETTINGS, f"{total} settings of {len(found.sizes)} elements"
     values, before = {}, 1
-    for key, size in sizes.items():
+    for key, size in found.sizes.items():
         values[key] = (np.arange(total) // before % size).astype(np.uint8)
         before *= size
     settings = Settings(total, values)
-    for counts in case.data or [(count,) for count in COUNTS]:
+    for counts in data:
         yield np.sort(words(view_of(case, counts, settings)))
 
 

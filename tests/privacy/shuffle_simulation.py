@@ -31,7 +31,7 @@ from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_mpc.scheduler import run_all
 from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled
-from vertibayes_mpc.shuffled_tables.messages import Codes
+from vertibayes_mpc.shuffled_tables.plan import Codes
 from vertibayes_mpc.shuffled_tables.site import _Chains
 
 MOST_SETTINGS = 600_000

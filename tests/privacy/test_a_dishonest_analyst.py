@@ -17,7 +17,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes_mpc.errors import UnexpectedMessageError
 from vertibayes_mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
-from vertibayes_mpc.masked_tables.masks import Masks
+from vertibayes_mpc.masked_tables.plan import Masks
 from vertibayes_mpc.scheduler import run_all
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate

@@ -33,7 +33,7 @@ from tests.worlds import put_together, taken_apart
 from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.masked_tables import Plan
-from vertibayes_mpc.masked_tables.messages import Masked, Part
+from vertibayes_mpc.masked_tables.block import Masked, Part
 from vertibayes_protocols.queries import Commit
 from vertibayes_protocols.queries.opening.commit import commitments_of
 

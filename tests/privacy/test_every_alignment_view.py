@@ -333,7 +333,7 @@ def test_without_streams_of_the_sites_shares_are_rows(monkeypatch):
         return [np.zeros(people, ring.dtype) for ring in plan.rings(owner)]
 
     monkeypatch.setattr("vertibayes_mpc.alignment.site.shares_of", zeros)
-    monkeypatch.setattr("vertibayes_mpc.alignment.dealer.shares_of", zeros)
+    monkeypatch.setattr("vertibayes_mpc.alignment.site.shares_of", zeros)
     assert compare(2, [TWO[0], TWO[2]], "a", FEW) < 1e-6
 
 

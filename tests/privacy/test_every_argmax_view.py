@@ -35,9 +35,15 @@ from tests.mpc.test_argmax import SITES, shares_of, sites_of
 from tests.privacy.shuffle_simulation import MOST_SETTINGS, KnownStream, Secret, SecretStream
 from tests.privacy.simulation import has_choices, is_simulatable
 from vertibayes_mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
-from vertibayes_mpc.argmax.dealer import _Dealer
-from vertibayes_mpc.argmax.masks import Masks, packed
-from vertibayes_mpc.argmax.messages import BitNumbers, BitProducts, MaskedBits, OneHots, Winners
+from vertibayes_mpc.argmax.digits import Masks, packed
+from vertibayes_mpc.argmax.messages import (
+    BitNumbers,
+    BitProducts,
+    MaskedBits,
+    OneHots,
+    Winners,
+    _Dealer,
+)
 from vertibayes_mpc.argmax.plan import Part
 from vertibayes_mpc.argmax.site import _Contest, _show, _winners_first
 from vertibayes_mpc.ring import Ring

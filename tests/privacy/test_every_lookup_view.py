@@ -1,8 +1,8 @@
 """Exhaustively, on tiny rings: what all sites but one see of a lookup says nothing of the count.
 
-Counts of two bits, values modulo four. A smaller coalition sees a part of this, the analyst and the
-dealer see nothing. Beside it the unsafe variants: without any one of the masks the same test must
-reject the view.
+Counts of two bits, values modulo four or two. A smaller coalition sees a part of this, the analyst
+and the dealer see nothing. Beside it the unsafe variants: without any one of the masks, or with one
+mask used twice, the same test must reject the view.
 """
 
 from __future__ import annotations
@@ -10,34 +10,32 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import vertibayes_mpc.lookups.factors
-import vertibayes_mpc.lookups.masks
-import vertibayes_mpc.lookups.plan
+import vertibayes_mpc.lookups.rounds
 from tests.privacy.lookup_simulation import Case, Settings, is_simulatable, view_of
-from vertibayes_mpc.lookups.masks import Masks
+from vertibayes_mpc.lookups.plan import Masks
 from vertibayes_mpc.randomness import label
 
 pytestmark = pytest.mark.laws
 
 
 @pytest.fixture(autouse=True)
-def one_part(monkeypatch):
-    """Have all settings in one part."""
-    monkeypatch.setattr(vertibayes_mpc.lookups.plan, "PART_BYTES", 1 << 40)
-    monkeypatch.setattr(vertibayes_mpc.lookups.factors, "CHUNK", 1 << 16)
+def large_chunks(monkeypatch):
+    monkeypatch.setattr(vertibayes_mpc.lookups.rounds, "CHUNK", 1 << 16)
 
 
 PAIRS = ((0, 0), (1, 2))
-FIRST_OF_TWO = Case(("ab",), "a", aside=("sign", "signed"))
+FIRST_OF_TWO = Case(("ab",), "a")
 SECOND_OF_TWO = Case(("ab",), "b")
 FIRST_OF_THREE = Case(("abc",), "a")
-SECOND_OF_THREE = Case(("abc",), "b", aside=("cross",))
+SECOND_OF_THREE = Case(("abc",), "b")
 CASES = {
     "the first of two": FIRST_OF_TWO,
     "the second of two": SECOND_OF_TWO,
     "the first of three": FIRST_OF_THREE,
     "the second of three": SECOND_OF_THREE,
     "the first of three, twice": Case(("abc", "abc"), "a", data=PAIRS),
+    "the first of three, in two parts": Case(("abc",), "a", data=PAIRS, parts=2),
+    "the second of two, in two parts": Case(("ab",), "b", data=PAIRS, parts=2, bits=1),
 }
 
 
@@ -85,12 +83,35 @@ def test_a_view_without_one_of_the_masks_is_rejected(monkeypatch, case, mask):
         return elements(masks, purpose, piece)
 
     monkeypatch.setattr(Masks, "elements", without)
-    assert is_rejected(case._replace(aside=tuple(set(case.aside) - {mask})))
+    assert is_rejected(case)
 
 
-def test_one_mask_for_two_batches_is_rejected(monkeypatch):
-    def without_batch(kind, name, batch, *parts):
-        return label(kind, name, *parts)
+def test_one_mask_for_a_sign_and_for_what_is_signed_is_rejected(monkeypatch):
+    elements = Masks.elements
 
-    monkeypatch.setattr(vertibayes_mpc.lookups.masks, "label", without_batch)
-    assert is_rejected(CASES["the first of three, twice"])
+    def sign_twice(masks, purpose, piece):
+        return elements(masks, "sign" if purpose == "signed" else purpose, piece)
+
+    monkeypatch.setattr(Masks, "elements", sign_twice)
+    assert is_rejected(FIRST_OF_TWO)
+
+
+def without_batch(masks, purpose):
+    return label("lookup", masks.plan.name, masks.part.start, purpose)
+
+
+def without_start(masks, purpose):
+    return label("lookup", masks.plan.name, masks.part.batch, purpose)
+
+
+@pytest.mark.parametrize(
+    ("named", "case"),
+    [
+        (without_batch, "the first of three, twice"),
+        (without_start, "the first of three, in two parts"),
+        (without_start, "the second of two, in two parts"),
+    ],
+)
+def test_one_mask_for_two_batches_or_parts_is_rejected(monkeypatch, named, case):
+    monkeypatch.setattr(Masks, "label", named)
+    assert is_rejected(CASES[case])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import vertibayes_mpc.commitments.masks
+import vertibayes_mpc.commitments.columns
 import vertibayes_mpc.shuffled_tables.site
 from tests.privacy.shuffle_simulation import Case, asked, data_of, distributions, good_views
 from tests.privacy.simulation import has_choices, is_simulatable
@@ -17,7 +17,7 @@ from tests.worlds import Parts
 from vertibayes_mpc.commitments import Operand
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Ring
-from vertibayes_mpc.shuffled_tables.streams import Streams
+from vertibayes_mpc.shuffled_tables.plan import Streams
 
 pytestmark = pytest.mark.laws
 
@@ -202,7 +202,7 @@ def test_one_mask_for_two_columns_is_rejected(monkeypatch):
     def without_id(purpose, context, _, form):
         return label(purpose, context, form)
 
-    monkeypatch.setattr(vertibayes_mpc.commitments.masks, "label", without_id)
+    monkeypatch.setattr(vertibayes_mpc.commitments.columns, "label", without_id)
     assert is_rejected(Case(columns_of("a", "a", "b"), [(0, 2)], "analyst", "a"))
 
 

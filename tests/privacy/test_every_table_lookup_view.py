@@ -13,18 +13,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-import vertibayes_mpc.table_lookups.masks
-import vertibayes_mpc.table_lookups.site
+import vertibayes_mpc.table_lookups.rows
 from tests.mpc.test_table_lookups import programs_of
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
 from tests.randomness import HashStream, TableStream
 from tests.worlds import world
 from vertibayes_mpc.commitments import Selection
-from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.scheduler import run_all
 from vertibayes_mpc.table_lookups import CountPlan, TableLookupPlan, deal_counts, share_counts
-from vertibayes_mpc.table_lookups.masks import Masks
+from vertibayes_mpc.unit_vectors import Indices
 
 pytestmark = pytest.mark.laws
 
@@ -134,10 +132,10 @@ def test_nothing_is_learned_from_counts_that_are_not_revealed(honest):
     assert has_choices(found) and is_simulatable(found)
 
 
-@pytest.mark.parametrize(("mask", "honest"), [("masks", "a"), ("masks", "b"), ("units", "b")])
+@pytest.mark.parametrize(("mask", "honest"), [("mask", "a"), ("mask", "b"), ("units", "b")])
 def test_counts_without_a_mask_are_rejected(mask, honest, monkeypatch):
-    drawn = getattr(CountPlan, mask)
-    monkeypatch.setattr(CountPlan, mask, lambda *parts: np.zeros_like(drawn(*parts)))
+    drawn = getattr(Indices, mask)
+    monkeypatch.setattr(Indices, mask, lambda *parts: np.zeros_like(drawn(*parts)))
     each = [distributions(TWO, 1, 16, honest, counting, salt=salt) for salt in ("", "1", "2")]
     assert not all(map(is_simulatable, each))
 
@@ -153,31 +151,33 @@ def is_rejected(case):
 @pytest.mark.parametrize(
     ("mask", "case"),
     [
-        ("indices", "two sites, first"),
-        ("indices", "two sites, second"),
-        ("indices", "three sites, first"),
-        ("indices", "a chain of three, middle"),
+        ("mask", "two sites, first"),
+        ("mask", "two sites, second"),
+        ("mask", "three sites, first"),
+        ("mask", "a chain of three, middle"),
         ("units", "two sites, second"),
         ("units", "a chain of three, middle"),
     ],
 )
 def test_a_lookup_without_a_mask_is_rejected(mask, case, monkeypatch):
-    drawn = getattr(Masks, mask)
-    monkeypatch.setattr(Masks, mask, lambda *parts: np.zeros_like(drawn(*parts)))
+    drawn = getattr(Indices, mask)
+    monkeypatch.setattr(Indices, mask, lambda *parts: np.zeros_like(drawn(*parts)))
     assert is_rejected(case)
 
 
 def test_one_mask_for_two_records_is_rejected(monkeypatch):
-    drawn = Masks.indices
-    monkeypatch.setattr(Masks, "indices", lambda *parts: np.repeat(drawn(*parts)[:1], 2))
+    drawn = Indices.mask
+    monkeypatch.setattr(Indices, "mask", lambda *parts: np.repeat(drawn(*parts)[:1], 2))
     assert is_rejected("two records, first")
 
 
 def test_one_mask_for_two_tables_is_rejected(monkeypatch):
-    def without_table(purpose, name, table, *parts):
-        return label(purpose, name, *parts)
+    labelled = Indices.label
 
-    monkeypatch.setattr(vertibayes_mpc.table_lookups.masks, "label", without_table)
+    def without_table(indices, purpose, *parts):
+        return labelled(indices, purpose, *(parts if purpose == "dealt" else parts[1:]))
+
+    monkeypatch.setattr(Indices, "label", without_table)
     assert is_rejected("two tables, first")
 
 
@@ -185,5 +185,5 @@ def test_sums_without_zero_shares_are_rejected(monkeypatch):
     def no_zeros(party, peers, ring, name, count):
         return np.zeros(count, ring.dtype)
 
-    monkeypatch.setattr(vertibayes_mpc.table_lookups.site, "zero_share", no_zeros)
+    monkeypatch.setattr(vertibayes_mpc.table_lookups.rows, "zero_share", no_zeros)
     assert not is_simulatable(of_dealer_and_analyst())

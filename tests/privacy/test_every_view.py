@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-import vertibayes_mpc.commitments.masks
-import vertibayes_mpc.masked_tables.masks
+import vertibayes_mpc.commitments.columns
+import vertibayes_mpc.masked_tables.plan
 import vertibayes_mpc.masked_tables.site
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
 from tests.randomness import TableStream
@@ -182,7 +182,7 @@ def test_one_mask_for_two_commitments_is_rejected(monkeypatch):
     def without_id(purpose, context, _, form):
         return label(purpose, context, form)
 
-    monkeypatch.setattr(vertibayes_mpc.commitments.masks, "label", without_id)
+    monkeypatch.setattr(vertibayes_mpc.commitments.columns, "label", without_id)
     ask = asking([Group((0,), (2,)), Group((1,), (2,))])
     columns = columns_of("a", "a", "b")
     assert is_rejected(columns, ask)
@@ -194,7 +194,7 @@ def test_one_correction_for_two_tables_is_rejected(monkeypatch):
     def without_term(purpose, *parts):
         return label(purpose, *(parts[:1] if purpose == "table" else parts))
 
-    monkeypatch.setattr(vertibayes_mpc.masked_tables.masks, "label", without_term)
+    monkeypatch.setattr(vertibayes_mpc.masked_tables.plan, "label", without_term)
     monkeypatch.setattr(vertibayes_mpc.masked_tables.site, "zero_share", no_zero_share)
     columns = columns_of("a", "a", "b")
     ask = asking([Group((0,), (2,)), Group((1,), (2,))])
@@ -207,7 +207,7 @@ def test_extensions_without_a_new_mask_are_rejected(monkeypatch):
     def one_stream(purpose, *parts):
         return label("remask" if purpose == "extend" else purpose, *parts)
 
-    monkeypatch.setattr(vertibayes_mpc.masked_tables.masks, "label", one_stream)
+    monkeypatch.setattr(vertibayes_mpc.masked_tables.plan, "label", one_stream)
     assert is_rejected(columns_of("a", "b", "c"), asking([Group((0, 1), (2,))]))
 
 

@@ -24,8 +24,8 @@ from tests.protocols.small import (
     study_of,
 )
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.commitments.columns import column_mask
 from vertibayes_mpc.commitments.commit import Columns
-from vertibayes_mpc.commitments.masks import column_mask
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.masked_tables import site as counting
 from vertibayes_mpc.randomness import KeyPair, StreamKey

@@ -21,12 +21,11 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.labelled import Labelled
 from vertibayes_mpc.masked_tables import site as counting
-from vertibayes_mpc.masked_tables.block import Block
-from vertibayes_mpc.masked_tables.messages import Masked
+from vertibayes_mpc.masked_tables.block import Block, Masked
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_mpc.sharing import Share
 from vertibayes_mpc.shuffled_tables import ShufflePlan
-from vertibayes_mpc.shuffled_tables.messages import Shuffled
+from vertibayes_mpc.shuffled_tables.plan import Shuffled
 from vertibayes_mpc.shuffled_tables.site import _Chains
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate

@@ -17,9 +17,9 @@ from scipy.stats import chi2_contingency
 from tests.randomness import SeededRandomness
 from tests.sums import World
 from vertibayes_mpc.masked_sum.aggregator import Collection
-from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
 from vertibayes_mpc.masked_sum.messages import MaskedVector
 from vertibayes_mpc.masked_sum.party import Contribution
+from vertibayes_mpc.masked_sum.seeds import own_mask, pair_masks
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.scheduler import run_all
 

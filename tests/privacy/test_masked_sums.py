@@ -20,7 +20,6 @@ from vertibayes_mpc.errors import (
 )
 from vertibayes_mpc.masked_sum import Neighbourhood, smallest_neighbourhood
 from vertibayes_mpc.masked_sum.aggregator import Collection
-from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
 from vertibayes_mpc.masked_sum.messages import (
     Confirmations,
     Delivered,
@@ -33,6 +32,7 @@ from vertibayes_mpc.masked_sum.messages import (
 )
 from vertibayes_mpc.masked_sum.party import SIGNATURES_CHECKED, Contribution
 from vertibayes_mpc.masked_sum.roster import Roster
+from vertibayes_mpc.masked_sum.seeds import own_mask, pair_masks
 from vertibayes_mpc.randomness import KeyPair, StreamKey
 from vertibayes_mpc.rounds import Round
 from vertibayes_mpc.scheduler import Scheduler, run_all

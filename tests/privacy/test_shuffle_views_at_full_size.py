@@ -14,8 +14,7 @@ from scipy.stats import chi2_contingency, chisquare
 
 from tests.worlds import shuffle, taken_apart, world
 from vertibayes_mpc.randomness import StreamKey, label
-from vertibayes_mpc.shuffled_tables.messages import Codes, Masks, Noise, Shuffled, Tags
-from vertibayes_mpc.shuffled_tables.streams import Streams
+from vertibayes_mpc.shuffled_tables.plan import Codes, Masks, Noise, Shuffled, Streams, Tags
 
 RECORDS = 20_000
 BUCKETS = 32

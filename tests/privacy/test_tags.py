@@ -30,9 +30,8 @@ from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_mpc.scheduler import run_all
 from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled
-from vertibayes_mpc.shuffled_tables.messages import Codes
+from vertibayes_mpc.shuffled_tables.plan import Codes, Streams, Tags
 from vertibayes_mpc.shuffled_tables.site import _Chains
-from vertibayes_mpc.shuffled_tables.streams import Streams
 
 RECORDS, STATES = 200, 8
 OWN = 3  # the codes of the lying site's column
@@ -201,18 +200,15 @@ def test_the_first_reads_a_record_by_leaving_out_all_others(monkeypatch, record)
 def test_the_first_and_the_last_together_read_a_site_between_them(monkeypatch):
     """The last says to the one between that all masked tags are what the dealer's masks are."""
     read = tagging_gaps(monkeypatch, np.arange(1, RECORDS + 1))
-    outbox = _Chains._outbox
+    exchange = _Chains._exchange
 
-    def lying(chains, kind, tables, sent):
-        def changed(table):
-            return [
-                (to, ring, chains.masks[table.index][-1] if kind.kind == "tags" else vector)
-                for to, ring, vector in sent(table)
-            ]
+    def lying(chains, outbox, kind, *more):
+        if kind is Tags and chains.me == "z accomplice":
+            ((*_, masks),) = chains.masks.values()
+            outbox = dict.fromkeys(outbox, chains.plan.commitments.flag_ring.pack(masks))
+        return exchange(chains, outbox, kind, *more)
 
-        return outbox(chains, kind, tables, changed if chains.me == "z accomplice" else sent)
-
-    monkeypatch.setattr(_Chains, "_outbox", lying)
+    monkeypatch.setattr(_Chains, "_exchange", lying)
     noted = _Chains._keep_complete
 
     def all_kept(chains, table, masked_tags):

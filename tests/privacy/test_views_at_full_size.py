@@ -13,7 +13,7 @@ from scipy.stats import chi2_contingency
 
 from tests.worlds import taken_apart, world
 from vertibayes_mpc.masked_tables import Group
-from vertibayes_mpc.masked_tables.messages import Correction, Masked, Part
+from vertibayes_mpc.masked_tables.block import Correction, Masked, Part
 from vertibayes_mpc.randomness import StreamKey, label
 from vertibayes_mpc.sharing import Share
 

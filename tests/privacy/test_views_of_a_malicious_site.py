@@ -18,7 +18,7 @@ from tests.worlds import world
 from vertibayes_mpc.commitments import commit
 from vertibayes_mpc.labelled import Labelled
 from vertibayes_mpc.masked_tables import Group, Plan, basis, count_tables, deal_tables, open_tables
-from vertibayes_mpc.masked_tables.messages import Correction
+from vertibayes_mpc.masked_tables.block import Correction
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.scheduler import ByHand, Scheduler
 

@@ -49,7 +49,7 @@ def test_a_first_site_that_has_the_other_share_too_is_found():
     """The control: the dealer does not take the other site's share into account."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "vertibayes_mpc.alignment.dealer.shares_of",
+            "vertibayes_mpc.alignment.site.shares_of",
             lambda *args: [0 * column for column in shares_of(*args)],
         )
         assert p_value(*(views(lists, "a") for lists in LISTS)) < 1e-9
@@ -71,7 +71,7 @@ def test_one_stream_for_two_columns_is_found():
 
     assert len(differences(LISTS[0])) > 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vertibayes_mpc.alignment.dealer.shares_of", twice)
+        patch.setattr("vertibayes_mpc.alignment.site.shares_of", twice)
         patch.setattr(site_module, "shares_of", twice)
         assert len(differences(LISTS[0])) == 1  # equal columns: equal shares
 

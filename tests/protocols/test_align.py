@@ -402,19 +402,19 @@ MIXED = Listed(
 
 
 def garbling(monkeypatch, site):
-    """Let the matcher swap the places of two people of a site."""
+    """Let the matcher exchange the places of the people of a site."""
     send = _Study.send_marks
 
-    def swapped(study):
-        first, second = np.flatnonzero(study.places[site] >= 0)[[0, 4]]
+    def exchanged(study):
         places = study.places[site]
-        places[first], places[second] = places[second], places[first]
+        inside = np.flatnonzero(places >= 0)
+        places[inside] = np.roll(places[inside], 1)
         return send(study)
 
-    monkeypatch.setattr(_Study, "send_marks", swapped)
+    monkeypatch.setattr(_Study, "send_marks", exchanged)
 
 
-def test_sites_that_hold_everybody_notice_a_matcher_that_swaps_two_places(monkeypatch):
+def test_sites_that_hold_everybody_notice_a_matcher_that_exchanges_places(monkeypatch):
     true = MIXED.table("x", "z", people=range(1, 101))
     assert np.array_equal(counted(opened(MIXED.federate()), "x", "z"), true)
     garbling(monkeypatch, "b")
@@ -436,7 +436,7 @@ def test_without_that_comparison_the_tables_would_be_wrong(monkeypatch):
 
 
 def test_sites_that_hold_some_of_the_people_compare_their_number_alone(monkeypatch):
-    """A swap at c, which shares its variable with d, is not noticed."""
+    """An exchange at c, which shares its variable with d, is not noticed."""
     garbling(monkeypatch, "c")
     study = opened(MIXED.federate())
     assert not np.array_equal(counted(study, "x", "y"), MIXED.table("x", "y", people=range(1, 91)))

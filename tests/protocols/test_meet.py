@@ -227,7 +227,7 @@ def test_a_site_that_is_not_among_the_parties_refuses():
     known = federation.session.role.public_keys
     parties = ("b", "c", DEALER)
     query = query_of(federation, parties=parties, keys=tuple(known[p] for p in parties))
-    with pytest.raises(QueryRefusedError, match="not among the parties"):
+    with pytest.raises(QueryRefusedError, match="the query does not ask this party"):
         consider(federation.roles["a"], query)
 
 

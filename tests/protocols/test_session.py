@@ -10,6 +10,7 @@ from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
 from vertibayes_mpc.rounds import Expect, Message, Round
 from vertibayes_protocols.effects import saying
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
+from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.parties import serve
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole
@@ -32,7 +33,7 @@ class Greet(Query):
         return None
 
     def effects(self, plan, at):
-        return saying(self.parties, ())
+        return saying(self.parties, [Fact("a word", at.party, (at.analyst,))])
 
     def fits(self, role, plan):
         CONSIDERED.append((role.party, self.word))

@@ -304,8 +304,8 @@ def spenders():
 
 def test_a_query_is_considered_again_when_another_session_has_noted_something():
     (alice, bob), left = spenders()
-    assert answered(alice, "alice", Spend(())).agreed
-    assert answered(bob, "bob", Spend(())).agreed
+    assert answered(alice, "alice", Spend(("dealer",))).agreed
+    assert answered(bob, "bob", Spend(("dealer",))).agreed
     alice.send({"alice": Go(True)})
     with pytest.raises(ProtocolError, match="dealer: agreed to a query, and now refuses it: noth"):
         bob.send({"bob": Go(True)})
@@ -320,7 +320,7 @@ def test_without_that_two_sessions_spend_what_is_left_for_one(monkeypatch):
     )
     (alice, bob), left = spenders()
     for program, name in ((alice, "alice"), (bob, "bob")):
-        assert answered(program, name, Spend(())).agreed
+        assert answered(program, name, Spend(("dealer",))).agreed
     for program, name in ((alice, "alice"), (bob, "bob")):
         program.send({name: Go(True)})
         program.close()

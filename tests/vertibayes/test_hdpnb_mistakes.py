@@ -178,7 +178,7 @@ def test_no_nan_and_no_negative_probability_under_large_noise(via, noise):
 
 
 def test_without_opendp_the_extra_is_named(monkeypatch):
-    from vertibayes_mpc.noise.opendp import measurement
+    from vertibayes_mpc.noise.copies import measurement
 
     for name in ("opendp", "opendp.measurements", "opendp.mod"):
         monkeypatch.setitem(sys.modules, name, None)

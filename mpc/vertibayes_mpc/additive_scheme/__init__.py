@@ -32,8 +32,13 @@ M. Joye, B. Libert: A scalable scheme for privacy-preserving aggregation of time
 section 4.
 """
 
-from vertibayes_mpc.additive_scheme.packing import Packing, clamp
-from vertibayes_mpc.additive_scheme.parameters import Parameters, deal_keys, draw_modulus
+from vertibayes_mpc.additive_scheme.parameters import (
+    Packing,
+    Parameters,
+    clamp,
+    deal_keys,
+    draw_modulus,
+)
 from vertibayes_mpc.additive_scheme.scheme import Encryptor, decrypt, open_sums
 from vertibayes_mpc.aggregation import NEVER, Ciphertexts, Keys, contribute
 

@@ -33,29 +33,10 @@ def encrypt(
 ) -> Ciphertexts:
     """Return (1 + x N) H(t)^sk mod N^2 for each plaintext x, and use up the time.
 
-    Parameters
-    ----------
-    parameters : Parameters
-        The public parameters of the sum.
-    party : Party
-        Who encrypts.
-    key : int
-        The party's key, sk.
-    counts : sequence of int, or ndarray of shape (count,) of an integer type
-        The party's counts, its noise included.
-    times : Times
-        The times at which the key has encrypted.
-    time : int
-        The time of the sum, t; higher than all before.
-    context : bytes, optional
-        As of `Parameters.base`.
-
-    Raises
-    ------
-    ValueError
-        If a count lies outside the bounds; the time is not used up then.
-    DealReusedError
-        If the time, or a higher one, was used before.
+    `key` is the party's, sk. `counts` have their noise included. `time`, t, is higher than all
+    `times` at which the key has encrypted. `context` is as of `Parameters.base`. Raise a ValueError
+    if a count lies outside the bounds, before the time is used up, and a DealReusedError if the
+    time, or a higher one, was used before.
     """
     plaintexts = parameters.packing.pack(counts)
     times.use(time)
@@ -133,12 +114,6 @@ def _total(parameters: Parameters, key: int, base: int, ciphertexts: Sequence[in
 def open_sums(
     parameters: Parameters, key: int, parties: Sequence[Party], time: int, count: int
 ) -> Program[NDArray[np.int64]]:
-    """Collect the ciphertexts of one time and decrypt their sums: the aggregator's program.
-
-    Parameters
-    ----------
-    parameters, key, parties, time, count
-        As of `decrypt`, which also raises what this raises.
-    """
+    """Collect the ciphertexts of one time and decrypt their sums: the aggregator's program."""
     received = yield from collect(parties, parameters.expected(time, count))
     return decrypt(parameters, key, parties, received, time, count)

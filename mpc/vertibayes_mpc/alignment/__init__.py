@@ -60,10 +60,15 @@ Bernstein, Hamburg, Krasnova, Lange (2013). Elligator. doi:10.1145/2508859.25167
 
 from vertibayes_mpc.alignment.chain import Member
 from vertibayes_mpc.alignment.curve import Spread
-from vertibayes_mpc.alignment.dealer import deal_people
 from vertibayes_mpc.alignment.match import Matched, match_people
 from vertibayes_mpc.alignment.plan import AlignmentPlan
-from vertibayes_mpc.alignment.site import Placed, SharedRows, place_people, share_people
+from vertibayes_mpc.alignment.site import (
+    Placed,
+    SharedRows,
+    deal_people,
+    place_people,
+    share_people,
+)
 
 __all__ = [
     "AlignmentPlan",

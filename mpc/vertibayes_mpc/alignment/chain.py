@@ -16,7 +16,6 @@ from vertibayes_mpc.alignment.messages import (
     Links,
     Marks,
     Outgoing,
-    Packed,
     check_numbers,
     empty_rows,
     incoming_numbers,
@@ -27,6 +26,7 @@ from vertibayes_mpc.alignment.messages import (
 )
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, Stream, StreamKey
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party, Program
@@ -60,13 +60,7 @@ class Member:
 
 
 class Chain:
-    """What a site has during a run: its scalar and orders, and the list that is at it.
-
-    Parameters
-    ----------
-    site, plan
-        The keys of the site, and the plan.
-    """
+    """What a site has during a run: its scalar and orders, and the list that is at it."""
 
     def __init__(self, site: Member, plan: AlignmentPlan) -> None:
         self.site, self.plan, self.me = site, plan, site.party
@@ -112,13 +106,7 @@ class Chain:
                 yield b"d" + self.padding[at : at + KEY_BYTES]
 
     def hand_round(self) -> Program[None]:
-        """Pass lists along the ring until each has been at all sites; send one to the matcher.
-
-        Raises
-        ------
-        MalformedMessageError
-            If a site sends a list of a wrong length, or a point of small order.
-        """
+        """Pass lists along the ring until each has been at all sites; send one to the matcher."""
         plan = self.plan
         for step in range(1, len(plan.sites)):
             yield from self._hand_on(plan.after(self.me, -step))
@@ -184,13 +172,7 @@ class Chain:
     # ---- back, at level 1 ------------------------------------------------------------------------
 
     def take_back(self) -> Program[NDArray[np.int64]]:
-        """Pass the marks of all lists back along the ring; return those of this site's list.
-
-        Raises
-        ------
-        MalformedMessageError
-            If marks recur or are out of range.
-        """
+        """Pass the marks of all lists back along the ring; return those of this site's list."""
         plan, sender = self.plan, self.plan.matcher
         outgoing: list[Outgoing] = []
         for step in range(1, len(plan.sites) + 1):
@@ -206,13 +188,5 @@ class Chain:
 
 
 def row_mask(plan: AlignmentPlan, key: Stream, owner: Party, at: int, ring: Ring) -> Elements:
-    """Return the mask that a site adds to one row element of a list, in the order that it sends.
-
-    Parameters
-    ----------
-    plan, key
-        The plan, and the key that the site shares with the dealer.
-    owner, at, ring
-        Whose list it is, and the number and ring of the row element.
-    """
+    """Return the mask that a site adds to one row element of a list, in the order that it sends."""
     return key.elements(ring, plan.name("row mask", owner, at), (plan.sizes[owner],))

@@ -31,38 +31,12 @@ class Spread(Protocol):
 
 
 def hashed(texts: Iterable[Sequence[bytes]], key: bytes, scalar: bytes, spread: Spread) -> bytes:
-    """Hash texts to points and blind them.
-
-    Parameters
-    ----------
-    texts : iterable of sequence of bytes
-        One sequence for each task.
-    key, scalar : bytes of length 32
-        The key of the hash, and the scalar of X25519.
-    spread : Spread
-        What runs the tasks.
-
-    Returns
-    -------
-    points : bytes
-        32 bytes for each text.
-    """
+    """Hash texts to points and blind them."""
     return b"".join(spread(partial(_hash_and_blind, key, scalar), texts))
 
 
 def blind(points: bytes, scalar: bytes, spread: Spread) -> bytes:
-    """Multiply points by a scalar (X25519).
-
-    Parameters
-    ----------
-    points, scalar, spread
-        32 bytes for each point; as of `hashed`.
-
-    Raises
-    ------
-    ValueError
-        If a point is of small order.
-    """
+    """Multiply points by a scalar (X25519); a ValueError if a point is of small order."""
     size = TASK_KEYS * POINT_BYTES
     tasks = (points[at : at + size] for at in range(0, len(points), size))
     return b"".join(spread(partial(_blind, scalar), tasks))

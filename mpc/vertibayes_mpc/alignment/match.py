@@ -13,7 +13,6 @@ from vertibayes_mpc.alignment.messages import (
     Incoming,
     Keys,
     Marks,
-    Packed,
     Places,
     check_outcome,
     outcome,
@@ -22,6 +21,7 @@ from vertibayes_mpc.alignment.messages import (
 )
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import UnknownFaultyPartyError
+from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, StreamKey
 from vertibayes_mpc.rounds import Party, Program, send
 

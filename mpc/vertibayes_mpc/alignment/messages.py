@@ -9,14 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import MalformedMessageError, PeopleNotApartError, TooFewPeopleError
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes, labelled_elements
+from vertibayes_mpc.labelled import (
+    LABEL_BYTES,
+    Labelled,
+    Layout,
+    Packed,
+    Piece,
+    labelled_bytes,
+    labelled_elements,
+    packed,
+    unpacked,
+)
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 
@@ -24,64 +34,39 @@ PIECE_BYTES = 1 << 22
 NUMBERS = Ring(32)  # places and marks
 COUNTS = Ring(64)
 NOWHERE = 2**32 - 1
-Packed: TypeAlias = NDArray[np.uint8]
 E = TypeVar("E", bound="Entries")
 
 
-@dataclass(frozen=True, slots=True)
-class Links(Labelled):
+class Links(Labelled, kind="alignment links"):
     """Blinded keys, and at level 2 masked rows, for the next site of the ring."""
 
-    kind: ClassVar[str] = "alignment links"
 
-
-@dataclass(frozen=True, slots=True)
-class Keys(Labelled):
+class Keys(Labelled, kind="alignment keys"):
     """Keys that all sites have blinded, for the matcher: the first 16 bytes of each."""
 
-    kind: ClassVar[str] = "alignment keys"
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome(Labelled):
+class Outcome(Labelled, kind="alignment outcome"):
     """From the matcher: n, how many of them the receiver holds, and how many both of each pair."""
 
-    kind: ClassVar[str] = "alignment outcome"
 
-
-@dataclass(frozen=True, slots=True)
-class Marks(Labelled):
+class Marks(Labelled, kind="alignment marks"):
     """Level 1: the mark of each key of a list, on the way back; `NOWHERE` outside the study."""
 
-    kind: ClassVar[str] = "alignment marks"
 
-
-@dataclass(frozen=True, slots=True)
-class Places(Labelled):
+class Places(Labelled, kind="alignment places"):
     """Level 1, from the matcher to the owner of a list: the place of each mark in the study."""
 
-    kind: ClassVar[str] = "alignment places"
 
-
-@dataclass(frozen=True, slots=True)
-class Chosen(Labelled):
+class Chosen(Labelled, kind="alignment chosen"):
     """Level 2, from the matcher: where in a list each person of the study is; or `NOWHERE`."""
 
-    kind: ClassVar[str] = "alignment chosen"
 
-
-@dataclass(frozen=True, slots=True)
-class Rows(Labelled):
+class Rows(Labelled, kind="alignment rows"):
     """Level 2: the masked rows of the study, for the first site."""
 
-    kind: ClassVar[str] = "alignment rows"
 
-
-@dataclass(frozen=True, slots=True)
-class RowMasks(Labelled):
+class RowMasks(Labelled, kind="alignment row masks"):
     """Level 2, from the dealer to the first site: what it must subtract from the rows."""
-
-    kind: ClassVar[str] = "alignment row masks"
 
 
 # ---- in pieces -----------------------------------------------------------------------------------
@@ -89,17 +74,7 @@ class RowMasks(Labelled):
 
 @dataclass(frozen=True)
 class Entries:
-    """Entries of one list that travel between this party and one peer.
-
-    Parameters
-    ----------
-    peer, owner
-        Who sends or receives them, and whose list it is.
-    count, size
-        How many entries travel, and the bytes of each.
-    most : int, optional
-        How many entries a message has at most; limited by `PIECE_BYTES` alone if not given.
-    """
+    """Entries of one list that travel between this party and one peer."""
 
     peer: Party
     owner: Party
@@ -135,20 +110,7 @@ def transfer(
     outgoing: Sequence[Outgoing] = (),
     incoming: Sequence[Incoming] = (),
 ) -> Program[None]:
-    """Send and receive lists, piece by piece; no two of one direction have the same peer.
-
-    Parameters
-    ----------
-    plan, kind
-        The plan, and the class of the messages.
-    outgoing, incoming : sequence of Outgoing, sequence of Incoming
-        What to send and what to receive. Each incoming piece is handed on as it comes.
-
-    Raises
-    ------
-    MalformedMessageError, UnexpectedMessageError
-        If a piece has a wrong length, or is of another run or list; they name the sender.
-    """
+    """Send and receive lists, piece by piece; no two of one direction have the same peer."""
 
     def name(entries: Entries, piece: slice) -> bytes:
         return plan.name(kind.kind, entries.owner, piece.start)
@@ -188,23 +150,15 @@ def outgoing_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> O
 def incoming_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Incoming:
     """Return what receives places or marks into an array."""
 
-    def store(piece: slice, packed: Packed) -> None:
-        values = NUMBERS.unpack(packed).astype(np.int64)
+    def store(piece: slice, text: Packed) -> None:
+        values = NUMBERS.unpack(text).astype(np.int64)
         numbers[piece] = np.where(values == NOWHERE, -1, values)
 
     return Incoming(peer, owner, len(numbers), NUMBERS.bytes, store)
 
 
 def check_numbers(numbers: NDArray[np.int64], limit: int, sender: Party, *, all_in: bool) -> None:
-    """Blame the sender of places if they recur or are out of range.
-
-    Parameters
-    ----------
-    numbers, limit, sender
-        The places, which must be below the limit, or -1; and who sent them.
-    all_in : bool
-        Whether -1 is an error as well.
-    """
+    """Blame the sender of places if they recur or are out of range."""
     inside = numbers[numbers >= 0]
     if len(inside) and inside.max() >= limit:
         raise MalformedMessageError(sender, f"a place out of range: at most {limit - 1} expected")
@@ -223,15 +177,7 @@ def outcome(plan: AlignmentPlan, people: int, held: int, both: Sequence[int]) ->
 
 
 def expect_outcome(plan: AlignmentPlan) -> Program[tuple[int, int]]:
-    """Receive n and how many of the people this party holds; raise if the study cannot be.
-
-    Raises
-    ------
-    TooFewPeopleError, PeopleNotApartError
-        See `check_outcome`.
-    MalformedMessageError
-        If the matcher's message has a wrong length, or its numbers do not fit.
-    """
+    """Receive n and how many of the people this party holds; raise if the study cannot be."""
     cells, sender = 2 + len(plan.apart), plan.matcher
     message = (yield from exchange({}, {sender: Expect(Outcome, cells + LABEL_BYTES)}))[sender]
     values = labelled_elements(message, sender, COUNTS, (cells,), plan.name(Outcome.kind))
@@ -259,18 +205,19 @@ def check_outcome(plan: AlignmentPlan, people: int, both: Sequence[int]) -> None
 
 def pack_rows(rings: Sequence[Ring], columns: Sequence[Elements], piece: slice) -> Packed:
     """Pack the elements of some rows, column after column."""
-    packed = (ring.pack(column[piece]) for ring, column in zip(rings, columns, strict=True))
-    return np.concatenate([np.zeros(0, np.uint8), *packed])
+    return packed(_layout(rings, piece), (column[piece] for column in columns))
 
 
 def unpack_rows(
-    rings: Sequence[Ring], columns: Sequence[Elements], piece: slice, packed: Packed
+    rings: Sequence[Ring], columns: Sequence[Elements], piece: slice, values: Packed
 ) -> None:
     """Put the elements that `pack_rows` has packed into the columns."""
-    at, count = 0, int(piece.stop) - int(piece.start)
-    for ring, column in zip(rings, columns, strict=True):
-        column[piece] = ring.unpack(packed[at : at + ring.bytes * count])
-        at += ring.bytes * count
+    for column, elements in zip(columns, unpacked(_layout(rings, piece), values), strict=True):
+        column[piece] = elements
+
+
+def _layout(rings: Sequence[Ring], piece: slice) -> Layout:
+    return [Piece(ring, (int(piece.stop) - int(piece.start),)) for ring in rings]
 
 
 def empty_rows(rings: Sequence[Ring], count: int) -> list[Elements]:

@@ -10,6 +10,8 @@ from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Party
 
+MOST_SITES = 63  # the matcher notes the lists that have a person as the bits of an int64
+
 
 @dataclass(frozen=True)
 class AlignmentPlan:
@@ -20,7 +22,7 @@ class AlignmentPlan:
     run : bytes
         Names this run. A name serves one run: the streams of the sites and the dealer depend on it.
     sites : tuple of Party
-        The sites, at least two, in the order of the ring.
+        The sites, from 2 to 63, in the order of the ring.
     sizes : mapping of Party to int
         The public size of each list: padding hides how many people a shorter list has.
     matcher : Party
@@ -63,6 +65,10 @@ class AlignmentPlan:
     def __post_init__(self) -> None:
         if len(set(self.sites)) != len(self.sites) or len(self.sites) < 2:
             raise ValueError(f"sites must be two or more different names, got {self.sites}")
+        if len(self.sites) > MOST_SITES:
+            raise ValueError(
+                f"an alignment must have at most {MOST_SITES} sites, got {len(self.sites)}"
+            )
         if set(self.sizes) != set(self.sites) or min(self.sizes.values()) < 1:
             raise ValueError(f"sizes must have a number above 0 for each site, got {self.sizes}")
         others = {*self.everyone, *(site for pair in self.apart for site in pair), *self.rows}
@@ -113,10 +119,11 @@ class AlignmentPlan:
     @cached_property
     def label(self) -> bytes:
         """The label of the run: it names all that the parties must agree on."""
-        parts: list[bytes | str | int] = [self.run, self.matcher, self.dealer, self.fewest]
+        names = self.run, self.matcher, self.dealer
+        parts: list[bytes | str | int] = [*names, self.fewest, len(self.sites)]
         for site in self.sites:
             rings = (ring.bits for ring in self.rings(site))
             parts += [site, self.sizes[site], len(self.rings(site)), *rings]
         for group in (self.everyone, *self.apart):
-            parts += ["group", *group]
+            parts += [len(group), *group]
         return label("alignment", *parts)

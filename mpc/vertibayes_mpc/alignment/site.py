@@ -1,19 +1,18 @@
-"""A site's programs: its people's places at level 1, shares of the rows at level 2."""
+"""The programs of sites: people's places at level 1, shares of rows at level 2; the dealer's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.alignment.chain import Chain, Member
+from vertibayes_mpc.alignment.chain import Chain, Member, row_mask
 from vertibayes_mpc.alignment.messages import (
     Chosen,
     Incoming,
     Outgoing,
-    Packed,
     Places,
     RowMasks,
     Rows,
@@ -27,6 +26,7 @@ from vertibayes_mpc.alignment.messages import (
 )
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import MalformedMessageError, TooFewPeopleError, UnknownFaultyPartyError
+from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party, Program
@@ -95,11 +95,7 @@ def place_people(
 
 
 def _places(
-    plan: AlignmentPlan,
-    me: Party,
-    marks: NDArray[np.int64],
-    known: int,
-    table: NDArray[np.int64],
+    plan: AlignmentPlan, me: Party, marks: NDArray[np.int64], known: int, table: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the place of each person, from the marks of the list and the place of each mark."""
     others = [party for party in (plan.matcher, *plan.sites) if party != me]
@@ -113,10 +109,7 @@ def _places(
 
 
 def share_people(
-    site: Member,
-    plan: AlignmentPlan,
-    identifiers: Sequence[bytes],
-    rows: Sequence[Elements],
+    site: Member, plan: AlignmentPlan, identifiers: Sequence[bytes], rows: Sequence[Elements]
 ) -> Program[SharedRows]:
     """Share the rows of the study's people; nobody learns who they are: level 2.
 
@@ -205,15 +198,7 @@ def _incoming_rows(
 
 
 def shares_of(plan: AlignmentPlan, key: Stream, owner: Party, people: int) -> list[Elements]:
-    """Return the shares of a site that is not the first: streams that it shares with the dealer.
-
-    Parameters
-    ----------
-    plan, key
-        The plan, and the key that the site shares with the dealer.
-    owner, people
-        Whose rows they are, and n.
-    """
+    """Return the shares of a site that is not the first: streams that it shares with the dealer."""
     rings = enumerate(plan.rings(owner))
     return [key.elements(r, plan.name("row share", owner, at), (people,)) for at, r in rings]
 
@@ -254,3 +239,60 @@ def _check_left_out(site: Member, plan: AlignmentPlan, left_out: int) -> None:
     if 0 < left_out < plan.fewest:
         reason = f"fewer than {plan.fewest} people of the list are outside the study, and not 0"
         raise TooFewPeopleError((site.party,), reason, left_out)
+
+
+def deal_people(keys: Mapping[Party, Stream], plan: AlignmentPlan) -> Program[int]:
+    """Follow the masks of the rows through the sites' orders; return the number of people.
+
+    Parameters
+    ----------
+    keys : mapping of Party to Stream
+        The keys that the dealer shares with each site.
+    plan : AlignmentPlan
+
+    Raises
+    ------
+    MalformedMessageError
+        If places recur: the table of one person would be counted several times.
+    TooFewPeopleError, PeopleNotApartError
+        As all sites.
+    """
+    people, _ = yield from expect_outcome(plan)
+    chosen = {owner: np.empty(people, np.int64) for owner in plan.sites}
+    for owner, places in chosen.items():
+        yield from transfer(plan, Chosen, (), [incoming_numbers(plan.matcher, owner, places)])
+        check_numbers(places, plan.sizes[owner], plan.matcher, all_in=owner in plan.everyone)
+    for owner, places in chosen.items():
+        masks = _masks(keys, plan, owner, places)
+        yield from transfer(plan, RowMasks, [_outgoing_masks(plan, owner, masks, people)])
+    return people
+
+
+def _masks(
+    keys: Mapping[Party, Stream], plan: AlignmentPlan, owner: Party, chosen: NDArray[np.int64]
+) -> list[Elements]:
+    """Return what the first site must subtract: the masks of the rows, and the others' shares."""
+    rings = plan.rings(owner)
+    totals = empty_rows(rings, len(chosen))
+    inside, places = chosen >= 0, chosen[chosen >= 0]
+    for site in reversed(plan.chain(owner)):
+        for at, ring in enumerate(rings):
+            totals[at][inside] += row_mask(plan, keys[site], owner, at, ring)[places]
+        if site != owner:
+            places = keys[site].permutation(plan.name("order", owner), plan.sizes[owner])[places]
+    for site in plan.sites[1:]:
+        shares = shares_of(plan, keys[site], owner, len(chosen))
+        for total, share in zip(totals, shares, strict=True):
+            total += share
+    return [ring.reduce(total) for ring, total in zip(rings, totals, strict=True)]
+
+
+def _outgoing_masks(
+    plan: AlignmentPlan, owner: Party, masks: list[Elements], people: int
+) -> Outgoing:
+    rings = plan.rings(owner)
+
+    def load(piece: slice) -> Packed:
+        return pack_rows(rings, masks, piece)
+
+    return Outgoing(plan.sites[0], owner, people, plan.row_bytes(owner), load)

@@ -56,8 +56,7 @@ Beaver (1991). Efficient multiparty protocols using circuit randomization.
 doi:10.1007/3-540-46766-1_34 (products from dealt products of masks).
 """
 
-from vertibayes_mpc.argmax.analyst import open_argmax
-from vertibayes_mpc.argmax.dealer import deal_argmax
+from vertibayes_mpc.argmax.messages import deal_argmax, open_argmax
 from vertibayes_mpc.argmax.plan import ArgmaxPlan, RankPlan, StarPlan
 from vertibayes_mpc.argmax.site import argmax, exceed, share_ranks
 

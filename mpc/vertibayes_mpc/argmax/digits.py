@@ -1,4 +1,7 @@
-"""Digits of masked differences, and how shares of comparisons follow from shared one-hots.
+"""The streams that one site shares with the dealer, and digits of masked differences.
+
+The site and the dealer expand streams from the key and the public plan; nothing is sent. The first
+site draws masks only, because the dealer sends it its shares.
 
 d is public, r is secret, and d - r is a difference of two values. Of each digit of r the sites have
 XOR shares of a one-hot word. Whether the digit exceeds d's, or equals it, is the parity of those
@@ -7,14 +10,74 @@ bits of the word that d selects; a share of the parity is the parity of the shar
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.argmax.masks import Bits, packed
 from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part
-from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.randomness import Stream
+from vertibayes_mpc.ring import Elements, Ring
+
+Bits = NDArray[np.uint8]  # of shape (rows, packed bytes): a row has one bit for each pair
+
+
+def packed(bits: NDArray[np.unsignedinteger]) -> Bits:
+    """Pack bits, each an element, along the last axis."""
+    return np.packbits(bits.astype(np.uint8, copy=False), axis=-1)
+
+
+@dataclass(frozen=True)
+class Masks:
+    """The streams of one site for one argmax."""
+
+    key: Stream
+    plan: ArgmaxPlan
+
+    def scores(self) -> Elements:
+        """Return rho, the masks of the values."""
+        return self._elements(self.plan.ring, "scores", (self.plan.values,))
+
+    def digits(self, part: Part) -> Elements:
+        """Return the shares of the one-hot digits: shape (digits, pairs)."""
+        shape = self.plan.digits, part.size
+        return self._elements(self.plan.digit_ring, "digits", shape, part.number)
+
+    def left(self, part: Part, level: int) -> Bits:
+        """Return a, the masks of the left factors: a row for each pair of digits."""
+        return self._bits("left", self.plan.levels[level], part, level)
+
+    def right(self, part: Part, level: int) -> Bits:
+        """Return b, the masks of the right factors: a row for each product."""
+        return self._bits("right", 2 * self.plan.levels[level] - 1, part, level)
+
+    def products(self, part: Part, level: int) -> Bits:
+        """Return the shares of the products of masks: a row for each product."""
+        return self._bits("products", 2 * self.plan.levels[level] - 1, part, level)
+
+    def flip(self, part: Part) -> Bits:
+        """Return beta, the mask of the comparison's bit."""
+        return self._bits("flip", 1, part)
+
+    def numbers(self, part: Part) -> Elements:
+        """Return the additive shares of beta, modulo the ring of ranks."""
+        return self._elements(self.plan.rank_ring, "numbers", (part.size,), part.number)
+
+    def ranks(self, part: Part) -> Elements:
+        """Return q, the masks of the ranks."""
+        return self._elements(self.plan.rank_ring, "ranks", (part.size,), part.number)
+
+    def one_hots(self, part: Part) -> Elements:
+        """Return the shares of the one-hot masks of ranks: shape (words, values)."""
+        shape = self.plan.rank_words, part.size
+        return self._elements(self.plan.one_hot_ring, "one-hot ranks", shape, part.number)
+
+    def _bits(self, purpose: str, rows: int, part: Part, *level: int) -> Bits:
+        return packed(self._elements(Ring(1), purpose, (rows, part.size), part.number, *level))
+
+    def _elements(self, ring: Ring, purpose: str, shape: tuple[int, ...], *parts: int) -> Elements:
+        return self.key.elements(ring, self.plan.name(purpose, *parts), shape)
 
 
 def differences(plan: ArgmaxPlan, values: Elements, part: Part) -> Elements:
@@ -50,14 +113,10 @@ class Comparison(NamedTuple):
     same: Bits
 
     def factors(self, pairs: int) -> tuple[Bits, Bits]:
-        """Return what is multiplied to join digits in pairs.
+        """Return what is multiplied to join digits in pairs: a row for each pair, and each product.
 
-        Returns
-        -------
-        left : ndarray with a row for each pair
-            `same` of the higher digits.
-        right : ndarray with a row for each product
-            `less` of the lower digits, and then `same` of these except the lowest.
+        The left factors are `same` of the higher digits; the right ones `less` of the lower digits,
+        and then `same` of these except the lowest.
         """
         lower = self.less[: 2 * pairs : 2], self.same[1 : 2 * pairs - 2 : 2]
         return self.same[: 2 * pairs : 2], np.concatenate(lower)

@@ -1,57 +1,155 @@
-"""The messages of an argmax: elements and packed bits, each for one part."""
+"""The messages of an argmax, each for one part; the programs of the dealer and of the analyst.
+
+The dealer holds no data and receives none. Its messages are functions of the streams that it
+shares with the sites, under labels that follow from the public plan.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from functools import reduce
 
-from vertibayes_mpc.labelled import Labelled
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes_mpc.argmax.digits import Bits, Masks, both_factors, differences, unit_digits
+from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, packed_bytes
+from vertibayes_mpc.errors import UnknownFaultyPartyError
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
+from vertibayes_mpc.randomness import Stream
+from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.rounds import Expect, Party, Program, exchange, send
 
 
-@dataclass(frozen=True, slots=True)
-class OneHots(Labelled):
+class OneHots(Labelled, kind="one-hots"):
     """From the dealer: XOR shares of one-hot digits of differences, or of one-hot ranks."""
 
-    kind: ClassVar[str] = "one-hots"
 
-
-@dataclass(frozen=True, slots=True)
-class BitProducts(Labelled):
+class BitProducts(Labelled, kind="bit products"):
     """From the dealer: XOR shares of products of bits, packed."""
 
-    kind: ClassVar[str] = "bit products"
 
-
-@dataclass(frozen=True, slots=True)
-class BitNumbers(Labelled):
+class BitNumbers(Labelled, kind="bit numbers"):
     """From the dealer: additive shares of bits."""
 
-    kind: ClassVar[str] = "bit numbers"
 
-
-@dataclass(frozen=True, slots=True)
-class MaskedScores(Labelled):
+class MaskedScores(Labelled, kind="masked scores"):
     """A site's shares of the values, plus its masks."""
 
-    kind: ClassVar[str] = "masked scores"
 
-
-@dataclass(frozen=True, slots=True)
-class MaskedBits(Labelled):
+class MaskedBits(Labelled, kind="masked bits"):
     """A site's shares of masked bits, packed."""
 
-    kind: ClassVar[str] = "masked bits"
 
-
-@dataclass(frozen=True, slots=True)
-class MaskedRanks(Labelled):
+class MaskedRanks(Labelled, kind="masked ranks"):
     """A site's shares of the ranks, plus its masks."""
 
-    kind: ClassVar[str] = "masked ranks"
 
-
-@dataclass(frozen=True, slots=True)
-class Winners(Labelled):
+class Winners(Labelled, kind="winners"):
     """A site's XOR shares of the bits of each set's winner, or of a star, packed."""
 
-    kind: ClassVar[str] = "winners"
+
+def open_argmax(plan: ArgmaxPlan) -> Program[NDArray[np.intp]]:
+    """Add up the sites' shares of the winners: the analyst's side.
+
+    Returns
+    -------
+    winners : ndarray of shape (sets,), dtype intp
+        The place of each set's highest value in its set; of a `StarPlan`, 1 if the winner exceeds
+        all others by more than the margin, otherwise 0.
+
+    Raises
+    ------
+    MalformedMessageError
+        If a site's share has a wrong size.
+    UnknownFaultyPartyError
+        If a winner is outside its set: a site or the dealer is at fault.
+    """
+    return add_up(plan, (yield from exchange({}, expected_winners(plan, plan.sites))))
+
+
+def expected_winners(plan: ArgmaxPlan, senders: Iterable[Party]) -> dict[Party, Expect[Winners]]:
+    """Return the bounds of the shares that some sites send."""
+    return dict.fromkeys(senders, Expect(Winners, _size(plan) + LABEL_BYTES))
+
+
+def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.intp]:
+    """Return the winners from the shares of all sites; errors as of `open_argmax`."""
+    name = plan.winners_name
+    shares = [labelled_bytes(m, s, _size(plan), name) for s, m in messages.items()]
+    bits = np.unpackbits(reduce(np.bitwise_xor, shares), count=len(plan.sizes) * plan.shown_bits)
+    weights = np.left_shift(1, np.arange(plan.shown_bits), dtype=np.intp)
+    winners: NDArray[np.intp] = (bits.reshape(-1, plan.shown_bits) * weights).sum(axis=1)
+    if (winners >= np.array(plan.sizes, np.intp)).any():
+        reason = "a winner outside its set: one of them or the dealer lies, or a score is too large"
+        raise UnknownFaultyPartyError(plan.sites, reason)
+    return winners
+
+
+def _size(plan: ArgmaxPlan) -> int:
+    return packed_bytes(len(plan.sizes) * plan.shown_bits)
+
+
+def deal_argmax(keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> Program[None]:
+    """Deal what the sites need to find the highest values; expect nothing.
+
+    Parameters
+    ----------
+    keys : mapping of Party to Stream
+        The keys that the dealer shares with each site.
+    plan : ArgmaxPlan
+    """
+    dealer, first = _Dealer(keys, plan), plan.sites[0]
+    rho = dealer.scores()
+    for part in plan.pair_parts:
+        name = plan.name("pairs", part.number)
+        yield from send({first: OneHots(dealer.digits(part, rho), name)})
+        yield from send({first: BitProducts(dealer.products(part), name)})
+        yield from send({first: BitNumbers(dealer.numbers(part), name)})
+    for part in plan.value_parts:
+        yield from send({first: OneHots(dealer.one_hots(part), plan.name("values", part.number))})
+
+
+class _Dealer:
+    """The masks of all sites, the first site's first."""
+
+    def __init__(self, keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> None:
+        self.plan, self.masks = plan, [Masks(keys[site], plan) for site in plan.sites]
+        self.others = self.masks[1:]
+
+    def scores(self) -> Elements:
+        """Return rho, the sum of all sites' masks of the values."""
+        return self.plan.ring.reduce(reduce(np.add, [m.scores() for m in self.masks]))
+
+    def digits(self, part: Part, rho: Elements) -> Elements:
+        """Return the first site's shares of the one-hot digits of rho_i - rho_j."""
+        one_hots = unit_digits(self.plan, differences(self.plan, rho, part))
+        return reduce(np.bitwise_xor, (m.digits(part) for m in self.others), one_hots)
+
+    def products(self, part: Part) -> Bits:
+        """Return the first site's shares of the products of masks, level after level."""
+        levels = range(len(self.plan.levels))
+        none = np.zeros((0, part.packed), np.uint8)  # one digit is joined with no other
+        return np.concatenate([none, *(self._products(part, level) for level in levels)])
+
+    def _products(self, part: Part, level: int) -> Bits:
+        left = reduce(np.bitwise_xor, [m.left(part, level) for m in self.masks])
+        right = reduce(np.bitwise_xor, [m.right(part, level) for m in self.masks])
+        whole = both_factors(left) & right
+        return reduce(np.bitwise_xor, [m.products(part, level) for m in self.others], whole)
+
+    def numbers(self, part: Part) -> Elements:
+        """Return the first site's additive shares of the bits beta."""
+        flips = reduce(np.bitwise_xor, [m.flip(part) for m in self.masks])
+        beta = np.unpackbits(flips[0], count=part.size).astype(self.plan.rank_ring.dtype)
+        numbers = reduce(np.subtract, [m.numbers(part) for m in self.others], beta)
+        return self.plan.rank_ring.reduce(numbers)
+
+    def one_hots(self, part: Part) -> Elements:
+        """Return the first site's shares of the one-hot masks of ranks."""
+        ring = self.plan.one_hot_ring
+        q = self.plan.rank_ring.reduce(reduce(np.add, [m.ranks(part) for m in self.masks]))
+        word, bit = np.divmod(q.astype(np.intp), ring.bits)
+        one_hots = np.zeros((self.plan.rank_words, part.size), ring.dtype)
+        one_hots[word, np.arange(part.size)] = ring.dtype.type(1) << bit.astype(ring.dtype)
+        return reduce(np.bitwise_xor, [m.one_hots(part) for m in self.others], one_hots)

@@ -308,11 +308,8 @@ class ArgmaxPlan:
     def star(self, margin: int) -> StarPlan:
         """Return the plan that says of each winner whether it exceeds all others by a margin.
 
-        Parameters
-        ----------
-        margin : int
-            At least 0. No two scores of a set differ by a margin that is too large for the ring:
-            then the largest one is taken, by which they do not differ either.
+        The margin is at least 0. No two scores of a set differ by a margin that is too large for
+        the ring: then the largest one is taken, by which they do not differ either.
         """
         margin = min(margin, (1 << (self.ring.bits - 1 - self.tie_bits)) - 1)
         return StarPlan(

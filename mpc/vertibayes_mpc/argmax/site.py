@@ -10,9 +10,15 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.argmax.analyst import add_up, expected_winners
-from vertibayes_mpc.argmax.digits import both_factors, compare, differences, top_bit
-from vertibayes_mpc.argmax.masks import Bits, Masks, packed
+from vertibayes_mpc.argmax.digits import (
+    Bits,
+    Masks,
+    both_factors,
+    compare,
+    differences,
+    packed,
+    top_bit,
+)
 from vertibayes_mpc.argmax.messages import (
     BitNumbers,
     BitProducts,
@@ -21,6 +27,8 @@ from vertibayes_mpc.argmax.messages import (
     MaskedScores,
     OneHots,
     Winners,
+    add_up,
+    expected_winners,
 )
 from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, RankPlan, StarPlan
 from vertibayes_mpc.commitments import Holder

@@ -1,4 +1,7 @@
-"""What a site adds to a committed column: all of it, the rows that it holds, or a share."""
+"""What a site adds to a committed column: all of it, the rows that it holds, or a share; its mask.
+
+Only the site and the dealer know the streams of masks.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.commitments.operands import Form
+from vertibayes_mpc.commitments.operands import Commitments, Form, Selection
+from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements
 
 
@@ -93,3 +97,13 @@ class SharedColumn:
     def part(self, form: Form, rows: slice) -> Elements:
         """Return the site's shares; see `Column`."""
         return form.ring.reduce(self.shares[form.name][:, rows].astype(form.ring.dtype))
+
+
+def column_mask(
+    commitments: Commitments, key: Stream, form: Form, place: int, block: int
+) -> Elements:
+    """Return the mask of a column in a form, in a committed block: shape (form.width, rows)."""
+    stream = label("commit", commitments.label, commitments.operands[place].id, form.name)
+    start = block * commitments.block_rows * form.width
+    shape = form.width, Selection(commitments).rows(block)
+    return key.elements(form.ring, stream, shape, start)

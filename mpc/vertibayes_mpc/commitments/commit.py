@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, MutableMapping
+from collections.abc import Hashable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vertibayes_mpc.commitments.columns import Column
-from vertibayes_mpc.commitments.masks import column_mask
+from vertibayes_mpc.commitments.columns import Column, column_mask
 from vertibayes_mpc.commitments.operands import Commitments, Form, Selection
 from vertibayes_mpc.errors import DealReusedError
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
+from vertibayes_mpc.labelled import (
+    LABEL_BYTES,
+    Labelled,
+    Layout,
+    Packed,
+    Piece,
+    labelled_bytes,
+    size_of,
+    unpacked,
+)
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 
 
-@dataclass(frozen=True, slots=True)
-class Columns(Labelled):
+class Columns(Labelled, kind="columns"):
     """A site's columns under their masks in one block of rows: packed, form after form."""
-
-    kind: ClassVar[str] = "columns"
 
 
 @dataclass
@@ -85,24 +88,12 @@ class Holder:
         self._used.add(label)
 
     def clear(self, form: Form, place: int, block: int) -> Elements:
-        """Return its part of a column in a committed block: shape (width of the form, rows).
-
-        Parameters
-        ----------
-        form, place, block
-            As of `vertibayes_mpc.commitments.masks.column_mask`.
-        """
+        """Return its part of a column in a committed block: shape (width of the form, rows)."""
         size = self.commitments.block_rows
         return self.columns[place].part(form, slice(block * size, (block + 1) * size))
 
     def mask(self, form: Form, place: int, block: int) -> Elements:
-        """Return this site's mask of a column in a committed block, in the same shape.
-
-        Parameters
-        ----------
-        form, place, block
-            As of `column_mask`.
-        """
+        """Return this site's mask of a column in a committed block, in the same shape."""
         return column_mask(self.commitments, self.dealer_key, form, place, block)
 
 
@@ -125,19 +116,19 @@ def commit(site: Holder) -> Program[dict[Party, bytes]]:
     digests = {peer: hashlib.sha256(label) for peer in others}
     for block in Selection(site.commitments).blocks:
         ours = Columns(_masked(site, block), label)
-        expect = {p: Expect(Columns, _size(site, p, block) + LABEL_BYTES) for p in others}
+        layouts = {peer: _layout(site, peer, block) for peer in site.commitments.sites}
+        expect = {p: Expect(Columns, size_of(layouts[p]) + LABEL_BYTES) for p in others}
         theirs = yield from exchange(dict.fromkeys(others, ours), expect)
         received = {site.party: ours, **theirs}
-        for peer in site.commitments.sites:
-            size = _size(site, peer, block)
-            packed = labelled_bytes(received[peer], peer, size, label)
+        for peer, layout in layouts.items():
+            packed = labelled_bytes(received[peer], peer, size_of(layout), label)
             if peer in digests:
                 digests[peer].update(packed.data)
-            _keep(site, peer, block, packed)
+            _keep(site, peer, block, unpacked(layout, packed))
     return {peer: digest.digest() for peer, digest in digests.items()}
 
 
-def _masked(site: Holder, block: int) -> NDArray[np.uint8]:
+def _masked(site: Holder, block: int) -> Packed:
     columns = [
         form.ring.pack(site.clear(form, place, block) + site.mask(form, place, block))
         for form, place in site.commitments.forms_held_by(site.party)
@@ -145,20 +136,17 @@ def _masked(site: Holder, block: int) -> NDArray[np.uint8]:
     return np.concatenate(columns)
 
 
-def _size(site: Holder, party: Party, block: int) -> int:
-    """Return the number of bytes of a party's columns in a block."""
+def _layout(site: Holder, party: Party, block: int) -> Layout:
+    """Return what a party sends of a block: its columns, form after form."""
     rows = Selection(site.commitments).rows(block)
     held = site.commitments.forms_held_by(party)
-    return sum(form.width * form.ring.bytes for form, _ in held) * rows
+    return [Piece(form.ring, (form.width, rows)) for form, _ in held]
 
 
-def _keep(site: Holder, peer: Party, block: int, packed: NDArray[np.uint8]) -> None:
+def _keep(site: Holder, peer: Party, block: int, columns: Iterable[Elements]) -> None:
     """Keep a site's masked columns; add up those of a column of several holders."""
-    at, rows = 0, Selection(site.commitments).rows(block)
-    for form, place in site.commitments.forms_held_by(peer):
-        size = form.width * form.ring.bytes * rows
-        theirs = form.ring.unpack(packed[at : at + size]).reshape(form.width, rows)
-        at += size
+    held = site.commitments.forms_held_by(peer)
+    for (form, place), theirs in zip(held, columns, strict=True):
         key = form.name, place, block
         first = peer == site.commitments.operands[place].holders[0]
         site.masked[key] = theirs if first else form.ring.reduce(site.masked[key] + theirs)

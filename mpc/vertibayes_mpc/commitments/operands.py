@@ -37,17 +37,6 @@ class TermShape(NamedTuple):
 class Form(NamedTuple):
     """A way in which a column is committed, and the ring of its mask.
 
-    Parameters
-    ----------
-    name : {"indicators", "codes", "flags"}
-        What is committed.
-    ring : Ring
-        The ring of the masks.
-    width : int
-        The number of elements for each record.
-    missing : int
-        The code of a missing value, for `flags`.
-
     Examples
     --------
     >>> codes = np.array([0, 2, 1], np.uint8)

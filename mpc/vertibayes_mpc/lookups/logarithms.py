@@ -55,14 +55,7 @@ def _first_logs() -> Integers:
 def logs(numbers: Integers) -> Integers:
     """Return the logarithms of numbers from 1 to 2^26 - 1, with `LOG_BITS` fraction bits.
 
-    Parameters
-    ----------
-    numbers : ndarray, dtype int64
-
-    Returns
-    -------
-    logs : ndarray of the same shape, dtype int64
-        Each within `LOG_ERROR` nats.
+    Each is within `LOG_ERROR` nats.
     """
     bits = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
     words = numbers << (_WORD_BITS - bits)
@@ -80,17 +73,7 @@ def logs(numbers: Integers) -> Integers:
 def log_gammas(shift: int, records: int, count: int, bits: int) -> Integers:
     """Return ``lnG(c + shift) - c ln records`` for c = 0 .. count - 1, with `bits` fraction bits.
 
-    Parameters
-    ----------
-    shift, records
-        At least 1 each; of no records, the line is 0.
-    count, bits
-        The number of values; the fraction bits of each.
-
-    Returns
-    -------
-    values : ndarray of shape (count,), dtype int64
-        Each within ``(count + shift) * (LOG_ERROR + 2**-bits)`` nats.
+    Each is within ``(count + shift) * (LOG_ERROR + 2**-bits)`` nats. Of no records, the line is 0.
     """
     slope = fixed_log(max(records, 1), LOG_BITS)
     values = np.empty(count, np.int64)
@@ -106,17 +89,7 @@ def log_gammas(shift: int, records: int, count: int, bits: int) -> Integers:
 def log_powers(records: int, count: int, bits: int) -> Integers:
     """Return ``c ln c - c ln records`` for c = 0 .. count - 1, with `bits` fraction bits.
 
-    Parameters
-    ----------
-    records : int
-        At least 1; of no records, the line is 0.
-    count, bits : int
-        The number of values; the fraction bits of each.
-
-    Returns
-    -------
-    values : ndarray of shape (count,), dtype int64
-        Each within ``count * (LOG_ERROR + 2**-bits)`` nats; 0 at c = 0.
+    Each is within ``count * (LOG_ERROR + 2**-bits)`` nats. Of no records, the line is 0.
     """
     slope = fixed_log(max(records, 1), LOG_BITS)
     values = np.zeros(count, np.int64)

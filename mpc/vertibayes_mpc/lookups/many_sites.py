@@ -7,7 +7,7 @@ the ring of results; r = (i, j) is the mask of c. Sums are revealed through the 
                                <x, y> - sum_{s > 1} z_s         x, y: the sums of all sites' masks
     Rotate    h_s -> h_1       c_s + r_s
               h_1 -> h_s       m, the sum, modulo high low
-    Factors   h_s -> h_1       X_s + x_s, Y_s + y_s             X, Y: `factors`
+    Factors   h_s -> h_1       X_s + x_s, Y_s + y_s             X, Y: `rounds`
               h_1 -> h_s       the sums, X and Y
     Output    z_s - <x_s, Y> - <X, y_s>;       h_1 adds <X, Y>
 
@@ -23,41 +23,38 @@ results has 64 bits and that of counts 16; 4 rounds.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 
-from vertibayes_mpc.lookups.factors import factors
-from vertibayes_mpc.lookups.masks import Masks
-from vertibayes_mpc.lookups.messages import Layout, Packed, Piece, packed, size_of, unpacked
-from vertibayes_mpc.lookups.plan import LookupPlan, Slice
-from vertibayes_mpc.lookups.rounds import Lookup, Step
+from vertibayes_mpc.labelled import Layout, Packed, Piece, packed, size_of, unpacked
+from vertibayes_mpc.lookups.plan import LookupPlan, Masks, Slice
+from vertibayes_mpc.lookups.rounds import Lookup, Step, factors
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party
+from vertibayes_mpc.unit_vectors import unit_shares
 
-
-def drawn(masks: Masks) -> list[Elements]:
-    """Return the shares E, F and z of a site that is not the first."""
-    pieces = masks.plan.dealt(masks.part)
-    purposes = ("high", "low", "cross")
-    return [masks.elements(name, piece) for name, piece in zip(purposes, pieces, strict=True)]
+DRAWN = "high", "low", "cross"  # E, F and z of a site that is not the first
 
 
 def deal(masks: Sequence[Masks]) -> Packed:
     """Return the dealer's message to the first site, from the streams of all."""
-    plan, ring, part = masks[0].plan, masks[0].plan.ring, masks[0].part
-    rotation, left, right = masks[0].rotation(), masks[0].left(), masks[0].right()
-    shares = [np.zeros(piece.shape, ring.dtype) for piece in plan.dealt(part)]
-    for other in masks[1:]:
-        rotation, left = rotation + other.rotation(), left + other.left()
-        right = right + other.right()
-        for share, theirs in zip(shares, drawn(other), strict=True):
-            share -= theirs
-    lookups = np.arange(part.counts)
-    for share, digit in zip(shares, plan.digits(plan.counts.reduce(rotation)), strict=False):
-        share[lookups, digit] += ring.dtype.type(1)
-    shares[2] += ring.column_dots(left, right)
-    return packed(plan.dealt(part), shares)
+    plan, ring, pieces = masks[0].plan, masks[0].plan.ring, masks[0].plan.dealt(masks[0].part)
+    rotation = plan.counts.reduce(reduce(np.add, (each.rotation() for each in masks)))
+    left = reduce(np.add, (each.left() for each in masks))
+    right = reduce(np.add, (each.right() for each in masks))
+    high, low = plan.digits(rotation)
+
+    def theirs(at: int) -> Iterator[Elements]:
+        return (each.elements(DRAWN[at], pieces[at]) for each in masks[1:])
+
+    shares = [
+        unit_shares(ring, plan.high, high, theirs(0)),
+        unit_shares(ring, plan.low, low, theirs(1)),
+        reduce(np.subtract, theirs(2), ring.column_dots(left, right)),
+    ]
+    return packed(pieces, shares)
 
 
 def look_up(
@@ -65,12 +62,14 @@ def look_up(
 ) -> Lookup:
     """Return this site's shares of the values, from its shares of the counts."""
     ring, holders = plan.ring, plan.batches[part.batch].holders
-    is_first = me == holders[0]
-    dealt = {dealer: size_of(plan.dealt(part))} if is_first else {}
+    is_first, pieces = me == holders[0], plan.dealt(part)
+    dealt = {dealer: size_of(pieces)} if is_first else {}
     ours = counts + masks.rotation()
     rotated, inbox = yield from _revealed(plan.rotated(part), holders, me, ours, dealt)
-    own = unpacked(plan.dealt(part), inbox[dealer]) if is_first else drawn(masks)
-    high, low, result = own
+    if is_first:
+        high, low, result = unpacked(pieces, inbox[dealer])
+    else:
+        high, low, result = map(masks.elements, DRAWN, pieces)
     x, y = masks.left(), masks.right()
     shares = factors(plan, part, (high, low), rotated) + np.concatenate([x, y])
     revealed, _ = yield from _revealed(plan.factors(part), holders, me, shares, {})
@@ -94,7 +93,7 @@ def _revealed(
     if me != first:
         yield Step({first: packed(layout, [share])}, {})
         inbox = yield Step({}, {first: piece.size})
-        return unpacked(layout, inbox[first])[0], inbox
+        return next(unpacked(layout, inbox[first])), inbox
     inbox = yield Step({}, {**dict.fromkeys(others, piece.size), **dealt})
     total = _sum(piece, share, [inbox[other] for other in others])
     yield Step(dict.fromkeys(others, packed(layout, [total])), {})
@@ -104,5 +103,5 @@ def _revealed(
 def _sum(piece: Piece, share: Elements, others: Sequence[Packed]) -> Elements:
     total = share.astype(piece.ring.dtype)
     for values in others:
-        total += unpacked((piece,), values)[0]
+        total += next(unpacked((piece,), values))
     return piece.ring.reduce(total)

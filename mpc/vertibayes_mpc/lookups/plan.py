@@ -22,9 +22,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_mpc.labelled import Layout, Piece, size_of
 from vertibayes_mpc.lookups.function import PublicFunction
-from vertibayes_mpc.lookups.messages import Layout, Piece, size_of
-from vertibayes_mpc.randomness import label
+from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party
 
@@ -263,3 +263,40 @@ def _lookups(plan: LookupPlan, part: Part) -> list[int]:
     for each in part:
         counts[each.batch] = each.counts
     return counts
+
+
+@dataclass(frozen=True)
+class Masks:
+    """The streams of a slice under one key."""
+
+    key: Stream
+    plan: LookupPlan
+    part: Slice
+
+    def rotation(self) -> Elements:
+        """Return r, the mask of the counts: shape (counts,)."""
+        return self.elements("rotation", Piece(self.plan.counts, (self.part.counts,)))
+
+    def left(self) -> Elements:
+        """Return x, the masks of the left factors: shape (plan.width, counts)."""
+        return self.elements("left", self._factors)
+
+    def right(self) -> Elements:
+        """Return y, the masks of the right factors: shape (plan.width, counts)."""
+        return self.elements("right", self._factors)
+
+    def words(self, purpose: str) -> Elements:
+        """Return an element of the ring of results for each lookup: shape (counts,)."""
+        return self.elements(purpose, Piece(self.plan.ring, (self.part.counts,)))
+
+    @property
+    def _factors(self) -> Piece:
+        return Piece(self.plan.ring, (self.plan.width, self.part.counts))
+
+    def elements(self, purpose: str, piece: Piece) -> Elements:
+        """Return the stream of a purpose, in a ring and shape."""
+        return self.key.elements(piece.ring, self.label(purpose), piece.shape)
+
+    def label(self, purpose: str) -> bytes:
+        """Return the label of a purpose."""
+        return label("lookup", self.plan.name, self.part.batch, self.part.start, purpose)

@@ -1,7 +1,17 @@
-"""Several protocols that step together: what they send each other goes into one message.
+"""What both protocols of lookups use: a site's shares of factors, and rounds that batches share.
+
+The masked count m = c + r is public; the dealer knows r = (i, j), and the sites hold shares E, F of
+the one-hot vectors of i and j. The digits of c = m - r are ``m_h - i`` and ``m_l - j``, or, if
+j > m_l, ``m_h - i - 1`` and ``m_l - j + low``: a borrow. So f~(c) is a sum of products of
+
+    X_k = sum_h E[m_h - h] left[h, k]         and with left[h - 1, k], for a borrow
+    Y_k = sum_l F[m_l - l] right[l, k]        over l <= m_l; over l > m_l, for a borrow
+
+Of the two halves of Y one is zero: the borrow is resolved, though nobody knows it.
 
 A `Lookup` is the part of a site in the lookups of one batch. It yields what it sends to whom and
-how many bytes it expects from whom, and is sent the bytes; all batches do their rounds together.
+how many bytes it expects from whom, and is sent the bytes; all batches do their rounds together,
+and what they send each other goes into one message.
 """
 
 from __future__ import annotations
@@ -11,11 +21,51 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from vertibayes_mpc.labelled import LABEL_BYTES, labelled_bytes
-from vertibayes_mpc.lookups.messages import Dealt, Masked, Packed
-from vertibayes_mpc.lookups.plan import LookupPlan
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, Packed, labelled_bytes
+from vertibayes_mpc.lookups.plan import LookupPlan, Slice
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.unit_vectors import turned
+
+CHUNK = 1024  # lookups whose one-hot vectors are turned at a time: they stay in a cache
+
+
+def factors(
+    plan: LookupPlan,
+    part: Slice,
+    one_hots: tuple[Elements, Elements],
+    masked: Elements,
+    bits: int | None = None,
+) -> Elements:
+    """Return this site's shares of all factors of a slice: X, then Y; (2 * plan.width, counts).
+
+    `one_hots` are the shares E and F, of shapes (counts, high) and (counts, low); `masked` is m.
+    With 1 for `bits`, the one-hot vectors are bits, and shares of 1 or -1.
+    """
+    ring, terms = plan.ring, plan.width // 2
+    high, low = plan.digits(masked)
+    shares = np.empty((2 * plan.width, part.counts), ring.dtype)
+    digits = np.arange(plan.low)
+    for function, piece in plan.pieces(part):
+        lefts = ring.reduce(function.lefts.astype(ring.dtype))
+        rights = ring.reduce(function.rights.astype(ring.dtype))
+        for start in range(piece.start, piece.stop, CHUNK):
+            at = slice(start, min(start + CHUNK, piece.stop))
+            shares[: plan.width, at] = ring.dot(lefts, turned(one_hots[0][at], high[at]), bits=bits)
+            ones = turned(one_hots[1][at], low[at])
+            stays = digits <= low[at, None]
+            y = shares[plan.width :, at]
+            y[:terms] = ring.dot(rights, ones * stays, bits=bits)
+            y[terms:] = ring.dot(rights, ones * ~stays, bits=bits)
+    return shares
+
+
+class Masked(Labelled, kind="lookup"):
+    """What a site sends in a round of lookups: counts, factors or products under masks."""
+
+
+class Dealt(Labelled, kind="lookup masks"):
+    """From the dealer: one-hot vectors and products of masks, of all lookups of a part."""
 
 
 class Step(NamedTuple):
@@ -31,25 +81,7 @@ Lookup: TypeAlias = Generator[Step, Mapping[Party, Packed], Elements]
 def together(
     lookups: Mapping[int, Lookup], plan: LookupPlan, number: int, dealer: Party
 ) -> Program[dict[int, Elements]]:
-    """Run the lookups of one part to their ends, round by round.
-
-    Parameters
-    ----------
-    lookups : mapping of int to Lookup
-        By number of the batch: in this order they share messages.
-    plan, number, dealer
-        The plan, the number of the part, and who deals the masks in the first round.
-
-    Returns
-    -------
-    shares : dict of int to ndarray
-        What each lookup returned.
-
-    Raises
-    ------
-    MalformedMessageError, UnexpectedMessageError
-        If a message has a wrong size or is for other lookups; they name the sender.
-    """
+    """Run the lookups of one part to their ends, round by round."""
     steps = {index: next(lookup) for index, lookup in lookups.items()}
     shares: dict[int, Elements] = {}
     rounds = 0

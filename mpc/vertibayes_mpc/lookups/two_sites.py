@@ -9,7 +9,7 @@ them has a sign, s, the product of the signs of e_i and e_j.
                                t_Q = <x_P, y_Q> + <x_Q, y_P> - t_P
                                s_Q = s - s_P,  q_Q = s (p_P + p_Q) - q_P
     Rotate    P <-> Q          c + r                            r_P, r_Q: m = c + r modulo high low
-    Factors   P <-> Q          X + x, Y + y                     X, Y: `factors`; Q's are negated
+    Factors   P <-> Q          X + x, Y + y                     X, Y: `rounds`; Q's are negated
     Product   P <-> Q          (X_P + X_Q + x_Q) Y_P - x_P (Y_Q + y_Q) + t_P - p_P;  Q likewise
     Output    s_P w + q_P      w = s f~(c) - p: the sum of the products
 
@@ -30,11 +30,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.lookups.factors import factors
-from vertibayes_mpc.lookups.masks import Masks
-from vertibayes_mpc.lookups.messages import Packed, packed, size_of, unpacked
-from vertibayes_mpc.lookups.plan import LookupPlan, Slice
-from vertibayes_mpc.lookups.rounds import Lookup, Step
+from vertibayes_mpc.labelled import Packed, packed, size_of, unpacked
+from vertibayes_mpc.lookups.plan import LookupPlan, Masks, Slice
+from vertibayes_mpc.lookups.rounds import Lookup, Step, factors
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party
 

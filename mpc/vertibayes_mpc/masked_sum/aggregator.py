@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import FaultyPartyError, UnknownFaultyPartyError
-from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
 from vertibayes_mpc.masked_sum.messages import (
     DIGEST_BYTES,
     DIGESTS_BYTES,
@@ -34,7 +33,7 @@ from vertibayes_mpc.masked_sum.messages import (
 )
 from vertibayes_mpc.masked_sum.plan import SumPlan
 from vertibayes_mpc.masked_sum.roster import Roster, keys_label, transcript
-from vertibayes_mpc.masked_sum.seeds import agree, digest_of, seed_of
+from vertibayes_mpc.masked_sum.seeds import agree, digest_of, own_mask, pair_masks, seed_of
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program, exchange

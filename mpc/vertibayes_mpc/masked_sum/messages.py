@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -35,82 +35,73 @@ class SumMessage(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Advertisement(SumMessage):
+class Advertisement(SumMessage, kind="sum-advertisement"):
     """A party's public keys for this sum, signed: for masks, and for sealing shares."""
 
-    kind: ClassVar[str] = "sum-advertisement"
     mask_key: bytes
     seal_key: bytes
     signature: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Keys(SumMessage):
+class Keys(SumMessage, kind="sum-keys"):
     """All advertised keys: row by row, of the parties at these places."""
 
-    kind: ClassVar[str] = "sum-keys"
     places: Places
     keys: Rows
     signatures: Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Shared(SumMessage):
+class Shared(SumMessage, kind="sum-shared"):
     """Shares of a party's seeds sealed for each member of its neighbourhood, and their digests."""
 
-    kind: ClassVar[str] = "sum-shared"
     sealed: Rows
     digests: Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered(SumMessage):
+class Delivered(SumMessage, kind="sum-delivered"):
     """Who shared, and what those in the receiver's neighbourhood sealed for it."""
 
-    kind: ClassVar[str] = "sum-delivered"
     sharers: Places
     sealed: Rows
     digests: Rows
 
 
 @dataclass(frozen=True, slots=True)
-class MaskedVector(SumMessage):
+class MaskedVector(SumMessage, kind="sum-masked"):
     """A party's vector under its masks."""
 
-    kind: ClassVar[str] = "sum-masked"
     values: Elements = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Survivors(SumMessage):
+class Survivors(SumMessage, kind="sum-survivors"):
     """Whose masked vectors arrived: whose sum it will be."""
 
-    kind: ClassVar[str] = "sum-survivors"
     survivors: Places
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation(SumMessage):
+class Confirmation(SumMessage, kind="sum-confirmation"):
     """A survivor's signature on all lists that it received."""
 
-    kind: ClassVar[str] = "sum-confirmation"
     signature: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmations(SumMessage):
+class Confirmations(SumMessage, kind="sum-confirmations"):
     """The signatures of the survivors."""
 
-    kind: ClassVar[str] = "sum-confirmations"
     signers: Places
     signatures: Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Revealed(SumMessage):
+class Revealed(SumMessage, kind="sum-revealed"):
     """One share of each sharer in a party's neighbourhood: of its self-mask's seed, or its key."""
 
-    kind: ClassVar[str] = "sum-revealed"
     shares: Rows = field(repr=False)
 
 
@@ -136,30 +127,14 @@ def expected(kind: type[M], plan: SumPlan) -> Expect[M]:
 
 
 def of_sum(message: M, sender: Party, plan: SumPlan) -> M:
-    """Return a message, or blame its sender if it is of another sum.
-
-    Parameters
-    ----------
-    message, sender
-        What came, and whom to blame for it with an UnexpectedMessageError.
-    plan : SumPlan
-        The plan of this sum.
-    """
+    """Return a message, or blame its sender if it is of another sum."""
     if message.context != plan.label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another sum")
     return message
 
 
 def array_of(array: A, sender: Party, shape: tuple[int, ...], dtype: DTypeLike = np.uint8) -> A:
-    """Return an array, or blame its sender for another shape or type.
-
-    Parameters
-    ----------
-    array, sender
-        What came, and whom to blame for it with a MalformedMessageError.
-    shape, dtype
-        The shape and the type that the array must have.
-    """
+    """Return an array, or blame its sender for another shape or type."""
     if array.shape != shape or array.dtype != dtype:
         came, wanted = f"{array.shape} and type {array.dtype}", f"{shape} and {np.dtype(dtype)}"
         raise MalformedMessageError(sender, f"an array of shape {came}; expected {wanted}")
@@ -167,15 +142,7 @@ def array_of(array: A, sender: Party, shape: tuple[int, ...], dtype: DTypeLike =
 
 
 def list_of(places: Places, sender: Party, within: Places) -> Places:
-    """Return a list of parties, or blame its sender for a wrong one.
-
-    Parameters
-    ----------
-    places, sender
-        What came, and whom to blame with a MalformedMessageError if it is not ascending.
-    within : ndarray of shape (m,), dtype uint32
-        All who may be in the list.
-    """
+    """Return a list of parties, or blame its sender for a wrong one."""
     if places.ndim != 1 or places.dtype != np.uint32 or np.any(places[1:] <= places[:-1]):
         raise MalformedMessageError(sender, "a list of parties does not have ascending places")
     if not np.isin(places, within).all():

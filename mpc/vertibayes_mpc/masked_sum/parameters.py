@@ -152,13 +152,6 @@ def failure_probability(parties: int, neighbourhood: Neighbourhood, dropped: int
 def at_least(count: int, population: int, marked: int, drawn: int) -> float:
     """Return the probability that `count` or more of `drawn` are marked: a hypergeometric tail.
 
-    Parameters
-    ----------
-    count, drawn
-        How many of how many draws, without replacement.
-    population, marked
-        How many there are to draw from, and how many of these are marked.
-
     Examples
     --------
     >>> at_least(1, population=4, marked=2, drawn=2)  # 5 of 6 pairs

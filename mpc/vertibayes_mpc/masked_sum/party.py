@@ -14,7 +14,6 @@ from vertibayes_mpc.errors import (
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from vertibayes_mpc.masked_sum.masks import own_mask, pair_masks
 from vertibayes_mpc.masked_sum.messages import (
     DIGESTS_BYTES,
     SEALED_BYTES,
@@ -37,7 +36,14 @@ from vertibayes_mpc.masked_sum.messages import (
 )
 from vertibayes_mpc.masked_sum.plan import SumPlan
 from vertibayes_mpc.masked_sum.roster import Roster, keys_label, transcript
-from vertibayes_mpc.masked_sum.seeds import Envelope, SeedShares, agree, split_seeds
+from vertibayes_mpc.masked_sum.seeds import (
+    Envelope,
+    SeedShares,
+    agree,
+    own_mask,
+    pair_masks,
+    split_seeds,
+)
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program, exchange, send
@@ -71,12 +77,8 @@ class Member:
     def enter(self, plan: SumPlan) -> None:
         """Note a sum before its first message.
 
-        Raises
-        ------
-        DealReusedError
-            If the party took part in a sum of this name.
-        ValueError
-            If the plan does not have its public key.
+        Raise a DealReusedError if the party took part in a sum of this name, and a ValueError if
+        the plan does not have its public key.
         """
         if plan.signing_keys.get(self.party) != self.signing.public:
             raise ValueError(f"the plan does not have the public key of {self.party}")
@@ -129,13 +131,7 @@ def contribute(
 
 
 class Contribution:
-    """A party's keys and what it received, from round to round; each method is an answer.
-
-    Parameters
-    ----------
-    plan, member, aggregator, randomness
-        As of `contribute`.
-    """
+    """A party's keys and what it received, from round to round; each method is an answer."""
 
     def __init__(
         self, plan: SumPlan, member: Member, aggregator: Party, randomness: Randomness

@@ -20,14 +20,7 @@ from vertibayes_mpc.signing import SIGNATURE_BYTES, is_signed
 class Circle:
     """Who is whose neighbour: the roster in a circle, k/2 to each side (or all, in a small roster).
 
-    Parameters
-    ----------
-    places : ndarray of shape (n,), dtype uint32
-        The roster.
-    neighbourhood : Neighbourhood
-        The number of neighbours and the threshold.
-    seed : bytes
-        The digest of the roster, from which the order of the circle is expanded.
+    The order of the circle is expanded from the digest of the roster.
     """
 
     def __init__(self, places: Places, neighbourhood: Neighbourhood, seed: bytes) -> None:
@@ -63,22 +56,7 @@ class Circle:
 
 
 class Roster:
-    """The keys that the aggregator relayed, and what follows from them.
-
-    Parameters
-    ----------
-    plan : SumPlan
-        The plan of the sum.
-    message : Keys
-        What the aggregator sent.
-    sender : Party
-        Whom to blame for it.
-
-    Raises
-    ------
-    MalformedMessageError, PartyGoneError
-        If it is not a list of parties and keys, or has too few parties.
-    """
+    """The keys that the aggregator relayed, and what follows from them."""
 
     def __init__(self, plan: SumPlan, message: Keys, sender: Party) -> None:
         self.plan = plan
@@ -138,22 +116,10 @@ class Roster:
 
 
 def keys_label(plan: SumPlan, party: Party, keys: bytes) -> bytes:
-    """Return what a party signs to advertise its keys.
-
-    Parameters
-    ----------
-    plan, party, keys
-        The plan of the sum, the party, and both its public keys.
-    """
+    """Return what a party signs to advertise its keys."""
     return label("sum keys", plan.label, party, keys)
 
 
 def transcript(roster: Roster, sharers: Places, survivors: Places) -> bytes:
-    """Return what survivors sign: everything that the aggregator sent to all.
-
-    Parameters
-    ----------
-    roster, sharers, survivors
-        Who advertised keys, who shared seeds, and whose vectors arrived.
-    """
+    """Return what survivors sign: everything that the aggregator sent to all."""
     return label("sum survivors", roster.digest, sharers.tobytes(), survivors.tobytes())

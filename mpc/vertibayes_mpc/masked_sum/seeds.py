@@ -14,9 +14,12 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from vertibayes_mpc.errors import FaultyPartyError, MalformedMessageError, UnknownFaultyPartyError
-from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey, label
+from vertibayes_mpc.masked_sum.plan import SumPlan
+from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, Randomness, Stream, StreamKey, label
+from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.shamir import SHARE_BYTES, recover, split
+from vertibayes_mpc.sharing import zero_share
 
 NONCE_BYTES = 12
 
@@ -44,15 +47,7 @@ def digest_of(share: bytes) -> bytes:
 def split_seeds(
     key: bytes, self_mask: bytes, threshold: int, places: list[int], randomness: Randomness
 ) -> list[SeedShares]:
-    """Share both seeds out to the parties at some places.
-
-    Parameters
-    ----------
-    key, self_mask : bytes
-        The seeds of the mask key and of the self-mask.
-    threshold, places, randomness
-        As of `vertibayes_mpc.shamir.split`, with places from 0 on.
-    """
+    """Share both seeds out to the parties at some places."""
     numbers = [place + 1 for place in places]
     halves = []
     for seed in (key, self_mask):
@@ -62,15 +57,7 @@ def split_seeds(
 
 
 def agree(pair: KeyPair, public: bytes, purpose: str, peer: Party) -> StreamKey:
-    """Agree on a key, or blame the peer for an invalid public key.
-
-    Parameters
-    ----------
-    pair, public, purpose
-        This party's keys, the peer's public key, and what the agreed key is for.
-    peer : Party
-        Whom to blame, with a MalformedMessageError.
-    """
+    """Agree on a key, or blame the peer for an invalid public key."""
     try:
         return pair.agree(public, purpose)
     except ValueError:
@@ -94,15 +81,7 @@ class Envelope(NamedTuple):
         return ChaCha20Poly1305(key.secret).encrypt(bound[:NONCE_BYTES], b"".join(shares), bound)
 
     def open(self, key: StreamKey, sealed: bytes, digests: bytes, relay: Party) -> SeedShares:
-        """Open shares, or blame their sender and the relay: one of them is at fault.
-
-        Parameters
-        ----------
-        key : StreamKey
-            What the two parties agreed on.
-        sealed, digests, relay
-            What the relay sent; an UnknownFaultyPartyError if it does not open, or does not match.
-        """
+        """Open shares, or blame their sender and the relay: one of them is at fault."""
         bound = label("seal", *self)
         try:
             both = ChaCha20Poly1305(key.secret).decrypt(bound[:NONCE_BYTES], sealed, bound)
@@ -122,3 +101,13 @@ def seed_of(shares: Mapping[int, int], party: Party) -> bytes:
         return recover(shares).to_bytes(KEY_BYTES, "big")
     except (ValueError, OverflowError):  # a share, or the secret, is out of range
         raise FaultyPartyError(party, "shared out a number that is not a seed") from None
+
+
+def pair_masks(plan: SumPlan, party: Party, peers: Mapping[Party, Stream]) -> Elements:
+    """Return the sum of a party's masks with its neighbours."""
+    return zero_share(party, peers, plan.ring, label("pair mask", plan.label), plan.length)
+
+
+def own_mask(plan: SumPlan, seed: Stream) -> Elements:
+    """Return a party's self-mask."""
+    return seed.elements(plan.ring, label("self mask", plan.label), (plan.length,))

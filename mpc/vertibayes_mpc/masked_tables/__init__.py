@@ -14,8 +14,8 @@ key with each of them. X is the 0/1 matrix of a column's states (except the firs
     Share     s                the sum of its parts: its shares of the cells
     Open      s -> analyst     its shares + zero shares
 
-Files in this order: `plan`, `masks` (streams), `messages`, `block` (extend and multiply), `site`,
-`dealer`, `basis` (cells).
+Files in this order: `plan` (with streams), `block` (extend and multiply), `site`, `dealer`, `basis`
+(cells).
 
 A term's mask is the sum of its holders' A_s. A_s, D_s and C_s are streams under the key that s
 shares with the dealer, each under a label that names the study, the query and the operands. Every

@@ -20,23 +20,9 @@ from vertibayes_mpc.rounds import Party
 def table_shares(plan: Plan, products: Elements, sums: Elements, party: Party) -> Elements:
     """Convert shares of products into shares of the cells that the plan reveals.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan of the query.
-    products : ndarray of shape (plan.height, columns of the study)
-        Shares of each left term's inner products with each column.
-    sums : ndarray of shape (plan.height + columns of the study,)
-        Shares of the sums of each left term's columns, then of the study's columns.
-    party : Party
-        Whose shares these are. The number of records, the sum of each table, is the share of one
-        holder of the table.
-
-    Returns
-    -------
-    shares : ndarray of shape (plan.cells,)
-        Group after group; in a group the cells of the prefix, and in each of these the states of
-        the last operands.
+    `products`, of shape (plan.height, columns of the study), are inner products of the left terms
+    with each column; `sums` are those of the left terms' columns, then of the study's columns. The
+    number of records, the sum of each table, is the share of one holder of the table.
     """
     holders = [plan.commitments.operands[group.prefix[0]].holders for group in plan.groups]
     ones = [plan.selection.records if held[0] == party else 0 for held in holders]
@@ -92,13 +78,7 @@ def _shown(plan: Plan, lasts: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def tables_of(plan: Plan, cells: Elements) -> list[NDArray[np.int64]]:
-    """Cut revealed cells into tables.
-
-    Returns
-    -------
-    tables : list of ndarray, dtype int64, C-contiguous
-        For each group its table with each of its last operands, in order; the prefix's own if none.
-    """
+    """Cut revealed cells into tables: of each group, one with each of its last operands."""
     tables, at = [], 0
     for group in plan.groups:
         height, width = plan.shape(group)

@@ -1,4 +1,4 @@
-"""One site's terms in one block of records: it extends, multiplies and sums them."""
+"""One site's terms in one block of records: it extends, multiplies and sums them; the messages."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ import numpy as np
 
 from vertibayes_mpc.commitments import Holder, Term
 from vertibayes_mpc.commitments.operands import Form
-from vertibayes_mpc.labelled import LABEL_BYTES, labelled_elements
-from vertibayes_mpc.masked_tables.masks import Masks
-from vertibayes_mpc.masked_tables.messages import Masked, Part
-from vertibayes_mpc.masked_tables.plan import Plan, Step
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from vertibayes_mpc.masked_tables.plan import Masks, Plan, Step
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+
+
+class Masked(Labelled, kind="masked"):
+    """Complete terms under their masks."""
+
+
+class Part(Labelled, kind="part"):
+    """A holder's or the dealer's part of terms that another site adds up."""
+
+
+class Correction(Labelled, kind="correction"):
+    """The dealer's part of the correction of products."""
 
 
 class Block:

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from vertibayes_mpc.commitments import Term
-from vertibayes_mpc.masked_tables.masks import Masks
-from vertibayes_mpc.masked_tables.messages import Correction, Part
-from vertibayes_mpc.masked_tables.plan import Plan, Step
+from vertibayes_mpc.masked_tables.block import Correction, Part
+from vertibayes_mpc.masked_tables.plan import Masks, Plan, Step
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Message, Party, Program, send
@@ -27,18 +26,17 @@ def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
     keys : mapping of Party to Stream
         The keys that the dealer shares with each site.
     plan : Plan
-        The plan of the query.
     """
     masks = {s: Masks(plan.commitments, key, plan.selection, plan.label) for s, key in keys.items()}
     columns = int(plan.commitments.offsets[-1])
-    products = {s: np.zeros((plan.height, columns), plan.commitments.ring.dtype) for s in masks}
+    products = np.zeros((plan.height, columns), plan.commitments.ring.dtype)
     for index in plan.selection.blocks:
         block = MaskBlock(plan, masks, index)
         for step in plan.steps:
             yield from send(block.corrections(step))
         block.add_products(products)
-    total = sum(products.values(), start=np.zeros((), plan.commitments.ring.dtype))
-    outbox = {site: _correction(plan, masks, total, site) for site in plan.parties}
+    _subtract_parts(plan, masks, products)
+    outbox = {site: _correction(plan, products, site) for site in plan.parties}
     yield from send({site: message for site, message in outbox.items() if message.values.size})
 
 
@@ -91,9 +89,9 @@ class MaskBlock:
                 total -= self.masks[site].correction(term, self.block)
         return self.ring.reduce(total)
 
-    def add_products(self, products: Mapping[Party, Elements]) -> None:
+    def add_products(self, products: Elements) -> None:
         """Add sum over s != t of A_s(left)^T A_t(last), for each holder t of a last operand."""
-        for site, total in products.items():
+        for site in self.masks:
             lasts = [
                 z for z in self.plan.rights if site in self.plan.commitments.operands[z].holders
             ]
@@ -103,23 +101,20 @@ class MaskBlock:
                 rows = np.concatenate([self.mask(t, without=site) for t in terms])
                 columns = np.concatenate([self.mask_of(site, (z,)) for z in lasts])
                 at = np.ix_(self.plan.rows_of(terms), self.plan.columns(lasts))
-                total[at] += self.ring.dot(rows, columns)
+                products[at] += self.ring.dot(rows, columns)
 
 
-def _correction(
-    plan: Plan, masks: Mapping[Party, Masks], products: Elements, lead: Party
-) -> Correction:
-    """Return the lead's part of the correction: the products of masks minus the others' parts."""
-    terms, lasts = plan.dealt_to(lead), plan.rights_at(lead)
-    rows = []
-    for term in terms:
-        row = products[plan.rows[term]].copy()
-        holders = plan.commitments.holders(term)
-        for site in masks:
-            held = [z for z in lasts if site in {*holders, *plan.commitments.operands[z].holders}]
-            if site != lead and held:
-                columns = plan.columns(held)
-                row[:, columns] -= masks[site].table_correction(term)[:, columns]
-        rows.append(row[:, plan.columns(lasts)])
-    values = np.concatenate(rows) if rows else np.zeros((0, 0), products.dtype)
+def _subtract_parts(plan: Plan, masks: Mapping[Party, Masks], products: Elements) -> None:
+    """Subtract the sites' parts of the corrections from the products of masks."""
+    for term in plan.lefts:
+        for site, streams in masks.items():
+            if places := plan.corrected(term, site):
+                columns = plan.columns(places)
+                products[plan.rows[term], columns] -= streams.table_correction(term)[:, columns]
+
+
+def _correction(plan: Plan, products: Elements, lead: Party) -> Correction:
+    """Return the lead's part of the correction."""
+    columns = plan.columns(plan.rights_at(lead))
+    values = products[np.ix_(plan.rows_of(plan.dealt_to(lead)), columns)]
     return Correction(plan.commitments.ring.reduce(values), plan.label)

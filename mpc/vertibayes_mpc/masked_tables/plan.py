@@ -58,7 +58,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.commitments import Commitments, Selection, Term
-from vertibayes_mpc.randomness import label
+from vertibayes_mpc.commitments.columns import column_mask
+from vertibayes_mpc.randomness import Stream, label
+from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party
 
 STEP_BYTES = 1 << 22  # of one message of an extension, unless one term alone takes more
@@ -287,6 +289,17 @@ class Plan:
         shared = self._sharers(lead)
         return [t for t in self.lefts_at(lead) if {*self.commitments.holders(t), *shared} != {lead}]
 
+    def corrected(self, term: Term, site: Party) -> list[int]:
+        """Return the last operands whose products with a term have a part of a site's correction.
+
+        Another site multiplies by them; `site` holds them or an operand of the term.
+        """
+        leads = sorted(self._leads[term] - {site})
+        places = [z for lead in leads for z in self.rights_at(lead)]
+        if site in self.commitments.holders(term):
+            return places
+        return [z for z in places if site in self.commitments.operands[z].holders]
+
     def rights_at(self, lead: Party) -> list[int]:
         """Return the last operands by which `lead` multiplies."""
         return self._rights_by_lead.get(lead, [])
@@ -323,3 +336,45 @@ class Plan:
         for prefix, lasts in self.groups:
             parts += [len(prefix), *prefix, len(lasts), *lasts]
         return label("query", *parts)
+
+
+@dataclass(frozen=True)
+class Masks:
+    """The streams of one site, for the records of one selection."""
+
+    commitments: Commitments
+    key: Stream
+    selection: Selection
+    query: bytes = b""
+
+    def committed(self, place: int, block: int) -> Elements:
+        """Return the mask of an operand's indicators in a committed block: shape (width, rows)."""
+        form = self.commitments.indicators(place)
+        return column_mask(self.commitments, self.key, form, place, block)
+
+    def of(self, term: Term, block: int) -> Elements:
+        """Return the mask of a term in a block of the selection: shape (width, rows)."""
+        if len(term) == 1:
+            return self.selection.gather(lambda at: self.committed(term[0], at), block)
+        return self._extension("remask", term, block)
+
+    def correction(self, term: Term, block: int) -> Elements:
+        """Return D_s, the site's part of the correction of an extension: shape (width, rows)."""
+        return self._extension("extend", term, block)
+
+    def table_correction(self, term: Term) -> Elements:
+        """Return C_s, the site's part of the correction of a term's products with all columns.
+
+        Its shape is (width of the term, columns of the study).
+        """
+        shape = self.commitments.width(term), int(self.commitments.offsets[-1])
+        return self.key.elements(self.commitments.ring, self._label("table", term), shape)
+
+    def _extension(self, purpose: str, term: Term, block: int) -> Elements:
+        width = self.commitments.width(term)
+        shape = (width, self.selection.rows(block))
+        start = block * self.commitments.block_rows * width
+        return self.key.elements(self.commitments.ring, self._label(purpose, term), shape, start)
+
+    def _label(self, purpose: str, term: Term) -> bytes:
+        return label(purpose, self.query, np.array(term, "<u4").tobytes())

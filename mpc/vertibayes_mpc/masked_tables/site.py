@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.labelled import LABEL_BYTES, labelled_elements
 from vertibayes_mpc.masked_tables.basis import table_shares, tables_of
-from vertibayes_mpc.masked_tables.block import Block
-from vertibayes_mpc.masked_tables.masks import Masks
-from vertibayes_mpc.masked_tables.messages import Correction
-from vertibayes_mpc.masked_tables.plan import Plan
+from vertibayes_mpc.masked_tables.block import Block, Correction
+from vertibayes_mpc.masked_tables.plan import Masks, Plan
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 from vertibayes_mpc.sharing import open_sum, send_share, zero_share
@@ -80,11 +78,8 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
 def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
     """Add this site's parts of the corrections, from its own stream or from the dealer."""
     masks = Masks(site.commitments, site.dealer_key, plan.selection, plan.label)
-    others = [z for z in plan.rights if plan.lead_of(z) != site.party]
-    shared = [z for z in others if site.party in site.commitments.operands[z].holders]
     for term in plan.lefts:
-        places = others if site.party in site.commitments.holders(term) else shared
-        if places:
+        if places := plan.corrected(term, site.party):
             columns = plan.columns(places)
             products[plan.rows[term], columns] += masks.table_correction(term)[:, columns]
     rows = plan.rows_of(plan.dealt_to(site.party))

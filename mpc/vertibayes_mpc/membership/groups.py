@@ -91,17 +91,9 @@ class Groups:
         return frozenset[Party]().union(*self.neighbourhood(party)) - {party}
 
     def join(self, party: Party) -> frozenset[Party]:
-        """Take a party in.
+        """Take a party in; return whose keys change: the newcomer, and all whose neighbours change.
 
-        Returns
-        -------
-        changed : frozenset of Party
-            Whose keys change: the newcomer, and all whose neighbours change.
-
-        Raises
-        ------
-        ValueError
-            If it is a member already.
+        Raise a ValueError if it is a member already.
         """
         if party in self._place:
             raise ValueError(f"{party} is a member already")
@@ -112,17 +104,10 @@ class Groups:
         return self._changed(before) | {party}
 
     def leave(self, party: Party) -> frozenset[Party]:
-        """Let a party go.
+        """Let a party go; return whose keys change: all whose neighbours change.
 
-        Returns
-        -------
-        changed : frozenset of Party
-            Whose keys change: all whose neighbours change.
-
-        Raises
-        ------
-        ValueError
-            If it is not a member, or one of the last two: a sum over one party is its count.
+        Raise a ValueError if it is not a member, or one of the last two: a sum over one is its
+        count.
         """
         if party not in self._place or len(self._place) <= 2:
             raise ValueError(f"{party} is not a member, or one of the last two")

@@ -94,21 +94,12 @@ class Member:
         return f"Member({self.party!r}, last_time={self.times.last})"
 
     def encrypt(self, counts: Counts, time: int, absent: Collection[Party] = ()) -> Ciphertexts:
-        """Encrypt this party's counts for the sum over those who are not absent.
+        """Encrypt this party's counts for the sum over those who are not absent, as the roll says.
 
-        Parameters
-        ----------
-        counts, time
-            As of `vertibayes_mpc.additive_scheme.scheme.encrypt`, which raises further errors.
-        absent : collection of Party, optional
-            Who is left out, as the aggregator says.
-
-        Raises
-        ------
-        ProtocolError
-            If the aggregator calls the party itself, the aggregator, or more than a third of an
-            adjacent block absent; it names the aggregator, which could otherwise separate the
-            parties, or let anybody read the sum without a key. The time is not used up then.
+        Raise a ProtocolError, before the time is used up, if the aggregator calls the party itself,
+        the aggregator, or more than a third of an adjacent block absent. It names the aggregator,
+        which could otherwise separate the parties, or let anybody read the sum without a key.
+        Further errors are those of `vertibayes_mpc.additive_scheme.scheme.encrypt`.
         """
         gone = frozenset(absent)
         if self.party in gone:
@@ -167,19 +158,9 @@ class Aggregator:
         count: int,
         absent: Collection[Party] = (),
     ) -> NDArray[np.int64]:
-        """Decrypt the sums over all who are not absent.
+        """Decrypt the sums over all who are not absent, as the roll says: at least two parties.
 
-        Parameters
-        ----------
-        received, time, count
-            As of `vertibayes_mpc.additive_scheme.decrypt`, which raises further errors.
-        absent : collection of Party, optional
-            Who is left out, as the roll says.
-
-        Raises
-        ------
-        ValueError
-            If fewer than two are present.
+        Arguments and errors are those of `vertibayes_mpc.additive_scheme.decrypt`.
         """
         parties = sorted(set(self._pairs) - set(absent))
         if len(parties) < 2:

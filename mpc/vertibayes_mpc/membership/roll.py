@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +24,9 @@ NAME_CELLS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Roll(Message):
+class Roll(Message, kind="roll"):
     """Which members are absent from one sum."""
 
-    kind: ClassVar[str] = "roll"
     label: bytes
     time: int
     absent: tuple[Party, ...]

@@ -37,9 +37,14 @@ References
 .. [5] I. Mironov (2012). On Significance of the Least Significant Bits for Differential Privacy.
 """
 
-from vertibayes_mpc.noise.gaussian import DiscreteGaussian
-from vertibayes_mpc.noise.geometric import DilutedGeometric, DiscreteLaplace
-from vertibayes_mpc.noise.integer_noise import IntegerNoise, Noise, no_noise
+from vertibayes_mpc.noise.copies import (
+    DilutedGeometric,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    IntegerNoise,
+    Noise,
+    no_noise,
+)
 from vertibayes_mpc.noise.polya import PolyaShare
 
 __all__ = [

@@ -59,12 +59,9 @@ References
    Projective Geometry. ICML: subset selection beside Hadamard response.
 """
 
-from vertibayes_mpc.oracles.choice import ORACLES, best_oracle
-from vertibayes_mpc.oracles.direct import DirectEncoding
-from vertibayes_mpc.oracles.oracle import FrequencyOracle, PureOracle
-from vertibayes_mpc.oracles.subset import SubsetSelection
+from vertibayes_mpc.oracles.encodings import ORACLES, DirectEncoding, SubsetSelection, best_oracle
+from vertibayes_mpc.oracles.oracle import FrequencyOracle, PureOracle, Tally
 from vertibayes_mpc.oracles.summation import SummationHistogram
-from vertibayes_mpc.oracles.tally import Tally
 from vertibayes_mpc.oracles.unary import OptimalUnary, SymmetricUnary, ThresholdHistogram
 
 __all__ = [

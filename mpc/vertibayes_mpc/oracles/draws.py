@@ -13,13 +13,7 @@ _STREAM = label("frequency oracle")
 
 
 class Draws:
-    """A stream of draws under a key of its own.
-
-    Parameters
-    ----------
-    randomness : Randomness, optional
-        Where the key comes from; the operating system by default.
-    """
+    """A stream of draws under a key of its own."""
 
     def __init__(self, randomness: Randomness | None = None) -> None:
         self._key = StreamKey((randomness or SystemRandomness()).bytes(KEY_BYTES))
@@ -38,15 +32,6 @@ class Draws:
 
         The first byte of a draw decides against the first byte of the threshold. Only where the two
         are equal, one time in 256, the other seven bytes are drawn.
-
-        Parameters
-        ----------
-        threshold, count
-            From 0 to 2^64 - 1, and the number of coins.
-
-        Returns
-        -------
-        heads : ndarray of shape (count,), dtype bool
         """
         first, rest = divmod(threshold, 1 << _LOW_BITS)
         drawn = np.frombuffer(self._bytes(count), np.uint8)

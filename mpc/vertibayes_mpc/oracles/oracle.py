@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,24 +71,12 @@ class FrequencyOracle(ABC):
         return math.prod(self.report_shape) * np.dtype(self.report_dtype).itemsize
 
     def perturb(self, values: ArrayLike, randomness: Randomness | None = None) -> Reports:
-        """Perturb the value of each person: the client's part.
+        """Perturb the value of each person, from 0 to ``domain - 1``: the client's part.
 
-        Parameters
-        ----------
-        values : array_like of shape (n,), dtype integer
-            Each from 0 to ``domain - 1``; or a single value.
-        randomness : Randomness, optional
-            Where the key of the draws comes from; the operating system by default.
-
-        Returns
-        -------
-        reports : ndarray of shape (n, ...)
-            One report for each value, of `report_shape` and `report_dtype`.
-
-        Raises
-        ------
-        ValueError
-            If a value is not an integer or not in the domain.
+        Of values of shape (n,), or a single value, it returns an array of n reports, of
+        `report_shape` and `report_dtype`. The key of the draws comes from `randomness`: the
+        operating system's by default. Raise a ValueError if a value is not an integer or not in the
+        domain.
         """
         held = self._checked_values(values)
         draws = Draws(randomness)
@@ -99,22 +88,10 @@ class FrequencyOracle(ABC):
         return reports
 
     def support(self, reports: Reports) -> NDArray[np.int64]:
-        """Add up reports: the aggregator's part.
+        """Return how many reports support each value, shape (domain,): the aggregator's part.
 
-        Parameters
-        ----------
-        reports : ndarray of shape (n, ...)
-            As of `perturb`, from anybody.
-
-        Returns
-        -------
-        support : ndarray of shape (domain,), dtype int64
-            How many reports support each value.
-
-        Raises
-        ------
-        ValueError
-            If a report is one that `perturb` cannot return.
+        The reports may be anybody's. Raise a ValueError if one is not a report that `perturb`
+        returns.
         """
         given = np.asarray(reports)
         dtype = np.dtype(self.report_dtype)
@@ -134,35 +111,17 @@ class FrequencyOracle(ABC):
 
     @abstractmethod
     def estimate(self, support: ArrayLike, n: int) -> NDArray[np.float64]:
-        """Estimate how many of the people hold each value.
+        """Estimate how many of the people hold each value: shape (domain,).
 
-        Parameters
-        ----------
-        support : array_like of shape (domain,), dtype integer
-            As of `support`, for all reports.
-        n : int
-            The number of reports.
-
-        Returns
-        -------
-        counts : ndarray of shape (domain,), dtype float64
-            Unbiased; may be negative, and need not add up to `n`.
+        `support` is that of all `n` reports. The estimates are unbiased; they may be negative, and
+        need not add up to `n`.
         """
 
     @abstractmethod
     def variance(self, n: int, counts: ArrayLike = 0.0) -> Any:
-        """Return the variance of the estimated counts, for given true counts.
+        """Return the variance of estimated counts: a float, or an array of the shape of `counts`.
 
-        Parameters
-        ----------
-        n : int
-            The number of reports.
-        counts : array_like, default=0.0
-            How many of the people hold the value; 0 for a rare value.
-
-        Returns
-        -------
-        variance : float or ndarray of the shape of `counts`, dtype float64
+        Of `n` people, `counts` truly hold the value; 0 for a rare value.
         """
 
     @abstractmethod
@@ -225,24 +184,12 @@ class PureOracle(FrequencyOracle):
         return float(self._q)
 
     def estimate(self, support: ArrayLike, n: int) -> NDArray[np.float64]:
-        """Estimate counts: (support - n q) / (p - q); Wang et al. (2017), section 3.
-
-        Parameters
-        ----------
-        support, n
-            As of `FrequencyOracle.estimate`.
-        """
+        """Estimate counts: (support - n q) / (p - q); Wang et al. (2017), section 3."""
         above = np.asarray(support, np.float64) - float(n * self._q)
         return np.asarray(above / float(self._p - self._q))
 
     def variance(self, n: int, counts: ArrayLike = 0.0) -> Any:
-        """Return n q (1-q) / (p-q)^2 + counts (1-p-q) / (p-q); Wang et al. (2017), section 3.
-
-        Parameters
-        ----------
-        n, counts
-            As of `FrequencyOracle.variance`.
-        """
+        """Return n q (1-q) / (p-q)^2 + counts (1-p-q) / (p-q); Wang et al. (2017), section 3."""
         p, q = self._p, self._q
         rare, slope = float(q * (1 - q) / (p - q) ** 2), float((1 - p - q) / (p - q))
         spread = n * rare + np.asarray(counts, np.float64) * slope
@@ -263,3 +210,69 @@ def exp_below(exponent: Fraction) -> Fraction:
 def exact_eps(eps: float) -> Fraction:
     """Return `eps` as a fraction, at most 64."""
     return min(Fraction(float(eps)), Fraction(MOST_EPS))
+
+
+class Tally:
+    """What the reports of one oracle add up to.
+
+    Parameters
+    ----------
+    oracle : FrequencyOracle
+        The oracle of all reports.
+
+    Attributes
+    ----------
+    oracle : FrequencyOracle
+        The oracle of all reports.
+    n : int
+        The number of reports.
+    support : ndarray of shape (domain,), dtype int64
+        How many reports support each value.
+
+    Examples
+    --------
+    >>> from vertibayes_mpc.oracles import DirectEncoding
+    >>> tally = Tally(DirectEncoding(eps=1.0, domain=2))
+    >>> tally.update(np.array([0, 0, 0, 1], np.uint32))
+    >>> tally.n, tally.estimate().round(2).tolist()
+    (4, [4.16, -0.16])
+    """
+
+    def __init__(self, oracle: FrequencyOracle) -> None:
+        self.oracle = oracle
+        self.n = 0
+        self.support = np.zeros(oracle.domain, np.int64)
+
+    def update(self, reports: Reports) -> None:
+        """Add reports; if one is refused (a ValueError), none is added."""
+        self.support += self.oracle.support(reports)
+        self.n += len(reports)
+
+    def merge(self, other: Tally) -> None:
+        """Add the reports of another tally; raise a ValueError if it is of another oracle."""
+        if other.oracle != self.oracle:
+            raise ValueError(f"tallies must have one oracle, got {self.oracle} and {other.oracle}")
+        self.support += other.support
+        self.n += other.n
+
+    def estimate(self) -> NDArray[np.float64]:
+        """Estimate how many of the people hold each value: shape (domain,)."""
+        return self.oracle.estimate(self.support, self.n)
+
+    def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return low and high ends, shape (domain,), of confidence intervals of the true counts.
+
+        An interval has all counts c between 0 and n with (estimate - c)^2 <= z^2 variance(c), for
+        the quantile z of the normal distribution: a score interval (Wilson 1927). It contains the
+        count of one value with the probability `level`, between 0 and 1. It accounts for the noise
+        alone, and not for the choice of the people who report.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, got {level}")
+        z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+        rare = self.oracle.variance(self.n)
+        slope = self.oracle.variance(0, 1.0)  # the variance of a count c is rare + slope c
+        estimate = self.estimate()
+        reach = np.sqrt(np.maximum(z2 * (rare + slope * estimate + z2 * slope**2 / 4), 0))
+        centre = estimate + z2 * slope / 2
+        return np.clip(centre - reach, 0, self.n), np.clip(centre + reach, 0, self.n)

@@ -24,11 +24,7 @@ class SummationHistogram(FrequencyOracle):
 
     Reports are integers on a grid, where 2^10 stands for one. Another value changes two cells by
     one each, and OpenDP draws discrete Laplace noise for this sensitivity of 2 * 2^10.
-
-    Parameters
-    ----------
-    eps, domain
-        As of `FrequencyOracle`; eps from 2^-10 to 2^20.
+    eps is from 2^-10 to 2^20.
 
     Notes
     -----
@@ -70,24 +66,12 @@ class SummationHistogram(FrequencyOracle):
         return self.noise.bound(1, TAIL)
 
     def estimate(self, support: ArrayLike, n: int) -> NDArray[np.float64]:
-        """Estimate counts: the sums, divided by 2^10.
-
-        Parameters
-        ----------
-        support, n
-            As of `FrequencyOracle.estimate`; the number of reports has no effect.
-        """
+        """Estimate counts: the sums, divided by 2^10, whatever the number of reports."""
         del n
         return np.asarray(support, np.float64) / GRID
 
     def variance(self, n: int, counts: ArrayLike = 0.0) -> Any:
-        """Return n times the variance of the noise, whatever the counts; about 8 n / eps^2.
-
-        Parameters
-        ----------
-        n, counts
-            As of `FrequencyOracle.variance`.
-        """
+        """Return n times the variance of the noise, whatever the counts; about 8 n / eps^2."""
         spread = n * self.noise.variance / GRID**2 + 0 * np.asarray(counts, np.float64)
         return spread if spread.ndim else float(spread)
 

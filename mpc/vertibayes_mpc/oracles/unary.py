@@ -74,11 +74,6 @@ class UnaryOracle(BitOracle):
 class SymmetricUnary(UnaryOracle):
     """Symmetric unary encoding (basic RAPPOR): p = e^(eps/2) / (e^(eps/2) + 1), q = 1 - p.
 
-    Parameters
-    ----------
-    eps, domain
-        As of `FrequencyOracle`.
-
     Examples
     --------
     >>> oracle = SymmetricUnary(eps=2.0, domain=3)
@@ -98,11 +93,6 @@ class SymmetricUnary(UnaryOracle):
 
 class OptimalUnary(UnaryOracle):
     """Optimal unary encoding: p = 1/2, q = 1 / (e^eps + 1).
-
-    Parameters
-    ----------
-    eps, domain
-        As of `FrequencyOracle`.
 
     Examples
     --------

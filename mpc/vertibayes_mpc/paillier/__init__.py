@@ -6,14 +6,13 @@ The owner of a key encrypts thirty times as fast as phe, without further assumpt
 """
 
 from vertibayes_mpc.paillier.keys import PrivateKey, PublicKey
-from vertibayes_mpc.paillier.packing import Packing
 from vertibayes_mpc.paillier.scalar_product import (
     TablePlan,
     count_by_state,
     encrypt_column,
     open_tables,
 )
-from vertibayes_mpc.paillier.vectors import ComputedCounts, EncryptedCounts
+from vertibayes_mpc.paillier.vectors import ComputedCounts, EncryptedCounts, Packing
 
 __all__ = [
     "ComputedCounts",

@@ -104,25 +104,13 @@ class PublicKey:
         return self.add(ciphertexts, self.encrypt([0] * len(ciphertexts), randomness))
 
     def check_plaintexts(self, plaintexts: Sequence[int]) -> None:
-        """Refuse integers outside 0 .. N - 1.
-
-        Raises
-        ------
-        ValueError
-            It names the place, not the value.
-        """
+        """Refuse integers outside 0 .. N - 1; the ValueError names the place, not the value."""
         for place, plaintext in enumerate(plaintexts):
             if not 0 <= plaintext < self.modulus:
                 raise ValueError(f"plaintext {place} lies outside 0 .. N - 1")
 
     def check_ciphertexts(self, ciphertexts: Sequence[int]) -> None:
-        """Refuse numbers that are not elements of Z_{N^2}^*.
-
-        Raises
-        ------
-        ValueError
-            It names the place of the first such number.
-        """
+        """Refuse numbers outside Z_{N^2}^*; the ValueError names the place of the first."""
         product = fast(1)
         for place, ciphertext in enumerate(ciphertexts):
             if not 0 < ciphertext < self.square:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,32 +25,22 @@ class Integers(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class EncryptedBlock(Integers):
+class EncryptedBlock(Integers, kind="paillier block"):
     """The encrypted column of a block of records, of which `start` is the first."""
 
-    kind: ClassVar[str] = "paillier block"
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Integers):
+class Answer(Integers, kind="paillier answer"):
     """Packed counts under masks, encrypted: one ciphertext for each of the sender's states."""
 
-    kind: ClassVar[str] = "paillier answer"
 
-
-@dataclass(frozen=True, slots=True)
-class MaskedCounts(Integers):
+class MaskedCounts(Integers, kind="paillier counts"):
     """Packed counts under masks modulo N."""
 
-    kind: ClassVar[str] = "paillier counts"
 
-
-@dataclass(frozen=True, slots=True)
-class Masks(Integers):
+class Masks(Integers, kind="paillier masks"):
     """The masks."""
-
-    kind: ClassVar[str] = "paillier masks"
 
 
 def to_bytes(integers: Sequence[int], width: int) -> NDArray[np.uint8]:
@@ -78,13 +68,7 @@ def ciphertext_width(public: PublicKey) -> int:
 
 
 def expect(kind: type[N], count: int, width: int) -> Expect[N]:
-    """Return what may come: a label, and integers.
-
-    Parameters
-    ----------
-    kind, count, width
-        The class of the message, the number of integers, and the bytes of each.
-    """
+    """Return what may come: a label, and integers."""
     return Expect(kind, LABEL_BYTES + max(count * width, 1))
 
 
@@ -93,20 +77,7 @@ def ciphertexts_of(
 ) -> list[int]:
     """Return a message's ciphertexts, or blame its sender.
 
-    Parameters
-    ----------
-    message, sender
-        What came, and whom to blame for it.
-    label, count, public
-        The label of the plan, the number of integers that must come, and their key.
-
-    Raises
-    ------
-    UnexpectedMessageError
-        If the message is of another plan.
-    MalformedMessageError
-        If the integers are of a wrong number or width, or one is 0, not below N^2 or not coprime to
-        N.
+    Ciphertexts must have the plan's label, number and width, be below N^2 and coprime to N.
     """
     ciphertexts = _integers(message, sender, label, count, ciphertext_width(public))
     try:
@@ -119,13 +90,7 @@ def ciphertexts_of(
 def plaintexts_of(
     message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
 ) -> list[int]:
-    """Return a message's integers modulo N, or blame its sender.
-
-    Parameters
-    ----------
-    message, sender, label, count, public
-        As of `ciphertexts_of`, which raises the same errors.
-    """
+    """Return a message's integers modulo N, or blame its sender."""
     plaintexts = _integers(message, sender, label, count, plaintext_width(public))
     try:
         public.check_plaintexts(plaintexts)

@@ -36,15 +36,7 @@ def digits_of(numbers: Sequence[int], size: int) -> list[list[int]]:
 
 
 class Residues:
-    """The table of powers of a base, with their Fermat quotients, for one prime factor of N.
-
-    Parameters
-    ----------
-    prime : int
-        A prime factor p of N.
-    other : int
-        N / p.
-    """
+    """The table of powers of a base, with their Fermat quotients, for one prime factor of N."""
 
     def __init__(self, prime: int, other: int) -> None:
         self._prime, self._square, self._other = fast(prime), fast(prime * prime), fast(other)

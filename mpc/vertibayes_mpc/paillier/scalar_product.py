@@ -57,7 +57,7 @@ from vertibayes_mpc.paillier.messages import (
     plaintexts_of,
     to_bytes,
 )
-from vertibayes_mpc.paillier.packing import Packing
+from vertibayes_mpc.paillier.vectors import Packing
 from vertibayes_mpc.randomness import Randomness, label
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange, send
 

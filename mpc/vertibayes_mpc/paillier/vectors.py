@@ -1,8 +1,10 @@
-"""Vectors of encrypted counts, packed: sums and multiples of all slots at once.
+"""Counts packed into plaintexts, each in its own slot; vectors of encrypted counts.
 
-A vector knows a public upper bound of its counts, and refuses a sum or multiple in which a slot
-might overflow into the next. The result of a sum or multiple is a `ComputedCounts`: it has no
-ciphertexts to send before it is randomized again.
+plaintext = sum_i count_i 2^(b i),      b bits a slot,      floor((bits of N - 1) / b) slots
+
+Sums and multiples are those of all slots at once. A vector knows a public upper bound of its
+counts, and refuses a sum or multiple in which a slot might overflow into the next. The result of a
+sum or multiple is a `ComputedCounts`: it has no ciphertexts to send before it is randomized again.
 """
 
 from __future__ import annotations
@@ -15,8 +17,88 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.paillier.keys import PrivateKey, PublicKey
-from vertibayes_mpc.paillier.packing import Packing
 from vertibayes_mpc.randomness import Randomness
+
+MOST_SLOT_BITS = 62  # counts are handed out as int64
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How counts lie in the plaintexts of a key.
+
+    Parameters
+    ----------
+    key_bits : int
+        The length of N in bits.
+    slot_bits : int, default=32
+        The bits of a slot, at most 62.
+
+    Raises
+    ------
+    ValueError
+        If `slot_bits` is out of range, or a slot does not fit.
+
+    Examples
+    --------
+    >>> packing = Packing(key_bits=17, slot_bits=8)
+    >>> packing.pack([1, 2, 3])  # 1 + 2 * 2^8, then 3
+    [513, 3]
+    >>> packing.unpack([513, 3], length=3)
+    array([1, 2, 3])
+    """
+
+    key_bits: int
+    slot_bits: int = 32
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.slot_bits <= MOST_SLOT_BITS or self.slots < 1:
+            raise ValueError(
+                f"slot_bits must be from 1 to {MOST_SLOT_BITS} and fit a key, got {self.slot_bits}"
+            )
+
+    @property
+    def slots(self) -> int:
+        """The number of slots of a plaintext."""
+        return (self.key_bits - 1) // self.slot_bits
+
+    @property
+    def largest(self) -> int:
+        """The largest count that a slot holds."""
+        return (1 << self.slot_bits) - 1
+
+    def plaintexts(self, length: int) -> int:
+        """Return how many plaintexts hold a vector of `length` counts."""
+        return -(-length // self.slots)
+
+    def pack(self, counts: Sequence[int] | NDArray[np.integer]) -> list[int]:
+        """Pack a vector of counts.
+
+        Raise a TypeError if a count is not an integer, and a ValueError if it is negative or does
+        not fit a slot; it names the place.
+        """
+        values = [operator.index(count) for count in counts]
+        for place, value in enumerate(values):
+            if not 0 <= value <= self.largest:
+                raise ValueError(f"count {place} does not fit a slot of {self.slot_bits} bits")
+        parts = [values[at : at + self.slots] for at in range(0, len(values), self.slots)]
+        return [sum(v << self.slot_bits * i for i, v in enumerate(part)) for part in parts]
+
+    def unpack(self, plaintexts: Sequence[int], length: int) -> NDArray[np.int64]:
+        """Unpack a vector of `length` counts.
+
+        Raise a ValueError if there are too many or too few plaintexts, or bits outside the slots.
+        """
+        if len(plaintexts) != (needed := self.plaintexts(length)):
+            raise ValueError(f"{length} counts need {needed} plaintexts, got {len(plaintexts)}")
+        counts = np.zeros(length, np.int64)
+        for start, plaintext in zip(range(0, length, self.slots), plaintexts, strict=True):
+            used = min(self.slots, length - start)
+            if plaintext >> self.slot_bits * used:
+                raise ValueError("a plaintext has bits beyond its slots")
+            counts[start : start + used] = [
+                int(plaintext >> self.slot_bits * i) & self.largest for i in range(used)
+            ]
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,25 +153,10 @@ class EncryptedCounts:
         randomness: Randomness,
         slot_bits: int = 32,
     ) -> EncryptedCounts:
-        """Encrypt counts.
+        """Encrypt counts of shape (n,), in slots of `slot_bits`; the owner's private key is faster.
 
-        Parameters
-        ----------
-        key : PublicKey or PrivateKey
-            The owner encrypts with the private key, which is faster.
-        counts : sequence or ndarray of shape (n,) of integers
-            What is encrypted.
-        largest : int
-            An upper bound of the counts that does not depend on the data: it is public.
-        randomness : Randomness
-            Where the ciphertexts' randomness is drawn from.
-        slot_bits : int, default=32
-            The bits of a slot.
-
-        Raises
-        ------
-        ValueError
-            If a count is negative or above `largest`, or `largest` does not fit a slot.
+        `largest` is public: an upper bound of the counts that does not depend on the data. Raise a
+        ValueError if a count is negative or above it, or it does not fit a slot.
         """
         public = key.public if isinstance(key, PrivateKey) else key
         packing, largest = Packing(public.bits, slot_bits), operator.index(largest)
@@ -112,16 +179,10 @@ class EncryptedCounts:
         return replace(self, ciphertexts=tuple(key.rerandomize(self.ciphertexts, randomness)))
 
     def decrypt(self, key: PrivateKey) -> NDArray[np.int64]:
-        """Decrypt the counts.
+        """Decrypt the counts: shape (length,), dtype int64.
 
-        Returns
-        -------
-        counts : ndarray of shape (length,), dtype int64
-
-        Raises
-        ------
-        ValueError
-            If the key is another, or a count is above `largest`: its encryptor broke the promise.
+        Raise a ValueError if the key is another, or a count is above `largest`: its encryptor broke
+        the promise.
         """
         if key.public != self.public:
             raise ValueError("the key is not that of this vector")

@@ -30,9 +30,14 @@ exchange (IKE), RFC 3526 (2003).
 """
 
 from vertibayes_mpc.aggregation import NEVER, Ciphertexts, Keys, contribute
-from vertibayes_mpc.product_scheme.modp import MODP_PRIMES
-from vertibayes_mpc.product_scheme.parameters import Parameters, deal_keys
-from vertibayes_mpc.product_scheme.scheme import Encryptor, decrypt, open_products
+from vertibayes_mpc.product_scheme.scheme import (
+    MODP_PRIMES,
+    Encryptor,
+    Parameters,
+    deal_keys,
+    decrypt,
+    open_products,
+)
 
 __all__ = [
     "MODP_PRIMES",

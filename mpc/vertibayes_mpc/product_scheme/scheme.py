@@ -1,22 +1,136 @@
-"""Encrypt, decrypt, and the two programs: one message from each party to the aggregator."""
+"""What all parties know of a product; keys, encryption, decryption, and the two programs.
+
+One message goes from each party to the aggregator.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 from vertibayes_mpc.aggregation import (
     Ciphertexts,
     Counts,
     Expected,
     KeyOwner,
+    Keys,
     check_senders,
     collect,
+    full_domain_hash,
 )
 from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
-from vertibayes_mpc.integers import powmod
-from vertibayes_mpc.product_scheme.parameters import Parameters
+from vertibayes_mpc.integers import powmod, uniform_below
+from vertibayes_mpc.randomness import Randomness, label
 from vertibayes_mpc.rounds import Party, Program
+
+MODP_PRIMES = {
+    2048: int(
+        "FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22"
+        "514A08798E3404DDEF9519B3CD3A431B302B0A6DF25F14374FE1356D6D51C245E485B576625E7EC6"
+        "F44C42E9A637ED6B0BFF5CB6F406B7EDEE386BFB5A899FA5AE9F24117C4B1FE649286651ECE45B3D"
+        "C2007CB8A163BF0598DA48361C55D39A69163FA8FD24CF5F83655D23DCA3AD961C62F356208552BB"
+        "9ED529077096966D670C354E4ABC9804F1746C08CA18217C32905E462E36CE3BE39E772C180E8603"
+        "9B2783A2EC07A28FB5C55DF06F4C52C9DE2BCBF6955817183995497CEA956AE515D2261898FA0510"
+        "15728E5A8AACAA68FFFFFFFFFFFFFFFF",
+        16,
+    ),
+    3072: int(
+        "FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22"
+        "514A08798E3404DDEF9519B3CD3A431B302B0A6DF25F14374FE1356D6D51C245E485B576625E7EC6"
+        "F44C42E9A637ED6B0BFF5CB6F406B7EDEE386BFB5A899FA5AE9F24117C4B1FE649286651ECE45B3D"
+        "C2007CB8A163BF0598DA48361C55D39A69163FA8FD24CF5F83655D23DCA3AD961C62F356208552BB"
+        "9ED529077096966D670C354E4ABC9804F1746C08CA18217C32905E462E36CE3BE39E772C180E8603"
+        "9B2783A2EC07A28FB5C55DF06F4C52C9DE2BCBF6955817183995497CEA956AE515D2261898FA0510"
+        "15728E5A8AAAC42DAD33170D04507A33A85521ABDF1CBA64ECFB850458DBEF0A8AEA71575D060C7D"
+        "B3970F85A6E1E4C7ABF5AE8CDB0933D71E8C94E04A25619DCEE3D2261AD2EE6BF12FFA06D98A0864"
+        "D87602733EC86A64521F2B18177B200CBBE117577A615D6C770988C0BAD946E208E24FA074E5AB31"
+        "43DB5BFCE0FD108E4B82D120A93AD2CAFFFFFFFFFFFFFFFF",
+        16,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The public parameters of products.
+
+    Parameters
+    ----------
+    bits : int
+        The length of the safe prime: 2048 or 3072 (RFC 3526).
+    study : bytes
+        Names what the products are for: part of every hash.
+    most : int
+        The largest number of parties of a product.
+    highest : int
+        The largest count; the smallest is 1.
+
+    Raises
+    ------
+    ValueError
+        If `bits` is another number, or the product could exceed (p - 1) / 2: its square would then
+        have a smaller root.
+    """
+
+    bits: int
+    study: bytes
+    most: int
+    highest: int
+
+    primes: ClassVar[Mapping[int, int]] = MODP_PRIMES
+
+    def __post_init__(self) -> None:
+        if self.bits not in self.primes:
+            raise ValueError(f"bits must be one of {sorted(self.primes)}, got {self.bits}")
+        # The length is compared first: the power of a number of many digits takes hours.
+        is_long = (self.highest.bit_length() - 1) * self.most >= self.bits
+        if self.highest < 1 or is_long or self.largest > (self.prime - 1) // 2:
+            length = self.highest.bit_length()
+            highest = self.highest if length <= self.bits else f"2**{length - 1} or more"
+            counts = f"{self.most} counts from 1 to {highest}"
+            raise ValueError(
+                f"products of {counts} must be at most (p - 1) / 2 of {self.bits} bits"
+            )
+
+    @property
+    def prime(self) -> int:
+        """The safe prime p = 2q + 1."""
+        return self.primes[self.bits]
+
+    @property
+    def order(self) -> int:
+        """The prime q: how many squares there are."""
+        return self.prime // 2
+
+    @property
+    def largest(self) -> int:
+        """The largest product."""
+        return int(self.highest**self.most)
+
+    @cached_property
+    def label(self) -> bytes:
+        """A digest of the parameters: part of every hash and every message."""
+        return label("product scheme", self.prime, self.most, self.highest, self.study)
+
+    def base(self, time: int, place: int) -> int:
+        """Return H(t): the square that hides the count at one place, at one time."""
+        return full_domain_hash(self.prime, self.label, time, place) ** 2 % self.prime
+
+    def expected(self, time: int, count: int) -> Expected:
+        """Return what a message of `count` counts must be."""
+        return Expected(self.label, time, count, count, self.prime)
+
+
+def deal_keys(parameters: Parameters, parties: Iterable[Party], randomness: Randomness) -> Keys:
+    """Deal keys whose sum is zero modulo q. A dealer that keeps them reads every count."""
+    names, order = sorted(set(parties)), parameters.order
+    if not 2 <= len(names) <= parameters.most:
+        raise ValueError(f"there must be from 2 to {parameters.most} parties, got {len(names)}")
+    keys = {party: uniform_below(order, randomness) for party in names}
+    return Keys(-sum(keys.values()) % order, keys)
 
 
 class Encryptor(KeyOwner[Parameters]):
@@ -25,19 +139,9 @@ class Encryptor(KeyOwner[Parameters]):
     def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
         """Encrypt this party's counts for one time, each under a base of its own.
 
-        Parameters
-        ----------
-        counts : sequence of int, or ndarray of shape (count,) of an integer type
-            At least 1 each: the caller smooths them and adds noise.
-        time : int
-            The time of the products, higher than all before.
-
-        Raises
-        ------
-        ValueError
-            If a count is zero, negative or over the bound; the time is not used up then.
-        DealReusedError
-            If the time, or a higher one, was used before.
+        Counts are at least 1: the caller smooths them and adds noise. Raise a ValueError if one is
+        not, or over the bound; the time is not used up then. Raise a DealReusedError if the time,
+        or a higher one, was used before.
         """
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
@@ -62,11 +166,6 @@ def decrypt(
     count: int,
 ) -> list[int]:
     """Decrypt the products over all parties.
-
-    Parameters
-    ----------
-    parameters, key, parties, received, time, count
-        As of `vertibayes_mpc.additive_scheme.decrypt`.
 
     Raises
     ------
@@ -107,12 +206,6 @@ def _root(square: int, prime: int) -> int:
 def open_products(
     parameters: Parameters, key: int, parties: Sequence[Party], time: int, count: int
 ) -> Program[list[int]]:
-    """Collect the ciphertexts of one time and decrypt their products: the aggregator's program.
-
-    Parameters
-    ----------
-    parameters, key, parties, time, count
-        As of `decrypt`, which also raises what this raises.
-    """
+    """Collect the ciphertexts of one time and decrypt their products: the aggregator's program."""
     received = yield from collect(parties, parameters.expected(time, count))
     return decrypt(parameters, key, parties, received, time, count)

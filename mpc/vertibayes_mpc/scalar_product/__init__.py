@@ -61,15 +61,20 @@ Examples
 array([14], dtype=uint16)
 """
 
-from vertibayes_mpc.scalar_product.dealer import deal_product
-from vertibayes_mpc.scalar_product.messages import MaskedFactor, MaskedMasks, ProductCorrection
 from vertibayes_mpc.scalar_product.party import (
     Multiplier,
+    deal_product,
     receive_product,
     scalar_product,
     share_product,
 )
-from vertibayes_mpc.scalar_product.product import Product, subprotocols
+from vertibayes_mpc.scalar_product.product import (
+    MaskedFactor,
+    MaskedMasks,
+    Product,
+    ProductCorrection,
+    subprotocols,
+)
 
 __all__ = [
     "MaskedFactor",

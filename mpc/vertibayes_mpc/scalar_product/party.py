@@ -1,8 +1,13 @@
-"""A party's program for a scalar product, and the receiver's."""
+"""The programs of a scalar product: of a party, of the receiver, and of the dealer.
+
+The dealer holds no data and receives none. Its messages are functions of the streams that it
+shares with the parties, under labels that follow from the product: the same for the same product.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,9 +16,15 @@ from vertibayes_mpc.errors import DealReusedError
 from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange
-from vertibayes_mpc.scalar_product.messages import MaskedFactor, MaskedMasks, ProductCorrection
-from vertibayes_mpc.scalar_product.product import Product, Subprotocol
+from vertibayes_mpc.rounds import Expect, Party, Program, exchange, send
+from vertibayes_mpc.scalar_product.product import (
+    Factor,
+    MaskedFactor,
+    MaskedMasks,
+    Product,
+    ProductCorrection,
+    Subprotocol,
+)
 from vertibayes_mpc.sharing import open_sum, send_share
 
 
@@ -98,11 +109,6 @@ def share_product(own: Multiplier, product: Product, vectors: Elements) -> Progr
 
     Whoever adds up the shares later must not be the dealer.
 
-    Parameters
-    ----------
-    own, product, vectors
-        As of `scalar_product`.
-
     Returns
     -------
     share : ndarray of shape (q,)
@@ -171,3 +177,54 @@ def _correction(product: Product) -> Program[Elements]:
     expect = {dealer: Expect(ProductCorrection, product.count + LABEL_BYTES)}
     message = (yield from exchange({}, expect))[dealer]
     return labelled_elements(message, dealer, product.ring, shape, product.label)
+
+
+def deal_product(keys: Mapping[Party, Stream], product: Product) -> Program[None]:
+    """Deal for a scalar product and all sub-protocols; expect nothing.
+
+    Parameters
+    ----------
+    keys : mapping of Party to Stream
+        The keys that the dealer shares with each party.
+    product : Product
+    """
+    total = yield from _deal(keys, product.top, {})
+    lead, *others = product.parties
+    for party in others:
+        total = total - product.split(keys[party])
+    yield from send({lead: ProductCorrection(product.ring.reduce(total), product.label)})
+
+
+def _deal(
+    keys: Mapping[Party, Stream], sub: Subprotocol, products: Mapping[Factor, Elements]
+) -> Program[Elements]:
+    """Deal for a sub-protocol and those below it; return the dealer's part of its result.
+
+    `products` are those factors that are products of masks.
+    """
+    zero = np.zeros(sub.product.shape, sub.product.ring.dtype)
+    masks = {f: sum((sub.mask(keys[p]) for p in f), start=zero) for f in sub.factors}
+    masked = {f: product + masks[f] for f, product in products.items()}
+    yield from _send_masked(sub, masked)
+    part = (len(sub.factors) - 1) * sub.total(list(masks.values()))
+    if sub.lead in products:
+        others = [masked[f] for f in sub.factors if f != sub.lead]
+        part = part + sub.total([products[sub.lead], *others])
+    for below, merged in sub.below():
+        union = below.factors[-1]
+        kept = {f: product for f, product in products.items() if f in below.factors}
+        joint = math.prod((masks[f] for f in merged[1:]), start=masks[merged[0]])
+        part = part + (yield from _deal(keys, below, {**kept, union: joint}))
+    return part
+
+
+def _send_masked(sub: Subprotocol, masked: Mapping[Factor, Elements]) -> Program[None]:
+    """Send each masked product of masks to the parties that have no part in it."""
+    outbox: dict[Party, MaskedMasks] = {}
+    for party in sub.product.parties:
+        _, joint = sub.sent_to(party)
+        if joint:
+            values = sub.product.ring.reduce(np.stack([masked[f] for f in joint]))
+            outbox[party] = MaskedMasks(values, sub.label)
+    if outbox:
+        yield from send(outbox)

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from itertools import combinations
 from typing import TypeAlias
 
+from vertibayes_mpc.labelled import Labelled
 from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party
@@ -96,19 +97,10 @@ class Product:
 
 @dataclass(frozen=True)
 class Subprotocol:
-    """A scalar product within the recursion.
+    """A scalar product within the recursion, taken `times` times.
 
-    Parameters
-    ----------
-    product : Product
-        The whole product.
-    factors : tuple of Factor
-        Each party is in one of them: alone with its data, or with others; the factor is then the
-        product of their masks one level above.
-    times : int
-        The result is multiplied by this.
-    label : bytes
-        The label of its masks and messages; no two sub-protocols have the same label.
+    Each party is in one of the factors: alone with its data, or with others; the factor is then the
+    product of their masks one level above. No two sub-protocols have the same label.
     """
 
     product: Product
@@ -151,3 +143,15 @@ class Subprotocol:
         product = math.prod(factors[1:], start=factors[0])
         times = ring.dtype.type(self.times % 2**ring.bits)
         return ring.reduce(ring.row_sums(ring.reduce(product)) * times)
+
+
+class MaskedFactor(Labelled, kind="masked_factor"):
+    """A party's vectors under its masks: shape (q, m)."""
+
+
+class MaskedMasks(Labelled, kind="masked_masks"):
+    """Products of masks under new masks, from the dealer: shape (factors, q, m)."""
+
+
+class ProductCorrection(Labelled, kind="product_correction"):
+    """The first party's part of the products of all masks, from the dealer: shape (q,)."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import ImpossibleTablesError, MalformedMessageError
-from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.labelled import Layout, Piece, size_of, unpacked
+from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
-from vertibayes_mpc.shuffled_tables.messages import Codes
-from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
+from vertibayes_mpc.shuffled_tables.plan import Codes, ShuffledTable, ShufflePlan
 
 
 def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:
@@ -33,64 +34,63 @@ def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:
         return []
     expect = {site: Expect(Codes, _most(plan, site)) for site in plan.parties}
     received = yield from exchange({}, expect)
-    readers = {site: _Reader(plan, site, message) for site, message in received.items()}
-    tables = [_count(plan, table, readers) for table in plan.tables]
-    for reader in readers.values():
-        reader.check_end()
-    return tables
+    shares = {site: _opened(plan, site, message) for site, message in received.items()}
+    return [_count(plan, table, shares) for table in plan.tables]
+
+
+def _layout(plan: ShufflePlan, site: Party) -> Layout:
+    """Return what a site sends: the cells of its tables, or shares of the codes of all records."""
+    return [
+        Piece(plan.commitments.ring, (table.cells,))
+        if table.is_local
+        else Piece(table.ring, (plan.selection.records,))
+        for table in plan.tables
+        if site in table.chain
+    ]
 
 
 def _most(plan: ShufflePlan, site: Party) -> int:
     """Return the most bytes and numbers of a site's message; an empty array counts as one."""
-    size = plan.selection.records
-    return 2 + sum(
-        table.cells * plan.commitments.ring.bytes if table.is_local else table.ring.bytes * size + 1
-        for table in plan.tables
-        if site in table.chain
-    )
+    layout = _layout(plan, site)
+    return 2 + size_of(layout) + len(layout)
 
 
-class _Reader:
-    """Reads one site's message, table after table."""
+class _Shares(NamedTuple):
+    """A site's vectors, table after table; and how many records are complete, by table."""
 
-    def __init__(self, plan: ShufflePlan, site: Party, message: Codes) -> None:
-        dropping = [table for table in plan.dropping if site in table.chain]
-        if message.values.dtype != np.uint8 or message.complete.dtype != np.uint32:
-            raise MalformedMessageError(site, "codes of a wrong type")
-        if message.complete.shape != (len(dropping),) or message.values.ndim != 1:
-            raise MalformedMessageError(site, "codes of a wrong shape")
-        self.site, self.values, self.at = site, message.values, 0
-        numbers = zip(dropping, message.complete.tolist(), strict=True)
-        self.complete: dict[int, int] = {table.index: count for table, count in numbers}
+    vectors: Iterator[Elements]
+    complete: dict[int, int]
 
-    def take(self, ring: Ring, count: int) -> Elements:
-        """Return the next vector."""
-        end = self.at + ring.bytes * count
-        if end > len(self.values):
-            raise MalformedMessageError(self.site, "codes that are cut short")
-        vector = ring.unpack(self.values[self.at : end])
-        self.at = end
-        return vector
 
-    def check_end(self) -> None:
-        """Refuse bytes that belong to no table."""
-        if self.at != len(self.values):
-            raise MalformedMessageError(self.site, "more codes than its tables have")
+def _opened(plan: ShufflePlan, site: Party, message: Codes) -> _Shares:
+    """Take a site's message apart, or blame the site."""
+    dropping, layout = [t for t in plan.dropping if site in t.chain], _layout(plan, site)
+    if message.values.dtype != np.uint8 or message.complete.dtype != np.uint32:
+        raise MalformedMessageError(site, "codes of a wrong type")
+    if message.complete.shape != (len(dropping),) or message.values.ndim != 1:
+        raise MalformedMessageError(site, "codes of a wrong shape")
+    if (size := len(message.values)) != size_of(layout):
+        short = size < size_of(layout)
+        reason = "codes that are cut short" if short else "more codes than its tables have"
+        raise MalformedMessageError(site, reason)
+    numbers = zip(dropping, message.complete.tolist(), strict=True)
+    complete: dict[int, int] = {table.index: count for table, count in numbers}
+    return _Shares(unpacked(layout, message.values), complete)
 
 
 def _count(
-    plan: ShufflePlan, table: ShuffledTable, readers: Mapping[Party, _Reader]
+    plan: ShufflePlan, table: ShuffledTable, shares: Mapping[Party, _Shares]
 ) -> NDArray[np.int64]:
     if table.is_local:
-        counted = readers[table.chain[0]].take(plan.commitments.ring, table.cells)
+        counted = next(shares[table.chain[0]].vectors)
         return counted.astype(np.int64).reshape(table.shape)
-    counts = {readers[s].complete.get(table.index, plan.selection.records) for s in table.chain}
+    counts = {shares[s].complete.get(table.index, plan.selection.records) for s in table.chain}
     if len(counts) > 1 or max(counts) > plan.selection.records:
         check = f"shuffled table {table.index}: {sorted(counts)} complete records by its sites"
         raise ImpossibleTablesError(table.chain, plan.commitments.dealer, check)
     codes = np.zeros(max(counts), table.ring.dtype)
     for site in table.chain:
-        codes += readers[site].take(table.ring, plan.selection.records)[: len(codes)]
+        codes += next(shares[site].vectors)[: len(codes)]
     codes = table.ring.reduce(codes)
     if (codes > table.cells - 1).any():
         check = f"shuffled table {table.index}: a record has a code beyond its cells"

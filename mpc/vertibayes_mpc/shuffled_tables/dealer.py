@@ -11,13 +11,12 @@ from functools import partial
 
 import numpy as np
 
-from vertibayes_mpc.commitments.masks import column_mask
+from vertibayes_mpc.commitments.columns import column_mask
+from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import Stream
-from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program, send
-from vertibayes_mpc.shuffled_tables.messages import Masks, packed
-from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
-from vertibayes_mpc.shuffled_tables.streams import Streams
+from vertibayes_mpc.shuffled_tables.plan import Masks, ShuffledTable, ShufflePlan, Streams
 
 
 def deal_shuffled(keys: Mapping[Party, Stream], plan: ShufflePlan) -> Program[None]:
@@ -28,16 +27,15 @@ def deal_shuffled(keys: Mapping[Party, Stream], plan: ShufflePlan) -> Program[No
     keys : mapping of Party to Stream
         The keys that the dealer shares with each site.
     plan : ShufflePlan
-        The plan of the query.
     """
     dealer = _Dealer(keys, plan)
-    vectors: dict[Party, list[tuple[Ring, Elements]]] = {site: [] for site in plan.parties}
+    vectors: dict[Party, list[Packed]] = {site: [] for site in plan.parties}
     for table in plan.shuffled:
         codes, *tags = dealer.masks(table)
-        vectors[table.chain[0]].append((table.ring, codes))
+        vectors[table.chain[0]].append(table.ring.pack(codes))
         for site in table.chain if tags else ():
-            vectors[site].append((plan.commitments.flag_ring, tags[0]))
-    outbox = {to: Masks(packed(sent), plan.label) for to, sent in vectors.items() if sent}
+            vectors[site].append(plan.commitments.flag_ring.pack(tags[0]))
+    outbox = {to: Masks(np.concatenate(v), plan.label) for to, v in vectors.items() if v}
     if outbox:
         yield from send(outbox)
 
@@ -85,11 +83,10 @@ class _Dealer:
 
     def _column(self, name: str, place: int, without: Party) -> Elements:
         """Return the sum of all masks of a column except one site's."""
-        ring = (
-            self.plan.commitments.flag_ring if name == "flags" else self.plan.commitments.code_ring
-        )
+        commitments = self.plan.commitments
+        ring = commitments.flag_ring if name == "flags" else commitments.code_ring
         total = np.zeros(self.plan.selection.records, ring.dtype)
-        for site in self.plan.commitments.operands[place].holders:
+        for site in commitments.operands[place].holders:
             if site != without:
                 total += self._column_of(name, place, site)
         return total

@@ -9,22 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.commitments import Holder
-from vertibayes_mpc.labelled import Labelled
+from vertibayes_mpc.labelled import Labelled, Packed, Piece, exchange_arrays
 from vertibayes_mpc.ring import Elements, Ring
-from vertibayes_mpc.rounds import Party, Program, exchange, send
+from vertibayes_mpc.rounds import Party, Program, send
 from vertibayes_mpc.sharing import zero_share
-from vertibayes_mpc.shuffled_tables.messages import (
+from vertibayes_mpc.shuffled_tables.plan import (
     Codes,
     Masks,
     Noise,
     Shuffled,
+    ShuffledTable,
+    ShufflePlan,
+    Streams,
     Tags,
-    expected,
-    packed,
-    vectors_of,
 )
-from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
-from vertibayes_mpc.shuffled_tables.streams import Streams
 
 
 def count_shuffled(site: Holder, plan: ShufflePlan, analyst: Party) -> Program[None]:
@@ -116,7 +114,6 @@ class _Chains:
         ring = self.plan.commitments.flag_ring
         mine = [table for table in self.mine if table.dropping]
         outbox = self._outbox(
-            Noise,
             [t for t in mine if t.chain[0] != self.me],
             lambda t: [(t.chain[0], ring, self.noise(t) + self.streams.noise_mask(t))],
         )
@@ -134,7 +131,6 @@ class _Chains:
         """Shuffle the tables that are at this site, and receive those of the site before."""
         here = [t for t in self.mine if len(t.chain) > hop + 1 and t.chain[hop] == self.me]
         outbox = self._outbox(
-            Shuffled,
             here,
             lambda t: [
                 (t.chain[hop + 1], ring, vector)
@@ -179,7 +175,6 @@ class _Chains:
         ring = self.plan.commitments.flag_ring
         dropping = [table for table in self.mine if table.dropping]
         outbox = self._outbox(
-            Tags,
             [table for table in dropping if table.chain[-1] == self.me],
             lambda t: [(to, ring, self.carried[t.index][1]) for to in t.chain if to != self.me],
         )
@@ -200,14 +195,14 @@ class _Chains:
 
     def opened(self) -> Codes:
         """Return this site's shares of its tables, and the tables that it counts alone."""
-        vectors = (
-            (self.site.commitments.ring, self._counted(table))
+        vectors = [
+            self.site.commitments.ring.pack(self._counted(table))
             if table.is_local
-            else (table.ring, self._padded(self._share(table)))
+            else table.ring.pack(self._padded(self._share(table)))
             for table in self.plan.tables
             if self.me in table.chain
-        )
-        values = packed(vectors)
+        ]
+        values = np.concatenate([np.zeros(0, np.uint8), *vectors])
         complete = [len(self.places[table.index]) for table in self.mine if table.dropping]
         return Codes(values, np.array(complete, np.uint32))
 
@@ -247,36 +242,32 @@ class _Chains:
 
     def _outbox(
         self,
-        kind: type[Labelled],
         tables: Sequence[ShuffledTable],
         sent: Callable[[ShuffledTable], list[tuple[Party, Ring, Elements]]],
-    ) -> dict[Party, Labelled]:
-        """Return one message for each receiver, with its vectors of each table."""
-        pieces: dict[Party, list[NDArray[np.uint8]]] = {}
+    ) -> dict[Party, Packed]:
+        """Return what each receiver is sent: its vectors of each table."""
+        pieces: dict[Party, list[Packed]] = {}
         for table in tables:
             for to, ring, vector in sent(table):
                 pieces.setdefault(to, []).append(ring.pack(vector))
-        return {to: kind(np.concatenate(p), self.plan.label) for to, p in pieces.items()}
+        return {to: np.concatenate(packed) for to, packed in pieces.items()}
 
     def _exchange(
         self,
-        outbox: dict[Party, Labelled],
+        outbox: dict[Party, Packed],
         kind: type[Labelled],
         senders: dict[Party, list[ShuffledTable]],
         rings: Callable[[ShuffledTable], Sequence[Ring]],
     ) -> Program[Iterator[tuple[ShuffledTable, list[Elements]]]]:
         """Send messages, and return those of `senders`: of each table a vector for each ring."""
-        coming = {p: [r for t in ts for r in rings(t)] for p, ts in senders.items() if ts}
-        if not outbox and not coming:
-            return iter(())
-        expect = {p: expected(kind, all_rings, self.records) for p, all_rings in coming.items()}
-        received = yield from exchange(outbox, expect)
-
-        def unpacked() -> Iterator[tuple[ShuffledTable, list[Elements]]]:
-            for sender, message in received.items():
-                all_rings, label = coming[sender], self.plan.label
-                vectors = vectors_of(message, sender, all_rings, self.records, label)
-                for table in senders[sender]:
-                    yield table, [next(vectors) for _ in rings(table)]
-
-        return unpacked()
+        layouts = {
+            sender: [Piece(ring, (self.records,)) for table in tables for ring in rings(table)]
+            for sender, tables in senders.items()
+            if tables
+        }
+        received = yield from exchange_arrays(kind, self.plan.label, outbox, layouts)
+        return (
+            (table, [next(vectors) for _ in rings(table)])
+            for sender, vectors in received.items()
+            for table in senders[sender]
+        )

@@ -29,11 +29,16 @@ Ishai, Kushilevitz, Meldgaard, Orlandi, Paskin-Cherniavsky (2013). On the power 
 randomness in secure computation. doi:10.1007/978-3-642-36594-2_34 (one-time truth tables).
 """
 
-from vertibayes_mpc.table_lookups.analyst import open_rows
 from vertibayes_mpc.table_lookups.counts import CountPlan, deal_counts, share_counts
-from vertibayes_mpc.table_lookups.dealer import deal_rows
-from vertibayes_mpc.table_lookups.plan import MOST_CELLS, TableLookupPlan
-from vertibayes_mpc.table_lookups.site import Tables, share_rows, show_rows
+from vertibayes_mpc.table_lookups.rows import (
+    MOST_CELLS,
+    TableLookupPlan,
+    Tables,
+    deal_rows,
+    open_rows,
+    share_rows,
+    show_rows,
+)
 
 __all__ = [
     "MOST_CELLS",

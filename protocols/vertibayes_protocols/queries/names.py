@@ -41,6 +41,12 @@ def check_places(places: NDArray[np.uint32], variables: Sequence[str]) -> None:
         raise ValueError("a group has places beyond the query's variables")
 
 
+def check_each_once(variables: Sequence[str]) -> None:
+    """Refuse variables of which one is named twice, with a ValueError: it has one place."""
+    if len(set(variables)) < len(variables):
+        raise ValueError("the query names a variable twice")
+
+
 def check_most(what: str, number: int, most: int) -> None:
     """Refuse a query that has too many of something, with a ValueError."""
     if number > most:

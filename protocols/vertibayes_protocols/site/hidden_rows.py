@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -87,7 +88,7 @@ class CarriedColumns:
 
     def of(self, owner: Party) -> list[str]:
         """Return the variables of a site's table."""
-        return [name for name in self.variables if self.owners[name] == owner]
+        return self._owned.get(owner, [])
 
     def forms_of(self, owner: Party) -> list[tuple[str, Form]]:
         """Return what a site's rows consist of: each variable of the site, in each form."""
@@ -118,11 +119,18 @@ class CarriedColumns:
         forms = (form for name in self.variables for form in self.forms(name))
         return sum(form.width * form.ring.dtype.itemsize for form in forms)
 
-    @property
+    @cached_property
+    def _owned(self) -> dict[Party, list[str]]:
+        owned: dict[Party, list[str]] = {}
+        for name, owner in self.owners.items():
+            owned.setdefault(owner, []).append(name)
+        return owned
+
+    @cached_property
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.variables)}
 
-    @property
+    @cached_property
     def _columns(self) -> Commitments:
         operands = tuple(
             Operand(

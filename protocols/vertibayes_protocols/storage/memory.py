@@ -326,7 +326,7 @@ class SiteMemory:
             self._runs[contract.hex()] = begun, used + 1
             if contract.hex() in self._steps:
                 self._steps[contract.hex()].state = GIVEN
-        self._keep(self._used != before)
+        self._keep(ends_run or self._used != before)
 
     @property
     def _used(self) -> tuple[object, ...]:

@@ -220,8 +220,6 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
         """Refuse what does not fit the pinned parties, the list of people, or its limits."""
         check_pinned(site, self.named, self.keys)
         alignment = self.alignment
-        if site.party not in alignment.sites:
-            raise ValueError("it is not among the sites of the study")
         own = own_list(site)
         check_rules(site, alignment, own)
         check_sizes(site, alignment, own)
@@ -231,10 +229,8 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
             check_spent(site)
 
     def fits_dealer(self, dealer: DealerRole, plan: AlignmentPlan) -> None:
-        """Refuse other parties than are pinned, level 1, and lists that are too long."""
+        """Refuse other parties than are pinned, and lists that are too long."""
         check_pinned(dealer, self.named, self.keys)
-        if self.carried is None:
-            raise ValueError("it takes part in alignments of level 2 alone")
         if (longest := max(self.alignment.size.values())) > (most := dealer.most_records):
             raise ValueError(f"a list may have {longest} people; at most {most} are allowed")
 

@@ -33,8 +33,9 @@ short message per site and round to the analyst; 5 rounds at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -49,7 +50,7 @@ from vertibayes_protocols.calibration.classifier import Examples
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.local import Update
 from vertibayes_protocols.calibration.nodes import AveragingNode, Checkpoints, Node
-from vertibayes_protocols.effects import Effects, Number, RecordStatistics
+from vertibayes_protocols.effects import Effects, Later, Number, RecordStatistics
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.calibration.consensus_checks import (
     check_site,
@@ -115,14 +116,14 @@ class Consensus(ConsensusQuery):
     def effects(self, plan: Calibration, at: At) -> Effects:
         """Return the effects: exact sums over all sites, and what neighbours see."""
         if at.party == at.analyst:
-            return self._effects(plan, fact_of_analyst(self, self.parties, at.analyst))
-        return self._effects(plan, *facts_of_site(self, at.party, at.analyst))
+            return self._effects(plan, [fact_of_analyst(self, self.parties, at.analyst)])
+        return self._effects(plan, Later(partial(facts_of_site, self, at.party, at.analyst)))
 
     def revealed(self, plan: Calibration, at: At, result: ReleasedConsensus) -> Effects:
         """Return the effects over the sites that have finished."""
-        return self._effects(plan, fact_of_analyst(self, result.parties, at.analyst))
+        return self._effects(plan, [fact_of_analyst(self, result.parties, at.analyst)])
 
-    def _effects(self, plan: Calibration, *says: Fact) -> Effects:
+    def _effects(self, plan: Calibration, says: Iterable[Fact]) -> Effects:
         spec = plan.spec
         return Effects(
             asks=self.asked,

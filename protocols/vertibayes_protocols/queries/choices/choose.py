@@ -49,6 +49,7 @@ from vertibayes_protocols.queries.choices.plan import (
     open_choices,
 )
 from vertibayes_protocols.queries.names import (
+    check_each_once,
     check_most,
     check_places,
     check_variables,
@@ -150,6 +151,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         )
 
     def __post_init__(self) -> None:
+        check_each_once(self.variables)
         check_places(self.members, self.variables)
         lengths = self.families, self.withins, self.candidates, self.sets
         if any(array.ndim != 1 for array in (*lengths, self.signs, self.constants)):

@@ -82,6 +82,7 @@ ID_BYTES = 16
 MASKS = "masks of a site, shared with the dealer"
 ZEROS = "zero shares between two sites"
 JOININGS = "ids, parts of the common seed, or ephemeral keys"
+LESS = "open the study with less memory for its queries"
 COLUMNS = "masked columns, or parts of the key that orders codes,"
 
 
@@ -170,7 +171,8 @@ class Commit(Query[Joined, None]):
             for site in at.shown_by(study.sites)
         ]
         stored = Costs(study, study.records, missing=True).stored_bytes
-        return replace(saying(study.parties, says), takes=[Planned(stored=stored)])
+        takes = Planned(study.memory, stored=stored, less=LESS)  # memory: of each of its queries
+        return replace(saying(study.parties, says), takes=[takes])
 
     def fits(self, site: SiteRole, plan: None) -> None:
         """Refuse a study that is not as the site has pinned, declared or aligned it."""

@@ -146,8 +146,6 @@ class Meet(Query[None, None]):
     def fits(self, site: SiteRole, plan: None) -> None:
         """Refuse other parties than are pinned, and comparisons that may be guesses."""
         check_pinned(site, self.parties, self.keys)
-        if site.party not in self.sites:
-            raise ValueError("it is not among the parties of the study")
         _check_each_has_an_identifier(site)
         compared = [p for p in self.sites if p != site.party and _compares_people(site, p)]
         _check_level(site, compared)

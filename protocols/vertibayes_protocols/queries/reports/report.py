@@ -45,6 +45,7 @@ from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.site.statistics import LocalData
 
+MOST_BINS = 1_000_000  # of all numbers: each bin has a name
 PEOPLE = "how many people each site reports for"
 
 
@@ -71,7 +72,7 @@ class Report(Query[Aggregator, ReportPlan]):
     Raises
     ------
     ValueError
-        If the plan has a projection, or a site may have nobody.
+        If the plan has a projection or too many bins, or a site may have nobody.
     """
 
     kind: ClassVar[str] = "report"
@@ -81,6 +82,10 @@ class Report(Query[Aggregator, ReportPlan]):
     def __post_init__(self) -> None:
         if self.asked.projection is not None:
             raise ValueError("sites report their own columns: use a plan without a projection")
+        if (bins := (self.asked.bins or 0) * len(self.asked.schema.numerics)) > MOST_BINS:
+            raise ValueError(
+                f"all numbers together have {bins:,} bins, at most {MOST_BINS:,} are allowed"
+            )
         if self.most_records < 1:
             raise ValueError(f"most_records must be at least 1, got {self.most_records}")
 

@@ -29,6 +29,7 @@ from vertibayes_protocols.effects import Effects, Freely, Later, Number, Planned
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.queries.names import (
+    check_each_once,
     check_most,
     check_places,
     check_variables,
@@ -78,6 +79,7 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
     def __post_init__(self) -> None:
         if len(self.prefixes) != len(self.lasts):
             raise ValueError("the numbers of prefixes and of last parents must be equal")
+        check_each_once(self.variables)
         check_most("groups of tables", len(self.prefixes), MOST_GROUPS)
         check_most("tables", sum(max(lasts.size, 1) for lasts in self.lasts), MOST_FAMILIES)
         for places in (*self.prefixes, *self.lasts):
@@ -122,16 +124,17 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
         """Return the plan; a ValueError if the groups do not fit the study."""
         joined, groups = self.joined(at), self.groups
         check_variables(joined.study, self.variables)
-        keys = [(prefix, bool(lasts)) for prefix, lasts in groups]
-        if len(set(keys)) < len(keys):
-            prefix = next(prefix for prefix, _ in keys if [p for p, _ in keys].count(prefix) > 1)
-            raise ValueError(f"two groups have the same prefix {', '.join(prefix)}; ask for one")
+        seen: set[tuple[tuple[str, ...], bool]] = set()
+        for prefix, lasts in groups:
+            if (key := (prefix, bool(lasts))) in seen:
+                named = ", ".join(prefix)
+                raise ValueError(f"two groups have the same prefix {named}; ask for one")
+            seen.add(key)
         return TablePlan(joined, groups, self.rows, self.missing, self.number)
 
     def effects(self, plan: TablePlan, at: At) -> Effects:
         """Return the effects: exact tables, each cell, to the analyst."""
         study = plan.joined.study
-        opens = tuple(_revealed(study, self, at.analyst))
         return Effects(
             asks=(*plan.parties, study.dealer),
             columns=(),
@@ -139,9 +142,9 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
             counts=self.rows,
             takes=Later(partial(_takes, plan)),
             number=Number(self.number),
-            leaves=Freely(Released(len(opens), sum(table.cells for table in opens))),
+            leaves=Freely(_released(study, self)),
             says=Later(partial(plan.facts, at, self.parties)),
-            opens=opens,
+            opens=Later(partial(_revealed, study, self, at.analyst)),
         )
 
     def run_site(self, site: SiteRole, plan: TablePlan, give: Give) -> Program[None]:
@@ -180,6 +183,16 @@ def _sizes(study: Study, groups: Iterable[Group]) -> Iterator[tuple[int, int]]:
         cells = prod(study.variables[name].codes for name in prefix)
         columns = sum(study.variables[name].codes for name in lasts)
         yield len(prefix) + bool(lasts), cells * max(columns, 1)
+
+
+def _released(study: Study, query: Tables) -> Released:
+    """Return the number of tables and of their cells: wide tables are refused before a list."""
+    lengths, released = axis_lengths(study.variables, query.missing), Released()
+    for prefix, lasts in query.groups:
+        columns = sum(lengths[name] for name in lasts)
+        cells = prod(lengths[name] for name in prefix) * max(columns, 1)
+        released = released.plus(max(len(lasts), 1), cells)
+    return released
 
 
 def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedTable]:
