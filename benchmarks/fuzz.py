@@ -45,7 +45,7 @@ from vertibayes_protocols import engine, parties, wire
 from vertibayes_protocols.errors import DataError, QueryRefusedError, TransportError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.queries import Commit, Describe, Meet
-from vertibayes_protocols.queries.tables.tables import Tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.session import QUERY_CELLS
@@ -99,7 +99,7 @@ def talk(started, study):
     session.ask(Describe(sites))
     session.ask(Commit.of(study))
     for rows in (Rows(), Rows(1, 0, 20)):
-        session.ask(Tables.of(session.role.joined, FAMILIES, False, rows))
+        session.ask(ask_tables(session.role.joined, FAMILIES, False, rows)[0])
 
 
 class Noted(EnvelopedPackets):
@@ -289,7 +289,7 @@ def consider(broken, kind, count):
 def queries_of(started, study):
     """Return the queries of each kind."""
     joined = started.session.role.joined
-    tables = [Tables.of(joined, FAMILIES, m, Rows(1, 0, 20)) for m in (False, True)]
+    tables = [ask_tables(joined, FAMILIES, m, Rows(1, 0, 20))[0] for m in (False, True)]
     queries = Meet.of(started.session.role, started.sites, DEALER), Describe(started.sites)
     kinds = {query.kind: [query] for query in (*queries, Commit.of(study))}
     return {**kinds, tables[0].kind: tables}

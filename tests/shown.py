@@ -78,21 +78,21 @@ def _counted(effects):
 def _winners(query, effects):
     """Return the bits of all places, each as long as the longest, if the effects state them."""
     sizes = query.sets.tolist()
-    is_stated = effects.bits >= sum(1 + log2(size) for size in sizes)
+    is_stated = effects.leaves.bits >= sum(1 + log2(size) for size in sizes)
     return [len(sizes) * (1 + (max(sizes) - 1).bit_length()) if is_stated else 0]
 
 
 STATED = {  # of each kind of query: the most numbers, by each of the effects that state them
     "choose": _winners,
     "consensus": lambda query, effects: [_counted(effects) * query.reveal + 5 * query.rounds],
-    "predict": lambda query, effects: [effects.scores.records * (len(query.odds.states) - 1)],
+    "predict": lambda query, effects: [effects.leaves.records * (len(query.odds.states) - 1)],
     "publish": lambda query, effects: [_cells(effects.opens)],
-    "release": lambda query, effects: [effects.released.cells, _cells(effects.opens)],
+    "release": lambda query, effects: [effects.leaves.tables.cells, _cells(effects.opens)],
     "report": lambda query, effects: [_counted(effects)],
-    "score table": lambda query, effects: [effects.released.cells],
-    "scores": lambda query, effects: [effects.scores.records * len(query.split.class_counts)],
+    "score table": lambda query, effects: [effects.leaves.tables.cells],
+    "scores": lambda query, effects: [effects.leaves.records * len(query.split.class_counts)],
     "sums": lambda query, effects: [_counted(effects)],
-    "tables": lambda query, effects: [effects.freely.cells, _cells(effects.opens)],
+    "tables": lambda query, effects: [effects.leaves.tables.cells, _cells(effects.opens)],
     "updates": lambda query, effects: [_counted(effects) * query.iterations],
 }
 

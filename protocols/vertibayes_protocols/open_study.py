@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,14 +19,14 @@ from vertibayes_protocols.engine import check_time
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Ledger, RevealedTable
-from vertibayes_protocols.queries import Choose, Release, Tables
+from vertibayes_protocols.queries import Choose, Release
 from vertibayes_protocols.queries.choices.choose import portions, score_error
 from vertibayes_protocols.queries.choices.lookups import choice_lookups
 from vertibayes_protocols.queries.releases.plan import check_rule
 from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.queries.tables.counting import ASKED
 from vertibayes_protocols.queries.tables.shared_products import order_of_products
-from vertibayes_protocols.queries.tables.tables import parties_of
+from vertibayes_protocols.queries.tables.tables import ask_tables, parties_of
 from vertibayes_protocols.queries.tables.ways import batches, choose_ways, grouped, load_of
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.release import FamilyTables
@@ -188,9 +187,24 @@ class OpenStudy:
         families = [Family(child, tuple(parents)) for child, *parents in ordered]
         planned = [(batch, load_of(costs, grouped(batch))) for batch in batches(costs, families)]
         for batch in self._watched(planned):
-            asked = partial(Tables.of, families=batch, missing=missing, rows=rows)
-            tables = zip(batch, self.ask(asked), strict=True)  # a batch is in the order of groups
-            yield [Revealed(family, missing, rows, table) for family, table in tables]
+            tables, places = self._tables(batch, missing, rows)
+            yield [
+                Revealed(family, missing, rows, tables[place])
+                for family, place in zip(batch, places, strict=True)
+            ]
+
+    def _tables(
+        self, families: Sequence[Family], missing: bool, rows: Rows
+    ) -> tuple[Sequence[NDArray[np.int64]], Sequence[int]]:
+        """Return the tables of one query, and the place of each family's table."""
+        places: Sequence[int] = ()
+
+        def query(joined: Joined) -> Query[list[NDArray[np.int64]], Any]:
+            nonlocal places
+            asked, places = ask_tables(joined, families, missing, rows)
+            return asked
+
+        return self.ask(query), places
 
     def choose(self, choices: Choices) -> tuple[int, ...]:
         """Return the winner of each set, in as many queries as the memory of the study needs.
@@ -254,7 +268,7 @@ class OpenStudy:
             As `Session.ask`.
         """
         check_rule(self.study, tables)
-        return self.ask(partial(Release.of, tables=tables))
+        return self.ask(lambda joined: Release.of(joined, tables))
 
     def _portions(self, choices: Choices) -> Iterator[Choices]:
         """Go through the queries of choices; notify the watchers."""

@@ -34,7 +34,7 @@ from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Begin, Choose
-from vertibayes_protocols.queries.tables.tables import Tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.variables import Family, Rows, Variable
 
@@ -100,7 +100,7 @@ def test_slices_and_wide_tables_are_refused():
     study = begun(federation, contract)
     wide = Family("v00", tuple(f"v{k:02}" for k in range(1, 8)))
     for rows in (Rows(), Rows(0, 0, 10)):
-        query = Tables.of(study.joined, [wide], False, rows)
+        query, _ = ask_tables(study.joined, [wide], False, rows)
         with pytest.raises(QueryRefusedError, match="is not the next step of the study"):
             federation.session.ask(query)
     assert tables_revealed(federation) == 0
@@ -111,7 +111,7 @@ def test_the_table_of_the_digits_and_a_crafted_choice_are_refused():
     study = begun(federation, contract)
     crafted = Choices((((), (Score(ILLNESS), Score(Family("illness"), (), -1))),))
     for query in (
-        Tables.of(study.joined, [ILLNESS], False, Rows()),
+        ask_tables(study.joined, [ILLNESS], False, Rows())[0],
         Choose.of(study.joined, crafted),
     ):
         with pytest.raises(QueryRefusedError, match="is not the next step of the study"):

@@ -154,7 +154,7 @@ def test_the_columns_of_an_alignment_are_listed_once(monkeypatch):
     asks = "a", "b", DEALER
     query = Align(asks, b"study", bytes(16), DEALER, (bytes(32),) * 3, alignment, carried)
     effects = query.effects(query.plan(AT_DEALER), AT_DEALER)
-    assert effects.stored and [*effects.takes()]
+    assert all(planned.stored for planned in [*effects.takes]) and [*effects.takes]
     assert len(made) == len(names)
 
 

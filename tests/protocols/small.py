@@ -14,7 +14,7 @@ from vertibayes_protocols.effects import Noise, RecordStatistics, saying
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
-from vertibayes_protocols.queries.tables.tables import Tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.site.data import SiteData
@@ -70,10 +70,9 @@ def meet(federation):
 def count(federation, study, *families, rows=Rows(), missing=False):
     """Ask for the tables of families, as tuples of names; return them in their order."""
     asked = [Family(child, tuple(parents)) for child, *parents in families]
-    query = Tables.of(federation.session.role.joined, asked, missing, rows)
-    families = [family for group in query.groups for family in group.families]
-    tables = dict(zip(families, federation.session.ask(query), strict=True))
-    return [tables[family] for family in asked]
+    query, places = ask_tables(federation.session.role.joined, asked, missing, rows)
+    tables = federation.session.ask(query)
+    return [tables[place] for place in places]
 
 
 def refusal(federation, query):

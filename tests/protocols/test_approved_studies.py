@@ -19,7 +19,7 @@ from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Align, Begin, Commit, Describe, Meet
 from vertibayes_protocols.queries.choices.choose import Choose, portions
 from vertibayes_protocols.queries.releases.release import Release
-from vertibayes_protocols.queries.tables.tables import Tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.study import CHOICE_INDICATORS
@@ -124,7 +124,7 @@ def refuses(federation, query):
 
 
 def tables(joined, *families, rows=Rows()):
-    return Tables.of(joined, families, False, rows)
+    return ask_tables(joined, families, False, rows)[0]
 
 
 # ---- a run ---------------------------------------------------------------------------------------

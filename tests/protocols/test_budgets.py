@@ -30,6 +30,7 @@ from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Choose, Commit, Release, Tables
 from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.query import At, Query
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.roles import DealerRole
@@ -57,7 +58,7 @@ def families(study, number, width, seed=0):
 
 
 def tables(study, asked):
-    return Tables.of(study.joined, asked, False, Rows())
+    return ask_tables(study.joined, asked, False, Rows())[0]
 
 
 def choices(study, asked):

@@ -15,7 +15,15 @@ from tests import shown
 from tests.protocols.golden.breaks import OF_POLICY
 from tests.protocols.golden.make import CASES, recorded, write
 from vertibayes_protocols import engine, record_checks
-from vertibayes_protocols.effects import NONE, Effects, takes_little
+from vertibayes_protocols.effects import (
+    ByRule,
+    Effects,
+    Freely,
+    Later,
+    RecordStatistics,
+    Scored,
+    Winners,
+)
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -111,47 +119,61 @@ def test_parties_that_ignore_a_rule_are_found(check, case):
         assert differs(case)
 
 
+def no(way):
+    """Return what an engine has that ignores one way in which results leave."""
+    return lambda effects: {"leaves": None} if isinstance(effects.leaves, way) else {}
+
+
+def no_dishonest(effects):
+    has = isinstance(effects.leaves, ByRule | RecordStatistics)
+    return {"leaves": effects.leaves._replace(dishonest=None)} if has else {}
+
+
+def nothing_stored(effects):
+    return {"takes": Later(lambda: [planned._replace(stored=0) for planned in effects.takes])}
+
+
 # Of each effect: what an engine has that ignores it, and a case in which this is seen.
 UNSAID = {
-    "asks": (None, "first look: tables"),
-    "columns": ((), "first look: sums"),
-    "tables": ((), "first look: tables"),
-    "counts": (None, "first look: choose"),
-    "takes": (takes_little, "first look: tables"),
-    "stored": (0, "first look: commit"),
-    "number": (None, "first look: sums"),
-    "released": (NONE, "first look: score table"),
-    "freely": (NONE, "answered: tables"),
-    "scores": (None, "first look: predict"),
-    "bits": (0, "in a run: choose"),
-    "noise": (None, "first look: report"),
-    "dishonest": (None, "first look: sums, shares of noise"),
-    "exact": (False, "first look: sums"),
-    "says": ((), "answered: predict"),
-    "opens": ((), "answered: tables"),
+    "columns": (lambda effects: {"columns": ()}, "first look: sums"),
+    "tables": (lambda effects: {"tables": ()}, "first look: tables"),
+    "counts": (lambda effects: {"counts": None}, "first look: choose"),
+    "takes": (lambda effects: {"takes": ()}, "first look: tables"),
+    "takes, stored": (nothing_stored, "first look: commit"),
+    "number": (lambda effects: {"number": None}, "first look: sums"),
+    "leaves, by a rule": (no(ByRule), "first look: score table"),
+    "leaves, freely": (no(Freely), "answered: tables"),
+    "leaves, scored": (no(Scored), "first look: predict"),
+    "leaves, winners": (no(Winners), "in a run: choose"),
+    "leaves, statistics": (no(RecordStatistics), "first look: report"),
+    "leaves, dishonest": (no_dishonest, "first look: sums, shares of noise"),
+    "leaves, exact": (no(RecordStatistics), "first look: sums"),
+    "says": (lambda effects: {"says": ()}, "answered: predict"),
+    "opens": (lambda effects: {"opens": ()}, "answered: tables"),
 }
 
 
 def test_each_effect_is_ignored_once():
-    assert set(UNSAID) == {field.name for field in fields(Effects)}
+    named = {"asks", *(effect.partition(",")[0] for effect in UNSAID)}
+    assert named == {field.name for field in fields(Effects)}
 
 
-@pytest.mark.parametrize("effect", UNSAID)
+@pytest.mark.parametrize("effect", ["asks", *UNSAID])
 def test_an_engine_that_ignores_an_effect_is_found(effect):
-    value, case = UNSAID[effect]
+    ignoring, case = UNSAID.get(effect, (None, "first look: tables"))
     with ExitStack() as stack:
         stack.enter_context(shown.ignored())  # it would find these too
         for kind in KINDS:
-            stack.enter_context(patch.object(kind, "effects", without(kind.effects, effect, value)))
+            stack.enter_context(patch.object(kind, "effects", without(kind.effects, ignoring)))
         assert differs(case)
 
 
-def without(effects, effect, value):
+def without(effects, ignoring):
     """Return the method `effects` without one of them; a query then asks whom it asks."""
 
     def fewer(query, plan, at):
-        ignored = query.parties if effect == "asks" else value
-        return replace(effects(query, plan, at), **{effect: ignored})
+        real = effects(query, plan, at)
+        return replace(real, **(ignoring(real) if ignoring else {"asks": query.parties}))
 
     return fewer
 
@@ -196,20 +218,20 @@ def test_an_engine_that_forgets_other_sessions_before_it_gives_is_found():
 
 CHARGES = {
     "number": "answered: updates",
-    "released": "answered: score table",
-    "freely": "answered: tables",
-    "scores": "answered: predict",
-    "bits": "in a run: choose",
-    "noise": "answered: report",
+    "leaves, by a rule": "answered: score table",
+    "leaves, freely": "answered: tables",
+    "leaves, scored": "answered: predict",
+    "leaves, winners": "in a run: choose",
+    "leaves, statistics": "answered: report",
 }
 
 
 @pytest.mark.parametrize(("effect", "case"), CHARGES.items())
 def test_a_memory_that_forgets_what_is_charged_is_found(effect, case):
-    real, (value, _) = SiteMemory.apply, UNSAID[effect]
+    real, (ignoring, _) = SiteMemory.apply, UNSAID[effect]
 
     def forgetful(memory, effects, *contract, **ends):
-        real(memory, replace(effects, **{effect: value}), *contract, **ends)
+        real(memory, replace(effects, **ignoring(effects)), *contract, **ends)
 
     with patch.object(SiteMemory, "apply", forgetful):
         assert differs(case)

@@ -14,7 +14,7 @@ from vertibayes_protocols.ledger import Purpose, RevealedTable
 from vertibayes_protocols.parties import Watch, serve, study_now
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import KINDS, Commit
-from vertibayes_protocols.queries.tables.tables import Tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.session import Answer
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_entries import Refusal, SessionNote, read_ledger
@@ -50,7 +50,7 @@ def shown_study(data, name):
 def refused_tables(data, kept, name, rows=Rows()):
     """Return why site a refuses a table of a study."""
     federation, _ = committed(data, shown_study(data, name), memories=kept, policy=POLICY)
-    query = Tables.of(federation.session.role.joined, [Family("x", ("z",))], False, rows)
+    query, _ = ask_tables(federation.session.role.joined, [Family("x", ("z",))], False, rows)
     role = federation.roles["a"]
     try:
         consider(role, query)

@@ -37,33 +37,30 @@ def found(kind, less, name):
 
 
 def half_released(effects):
-    return {"released": Released(effects.released.tables, effects.released.cells // 2)}
+    tables = effects.leaves.tables
+    return {"leaves": effects.leaves._replace(tables=Released(tables.tables, tables.cells // 2))}
 
 
 def half_counted(effects):
     return {"tables": tuple((names, cells // 2) for names, cells in effects.tables)}
 
 
-def half_freely(effects):
-    return {"freely": Released(effects.freely.tables, effects.freely.cells // 2)}
-
-
 def half_scored(effects):
-    return {"scores": effects.scores._replace(records=effects.scores.records // 2)}
+    return {"leaves": effects.leaves._replace(records=effects.leaves.records // 2)}
 
 
 def one_table_fewer(effects):
-    return {"opens": effects.opens[1:]}
+    return {"opens": [*effects.opens][1:]}
 
 
 def one_bit_fewer(effects):
-    return {"bits": effects.bits - 1}
+    return {"leaves": effects.leaves._replace(bits=effects.leaves.bits - 1)}
 
 
 LESS = (
-    ("tables", half_freely),
+    ("tables", half_released),
     ("tables", one_table_fewer),
-    ("tables of some records", half_freely),
+    ("tables of some records", half_released),
     ("release", half_released),
     ("release", one_table_fewer),
     ("release, cut", half_released),

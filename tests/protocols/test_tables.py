@@ -18,7 +18,7 @@ from tests.protocols.small import (
 from vertibayes_protocols.joined import MOST_SELECTIONS, Joined
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit
-from vertibayes_protocols.queries.tables.tables import Tables
+from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.variables import Family, Rows
 
@@ -28,7 +28,7 @@ STUDY = study_of(DATA)
 
 def query_of(*families, rows=Rows(), study=STUDY, **changes):
     asked = [Family(child, tuple(parents)) for child, *parents in families]
-    query = Tables.of(Joined(study, commitments=None, seed=None), asked, False, rows)
+    query = ask_tables(Joined(study, commitments=None, seed=None), asked, False, rows)[0]
     return replace(query, **{"number": 1000, **changes})
 
 

@@ -94,23 +94,6 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
             if not set(prefix.tolist()).isdisjoint(lasts.tolist()):
                 raise ValueError("a variable appears twice in a group")
 
-    @classmethod
-    def of(cls, joined: Joined, families: Sequence[Family], missing: bool, rows: Rows) -> Tables:
-        """Return the next query of a study, for the tables in the order of `ways.grouped`."""
-        study, groups = joined.study, grouped(families)
-        joined.asked += 1
-        places = numbered(family.members for family in families)
-        return cls(
-            parties=parties_of(study, places),
-            study=study.id,
-            number=joined.asked,
-            variables=tuple(places),
-            prefixes=tuple(numbers(places[name] for name in prefix) for prefix, _ in groups),
-            lasts=tuple(numbers(places[name] for name in lasts) for _, lasts in groups),
-            missing=missing,
-            rows=rows.whole,
-        )
-
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups of tables, with the names of their variables."""
@@ -169,6 +152,28 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
 def parties_of(study: Study, names: Iterable[str]) -> tuple[Party, ...]:
     """Return the parties that count tables of variables: their holders and the dealer."""
     return (*study.holders_of(names), study.dealer)
+
+
+def ask_tables(
+    joined: Joined, families: Sequence[Family], missing: bool, rows: Rows
+) -> tuple[Tables, list[int]]:
+    """Return the next query of a study, and the place of each family's table in its result."""
+    study, groups = joined.study, grouped(families)
+    joined.asked += 1
+    places = numbered(family.members for family in families)
+    query = Tables(
+        parties=parties_of(study, places),
+        study=study.id,
+        number=joined.asked,
+        variables=tuple(places),
+        prefixes=tuple(numbers(places[name] for name in prefix) for prefix, _ in groups),
+        lasts=tuple(numbers(places[name] for name in lasts) for _, lasts in groups),
+        missing=missing,
+        rows=rows.whole,
+    )
+    asked = [family for group in groups for family in group.families]
+    where = {family: place for place, family in enumerate(asked)}
+    return query, [where[family] for family in families]
 
 
 def _takes(plan: TablePlan) -> Iterator[Planned]:
