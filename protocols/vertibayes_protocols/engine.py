@@ -1,9 +1,9 @@
 """The engine of all queries: it checks their effects, charges and notes them, and knows no kind.
 
 consider    plan, effects, whom it asks, records, tables, what it takes      site and dealer
-columns, number, budgets, record sets, whether it fits           site; data last
+            columns, number, budgets, record sets, whether it fits           site; data last
 answer      budgets again; number, records and charge: on disk; ledger       site
-then the program, whose first byte leaves after that
+            then the program, whose first byte leaves after that
 note        what was revealed, or was asked if the session broke             analyst
 """
 
