@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from tests import shown
+from tests.protocols.golden import queries
 from tests.protocols.golden.queries import QUERIES
 from tests.protocols.golden.record import opened, worlds
 from tests.protocols.golden.worlds import outcome
 from vertibayes_mpc.rounds import ArrayMessage, send
 from vertibayes_mpc.sharing import send_share
 from vertibayes_protocols.budget import Released
-from vertibayes_protocols.queries import KINDS, Describe
+from vertibayes_protocols.queries import KINDS, Describe, Release, Tables
 
 
-def found(kind, less, name):
+def found(kind, less, name, **study):
     """Ask a query whose effects a site understates; return what the check has found."""
     real, asked = kind.effects, QUERIES[name]
 
@@ -28,6 +29,8 @@ def found(kind, less, name):
 
     with worlds(asked.scene) as world:
         session = opened(world, asked.scene)
+        if study:
+            session.ask(queries.commit(session.analyst, b"another", **study))
         query = asked.query(session.analyst)
         with patch.object(kind, "effects", understated):
             ended = outcome(lambda: session.ask(query))
@@ -84,6 +87,14 @@ def test_effects_that_state_too_little_are_found(name, less):
     (kind,) = {k for k in KINDS if k.kind == name.partition(",")[0].partition(" of ")[0]}
     assert not found(kind, lambda effects: {}, name)
     assert found(kind, less, name)
+
+
+@pytest.mark.parametrize("kind", [Tables, Release])
+def test_effects_of_shuffled_tables_that_state_too_little_are_found(kind):
+    less, as_codes = half_freely if kind is Tables else half_released, {"most_indicators": 1}
+    with patch.dict(shown.NUMBERS, {"share": lambda *_: 0}):  # these tables leave as codes
+        assert not found(kind, lambda effects: {}, kind.kind, **as_codes)
+        assert found(kind, less, kind.kind, **as_codes)
 
 
 def test_each_kind_that_shows_numbers_has_a_control():
