@@ -91,7 +91,7 @@ def test_effects_that_state_too_little_are_found(name, less):
 
 @pytest.mark.parametrize("kind", [Tables, Release])
 def test_effects_of_shuffled_tables_that_state_too_little_are_found(kind):
-    less, as_codes = half_freely if kind is Tables else half_released, {"most_indicators": 1}
+    less, as_codes = half_released, {"most_indicators": 1}
     with patch.dict(shown.NUMBERS, {"share": lambda *_: 0}):  # these tables leave as codes
         assert not found(kind, lambda effects: {}, kind.kind, **as_codes)
         assert found(kind, less, kind.kind, **as_codes)
