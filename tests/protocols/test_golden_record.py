@@ -97,6 +97,7 @@ IGNORED = {
     "check_tables": "first look: tables",
     "check_planned": "first look: tables",
     "check_stored": "first look: commit",
+    "check_freely": "in a run: exact tables",
     "check_released": "first look: score table",
     "check_chosen": "side by side: choose in runs of two contracts",
     "check_scores": "first look: predict",

@@ -33,6 +33,7 @@ def refusals(opened, asked, breaks, **content):
         (one, other)
         for one, other in combinations(named, 2)
         if not set(breaks[one].policy) & set(breaks[other].policy)
+        and not (one.startswith("without") and other.startswith("without"))  # both are of parties
     ]
     both = {
         pair: look(opened, asked, *(breaks[name] for name in pair), **content) for pair in pairs

@@ -23,7 +23,13 @@ from tests.protocols.golden.record import (
     other_people,
     side_by_side,
 )
-from tests.protocols.golden.runs import broken_run, first_look_at_a_run, run_of, two_runs
+from tests.protocols.golden.runs import (
+    broken_run,
+    exact_tables,
+    first_look_at_a_run,
+    run_of,
+    two_runs,
+)
 from tests.protocols.golden.worlds import AGREED, FIRST
 
 RECORD = Path(__file__).with_name("record.json")
@@ -65,6 +71,7 @@ CASES = {
     **{f"people: {name}": partial(other_people, *two) for name, two in PEOPLE.items()},
     "first look: begin": first_look_at_a_run,
     **{f"in a run: {name}": partial(run_of, name) for name in IN_A_RUN},
+    "in a run: exact tables": exact_tables,
     "side by side: choose in runs of two contracts": partial(two_runs, same=False),
     "side by side: begin of one contract": partial(two_runs, same=True),
     **{f"a broken run: {name} {point}": partial(broken_run, name, point) for name, point in BROKEN},

@@ -86,6 +86,15 @@ def run_of(name):
     return found
 
 
+def exact_tables():
+    """Return what sites say to exact tables without a rule, in a run whose contract has them."""
+    with worlds("study", policy=APPROVED_ALONE) as world:
+        session = begun(world, "study", approved(world, "study", "tables"))
+        asked = QUERIES["tables"]
+        is_allowed = Break({"free_tables": True})
+        return [by_words(look(session, asked, *breaks)) for breaks in ((), (is_allowed,))]
+
+
 def others(session, scene, name):
     """Return what sites say to the other kinds of a scene, after the contract's query."""
     kinds = {a.make: n for n, a in reversed(QUERIES.items()) if a.scene == scene and n != name}
