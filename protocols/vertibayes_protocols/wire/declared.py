@@ -56,7 +56,7 @@ def _fields(record: Any) -> dict[str, Any]:
 
 
 def difference(declared: Any, asked: Any) -> str | None:
-    """Return the field in which JSON of two objects differs first; None if they are equal.
+    """Return the path of the first field in which JSON of two objects differs; None if equal.
 
     Parameters
     ----------
@@ -66,17 +66,17 @@ def difference(declared: Any, asked: Any) -> str | None:
     Examples
     --------
     >>> difference({"odds": {"target": "x"}}, {"odds": {"target": "y"}})
-    'target'
+    'odds.target'
     """
-    return next(_differences(declared, asked, ""), None)
+    return next(_differences(declared, asked, ()), None)
 
 
-def _differences(declared: Any, asked: Any, name: str) -> Iterator[str]:
+def _differences(declared: Any, asked: Any, path: tuple[str, ...]) -> Iterator[str]:
     if isinstance(declared, dict) and isinstance(asked, dict):
         for key in (*declared, *(key for key in asked if key not in declared)):
             if key not in declared or key not in asked:
-                yield key
+                yield ".".join((*path, key))
             else:
-                yield from _differences(declared[key], asked[key], key)
+                yield from _differences(declared[key], asked[key], (*path, key))
     elif type(declared) is not type(asked) or declared != asked:
-        yield name
+        yield ".".join(path)
