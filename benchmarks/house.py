@@ -9,8 +9,9 @@ their difference.
 
 A kind of query is a class that derives from `session.Query` and has a `kind`. Its own modules are
 those that define the class (in older commits also its `Conversation`), and the modules of
-`queries/` that they import, directly or through others, and that no other kind imports; imports
-are not followed through another kind's modules. What several kinds or none of them import is the last row, `shared`.
+`queries/` that they import, directly or through others, and that no other kind imports; imports are
+not followed through another kind's modules. What several kinds or none of them import is the last
+row, `shared`.
 """
 
 from __future__ import annotations

@@ -23,9 +23,10 @@ on_one_thread()
 
 import numpy as np
 
+from vertibayes.counting.revealed_tables import RevealedTables
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.queries import counting
+from vertibayes_protocols.queries.tables import counting
 from vertibayes_protocols.queries.tables.costs import Cost, Costs
 from vertibayes_protocols.queries.tables.ways import Group, Load, Ways
 from vertibayes_protocols.site.data import SiteData
@@ -84,7 +85,7 @@ def cost_of(
             counter.tables(families)
             seconds.append(process_time() - start)
             sent, took = traffic.bytes - before, traffic.rounds - rounds
-            counter._opened.clear()  # or it would not be asked again
+            counter._revealed = RevealedTables(counter.variables)  # or it would not be asked again
     return median(seconds), sent, took
 
 

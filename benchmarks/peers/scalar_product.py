@@ -13,19 +13,15 @@ from numpy.typing import NDArray
 from peers.mpyc_run import mpyc_seconds
 from side_by_side import seconds_of
 
-from vertibayes_mpc.masked_tables import (
+from vertibayes_mpc.commitments import (
     CodeColumn,
     Commitments,
-    Group,
     Holder,
     Operand,
-    Plan,
     Selection,
     commit,
-    count_tables,
-    deal_tables,
-    open_tables,
 )
+from vertibayes_mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
 from vertibayes_mpc.randomness import StreamKey, label
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party
@@ -122,6 +118,7 @@ def _table(columns: Columns) -> NDArray[np.int64]:
             {place: CodeColumn(codes)},
             _key(site, "dealer"),
             {peer: _key(site, peer) for peer in columns if peer != site},
+            _key("all", "sites"),
         )
         for place, (site, codes) in enumerate(columns.items())
     }

@@ -13,7 +13,7 @@ from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import read_model
-from vertibayes_mpc.noise import geometric
+from vertibayes_mpc.noise import copies
 from vertibayes_protocols.schema import Schema
 
 NAMES = ["HISTORY", "LVFAILURE", "CVP", "PCWP", "LVEDVOLUME", "HYPOVOLEMIA"]
@@ -83,7 +83,7 @@ def fixed_noise(monkeypatch, values):
 
         return sample
 
-    monkeypatch.setattr(geometric, "measurement", draw)
+    monkeypatch.setattr(copies, "measurement", draw)
     return drawn
 
 

@@ -106,7 +106,7 @@ def test_each_kind_that_shows_numbers_has_a_control():
 class Numbers(ArrayMessage):
     """A message that no table of the check has."""
 
-    kind: ClassVar[str] = "test: numbers"
+    kind: ClassVar[str] = "test: unknown numbers"
 
 
 def test_an_unknown_message_is_found():
@@ -115,7 +115,7 @@ def test_an_unknown_message_is_found():
 
     with patch.object(Describe, "run_site", tell):
         (what, *_) = found(Describe, lambda effects: {}, "describe")
-    assert "'test: numbers' of 'describe' is in no table" in what
+    assert "'test: unknown numbers' of 'describe' is in no table" in what
 
 
 def test_a_kind_that_states_no_numbers_shows_none():

@@ -282,23 +282,23 @@ def test_values_are_json_in_one_form():
     ("asked", "name"),
     [
         ({"a": {"b": 1, "c": [1, 2]}, "d": None}, None),
-        ({"a": {"b": 2, "c": [1, 2]}, "d": None}, "b"),
-        ({"a": {"b": 1.0, "c": [1, 2]}, "d": None}, "b"),
-        ({"a": {"b": True, "c": [1, 2]}, "d": None}, "b"),
-        ({"a": {"b": 1, "c": [2, 1]}, "d": None}, "c"),
-        ({"a": {"b": 1}, "d": None}, "c"),
-        ({"a": {"b": 1, "c": [1, 2], "e": 0}, "d": None}, "e"),
+        ({"a": {"b": 2, "c": [1, 2]}, "d": None}, "a.b"),
+        ({"a": {"b": 1.0, "c": [1, 2]}, "d": None}, "a.b"),
+        ({"a": {"b": True, "c": [1, 2]}, "d": None}, "a.b"),
+        ({"a": {"b": 1, "c": [2, 1]}, "d": None}, "a.c"),
+        ({"a": {"b": 1}, "d": None}, "a.c"),
+        ({"a": {"b": 1, "c": [1, 2], "e": 0}, "d": None}, "a.e"),
         ({"a": None, "d": None}, "a"),
         ({"a": {"b": 1, "c": [1, 2]}, "d": 0}, "d"),
-        ({"a": {"b": 2, "c": [1, 2]}, "d": 0}, "b"),
+        ({"a": {"b": 2, "c": [1, 2]}, "d": 0}, "a.b"),
         ({"a": {"b": 1, "c": [1, 2]}}, "d"),
     ],
 )
-def test_a_difference_is_named_by_its_innermost_field(asked, name):
+def test_a_difference_is_named_by_its_path(asked, name):
     assert difference({"a": {"b": 1, "c": [1, 2]}, "d": None}, asked) == name
 
 
 def test_a_difference_of_queries_is_named():
     changed = Outer(9, Inner("a", (), 0.75, 4), OUTER.last, by_name="n")
-    assert difference(declared_of(OUTER), declared_of(changed)) == "share"
+    assert difference(declared_of(OUTER), declared_of(changed)) == "inner.share"
     assert declared_of(Variable("a", ("x",))) != declared_of(Variable("a", ("x",), missing=True))
