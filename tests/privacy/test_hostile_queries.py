@@ -13,6 +13,7 @@ import pytest
 
 from tests.protocols.small import committed, costing, data_of, received, refusal, seeded, study_of
 from vertibayes_mpc.commitments import Operand
+from vertibayes_mpc.errors import ProtocolError
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.approval import Approved
 from vertibayes_protocols.calibration.agreed import Calibration, ClassifierSpec
@@ -63,6 +64,22 @@ def test_a_party_that_is_not_asked_charges_and_notes_nothing():
     consider(federation.roles["a"], query)
     with pytest.raises(QueryRefusedError, match="does not ask this party"):
         consider(federation.roles["c"], query)
+
+
+def test_the_analyst_notes_tables_of_a_query_that_broke(monkeypatch):
+    """It may have read some of them: whoever reads the ledger must see that they were asked."""
+
+    def breaks(query, analyst, plan):
+        raise ProtocolError("b", "its answer is malformed")
+        yield
+
+    federation, _ = committed(DATA)
+    query, _ = ask_tables(federation.session.role.joined, [Family("x", ("y",))], False, Rows())
+    before = federation.session.role.ledger.cells
+    monkeypatch.setattr(Tables, "run_analyst", breaks)
+    with pytest.raises(ProtocolError, match="malformed"):
+        federation.session.ask(query)
+    assert federation.session.role.ledger.cells > before
 
 
 @pytest.mark.parametrize("free", [True, False])
