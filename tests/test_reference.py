@@ -155,3 +155,44 @@ def test_the_site_is_built_strictly_and_without_fonts_of_another_host():
     assert CONFIGURATION["strict"] is True
     assert CONFIGURATION["theme"]["font"] is False
     assert CONFIGURATION["use_directory_urls"] is False
+
+
+SECTION = re.compile(r"^\s*(Attributes|Parameters|Raises|Returns|Yields)\n\s*-{3,}$", re.MULTILINE)
+IMPORTED = re.compile(r"from vertibayes[\w.]* import \(?([\w, \n]+)\)?")
+
+
+def exported():
+    """Return the names that a package exports, or that a page or an example imports."""
+    names = set()
+    for home in ("vertibayes", "mpc", "protocols"):
+        for path in (ROOT / home).rglob("__init__.py"):
+            names.update(getattr(importlib.import_module(module_name(path)), "__all__", ()))
+    texts = [*pages(), *ROOT.glob("examples/*.py"), *ROOT.glob("integrations/*/**/*.py")]
+    for path in texts:
+        for found in IMPORTED.findall(path.read_text(encoding="utf-8")):
+            names.update(re.split(r"[,\s]+", found))
+    return names
+
+
+def module_name(path):
+    home = (
+        ROOT if path.is_relative_to(ROOT / "vertibayes") else ROOT / path.relative_to(ROOT).parts[0]
+    )
+    return ".".join(path.parent.relative_to(home).parts)
+
+
+def inner(body, names):
+    """Return the definitions that no package exports, with the methods of their classes."""
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name not in names:
+            yield from (n for n in ast.walk(node) if isinstance(n, type(node) | ast.FunctionDef))
+
+
+def test_only_what_a_package_exports_has_sections_in_its_docstring():
+    names, long = exported(), []
+    for home in ("vertibayes", "mpc", "protocols"):
+        for path in (ROOT / home).rglob("*.py"):
+            for node in inner(ast.parse(path.read_text(encoding="utf-8")).body, names):
+                if SECTION.search(ast.get_docstring(node) or ""):
+                    long.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}")
+    assert not long, "\n".join(["a line is enough for what is not exported:", *long])

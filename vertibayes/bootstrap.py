@@ -29,27 +29,7 @@ def strengths_of(
     progress: Progress,
     fits: Fits | None = None,
 ) -> Strengths | None:
-    """Return how sure each edge of a learned network is.
-
-    Parameters
-    ----------
-    learned : Learned
-        What was learned.
-    counter : Counter
-        From which; only the names and the number of its records are used.
-    options : Options
-        What the run learns. `bootstrap` samples are drawn; 10, or as many as a minute allows, if it
-        is None. `max_seconds` limits their time too.
-    progress : callable
-        Called with (stage, samples done, samples).
-    fits : callable, optional
-        Of a run by choices: takes a family; returns whether it may be a candidate.
-
-    Returns
-    -------
-    strengths : Strengths or None
-        None if the structure was given, there are no records, or `bootstrap` is 0.
-    """
+    """Return how sure each edge of a learned network is."""
     planned = SAMPLES if options.bootstrap is None else options.bootstrap
     records = options.structure_records or counter.records
     if learned.algorithm is None or not planned or not records:

@@ -34,13 +34,7 @@ def options_json(options: Options) -> dict[str, Any]:
 
 
 def options_of_json(content: Mapping[str, Any]) -> Options:
-    """Return the options of JSON, the inverse of `options_json`.
-
-    Raises
-    ------
-    ValueError
-        If the JSON is not that of options, or an option is out of its bounds.
-    """
+    """Return the options of JSON, the inverse of `options_json`."""
     known = {field.name for field in fields(Options)}
     if wrong := sorted(set(content) ^ known):
         is_ = "unknown" if wrong[0] in content else "missing"

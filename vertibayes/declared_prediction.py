@@ -33,40 +33,15 @@ DECLARED_BITS = 24  # a probability differs by less than 1e-6
 
 @dataclass(frozen=True)
 class DeclaredPrediction:
-    """What an approved study asks of the records' log odds.
+    """What an approved study asks of the records' log odds."""
 
-    Parameters
-    ----------
-    network : Network
-        The network.
-    target : str
-        The variable that is predicted.
-    evidence : collection of str
-        The variables whose values predict the target.
-    may_be_missing : collection of str, default=()
-        Those of which sites miss values.
-    records : int, optional
-        The number of records, first in the order of the study; all if None.
-    rule : Rule, optional
-        By which rule the table of the AUC is released. Without it the analyst learns the posteriors
-        of the records.
-    bins : int, default=128
-        The number of bins of this table.
-
-    Raises
-    ------
-    ValueError
-        As `odds_tables`; also if the evidence does not matter, values of a variable may be missing
-        that is not evidence, or the target of an AUC does not have two states.
-    """
-
-    network: Network
-    target: str
-    evidence: Collection[str]
-    may_be_missing: Collection[str] = ()
-    records: int | None = None
-    rule: Rule | None = None
-    bins: int = BINS
+    network: Network  # the network
+    target: str  # the variable that is predicted
+    evidence: Collection[str]  # the variables whose values predict the target
+    may_be_missing: Collection[str] = ()  # those of which sites miss values
+    records: int | None = None  # the number of records, first in the order of the study
+    rule: Rule | None = None  # by which rule the table of the AUC is released
+    bins: int = BINS  # the number of bins of this table
 
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.may_be_missing) - set(self.evidence)):

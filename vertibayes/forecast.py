@@ -17,29 +17,15 @@ CALL_ROUNDS = 10  # of a further call of a search, about
 
 @dataclass(frozen=True)
 class Forecast:
-    """The approximate cost of a run: the tables that a learner asks for depend on its results.
+    """The approximate cost of a run: the tables that a learner asks for depend on its results."""
 
-    Attributes
-    ----------
-    tables, shuffled : int
-        The number of tables, and the number of those that are counted by shuffle.
-    queries, rounds : int
-        The numbers of queries and of rounds.
-    bytes : int
-        The bytes sent on all links.
-    seconds : float
-        The work of all parties, on one core of a machine like the one in `docs/results.md`.
-    memory : int
-        The memory, in bytes, that the largest query takes at one party.
-    """
-
-    tables: int = 0
-    shuffled: int = 0
-    queries: int = 0
-    rounds: int = 0
-    bytes: int = 0
+    tables: int = 0  # the number of tables, and the number of those that are counted by shuffle
+    shuffled: int = 0  # the number of tables, and the number of those that are counted by shuffle
+    queries: int = 0  # the numbers of queries and of rounds
+    rounds: int = 0  # the numbers of queries and of rounds
+    bytes: int = 0  # the bytes sent on all links
     seconds: float = 0.0
-    memory: int = 0
+    memory: int = 0  # the memory, in bytes, that the largest query takes at one party
 
     def plus(self, other: Forecast) -> Forecast:
         """Return the cost of two runs, one after the other."""
@@ -62,22 +48,7 @@ class Forecast:
 
 
 def forecast(study: Study, families: Sequence[Family], *, missing: bool = False) -> Forecast:
-    """Forecast the cost of a study's commitment, and of tables over all its records.
-
-    Parameters
-    ----------
-    study : Study
-        The study.
-    families : sequence of Family
-        The widest families that a learner may ask for, or families like those.
-    missing : bool
-        Whether a missing value is a state.
-
-    Raises
-    ------
-    ValueError
-        If a table takes more memory than a query may.
-    """
+    """Forecast the cost of a study's commitment, and of tables over all its records."""
     costs = Costs(study, study.records, missing)
     rounds = QUERY_ROUNDS + 2 + costs.blocks
     total = Forecast(queries=1, rounds=rounds, bytes=costs.commitment_bytes)

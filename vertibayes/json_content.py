@@ -8,13 +8,7 @@ from typing import Any
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read or is not JSON: it names the file, and the line.
-    """
+    """Return the content of a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:

@@ -26,83 +26,31 @@ from vertibayes_protocols.site.data import SiteData
 
 @dataclass(frozen=True)
 class Fitted:
-    """A network with fitted CPTs, and what else the fit returned.
+    """A network with fitted CPTs, and what else the fit returned."""
 
-    Attributes
-    ----------
-    network : Network
-        The structure with its CPTs.
-    widenings : tuple of Widening
-        The variables by which tables were widened, in the order of their choice.
-    synthetic : SiteData, optional
-        The synthetic records of the three steps.
-    """
-
-    network: Network
+    network: Network  # the structure with its CPTs
     widenings: tuple[Widening, ...] = ()
     synthetic: SiteData | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learned(Fitted):
-    """What was learned, and how long it took; `synthetic` is None unless it is kept.
+    """What was learned, and how long it took; `synthetic` is None unless it is kept."""
 
-    Attributes
-    ----------
-    algorithm : str, optional
-        What learned the structure; None if the structure was given.
-    scores : Scores
-        The scores of the structure on the records.
-    gains : mapping of (parent, child) to float
-        By how much the BIC of each edge's family falls without the edge, in nats.
-    compelled : frozenset of (parent, child)
-        The edges whose direction follows from the data and the constraints.
-    structure_seconds, parameters_seconds : float
-        Time that the structure and the CPTs took, in seconds.
-    pseudo_count : float
-        Count added to each cell of the CPTs.
-    missing : str, default="available"
-        How missing values were treated.
-    strengths : Strengths, optional
-        How sure each edge is; None if that was not computed.
-    strengths_seconds : float
-        Time that the strengths took, in seconds.
-    """
-
-    algorithm: str | None
-    scores: Scores
+    algorithm: str | None  # what learned the structure; None if the structure was given
+    scores: Scores  # the scores of the structure on the records
     gains: Mapping[Edge, float]
     compelled: frozenset[Edge]
-    structure_seconds: float
-    parameters_seconds: float
-    pseudo_count: float
-    missing: Missing = "available"
-    strengths: Strengths | None = None
-    strengths_seconds: float = 0.0
+    structure_seconds: float  # time that the structure and the CPTs took, in seconds
+    parameters_seconds: float  # time that the structure and the CPTs took, in seconds
+    pseudo_count: float  # count added to each cell of the CPTs
+    missing: Missing = "available"  # how missing values were treated
+    strengths: Strengths | None = None  # how sure each edge is; None if that was not computed
+    strengths_seconds: float = 0.0  # time that the strengths took, in seconds
 
 
 def learn(counter: Counter, options: Options, progress: Progress = silent) -> Learned:
-    """Learn a network from a counter.
-
-    Parameters
-    ----------
-    counter : Counter
-        The source of all counts.
-    options : Options
-        What to learn.
-    progress : callable, optional
-        Called with (stage, steps done, steps at most).
-
-    Returns
-    -------
-    learned : Learned
-        The network, its scores and the time that they took.
-
-    Raises
-    ------
-    ValueError
-        If the options do not fit the variables or the records.
-    """
+    """Learn a network from a counter."""
     if options.most_bits is not None:
         raise ValueError(
             "`most_bits` limits what the winners of choices reveal: remove it, or learn with a "
@@ -124,22 +72,7 @@ def learn_cpts(
     structure_seconds: float,
     progress: Progress = silent,
 ) -> Learned:
-    """Learn the CPTs and the scores of a structure.
-
-    Parameters
-    ----------
-    counter, options, progress
-        As `learn`.
-    structure : Structure
-        The structure, over the counter's variables.
-    structure_seconds : float
-        Time that the structure took, in seconds.
-
-    Raises
-    ------
-    ValueError
-        If the options do not fit the variables or the records.
-    """
+    """Learn the CPTs and the scores of a structure."""
     start = perf_counter()
     missing = how_missing(counter.variables, options)
     progress("CPTs", 0, 1)
@@ -168,24 +101,7 @@ def learn_cpts(
 def fit(
     counter: Counter, structure: Structure, options: Options, progress: Progress = silent
 ) -> Fitted:
-    """Fit the CPTs of a structure.
-
-    Parameters
-    ----------
-    counter : Counter
-        The source of all counts.
-    structure : Structure
-        The structure, over the counter's variables.
-    options : Options
-        How missing values are treated, and the pseudo-count.
-    progress : callable, optional
-        Called with (stage, steps done, steps at most).
-
-    Raises
-    ------
-    ValueError
-        If the options do not fit the variables or the records.
-    """
+    """Fit the CPTs of a structure."""
     missing, pseudo_count = how_missing(counter.variables, options), options.pseudo_count
     tell = partial(progress, "EM")
     if missing == "em":

@@ -52,13 +52,7 @@ def _nodes(network: Model) -> Iterator[str]:
 
 
 def parse_json(text: str) -> Model:
-    """Read a ``model.json``.
-
-    Raises
-    ------
-    ValueError
-        If the text is not a valid ``model.json``, or has a later version.
-    """
+    """Read a ``model.json``."""
     try:
         model = json.loads(text)
         if not isinstance(model, dict) or model.get("format") != FORMAT:
@@ -136,11 +130,6 @@ def save_model(network: Model, path: str | Path) -> None:
     """Write a model to a file: ``.json``, ``.bif``, ``.bifxml`` or ``.xmlbif``.
 
     An existing file is replaced when the new file is complete.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be written.
     """
     path = Path(path)
     try:

@@ -21,15 +21,6 @@ _LAST_CODE_POINT = 0x10FFFF
 class Escapes:
     """The names that the readers of a format accept.
 
-    Parameters
-    ----------
-    refused : str
-        A regular expression that matches each character that a reader does not accept.
-    taken : re.Pattern
-        A pattern that, among names without such characters, matches those that readers accept.
-    exempt : re.Pattern
-        A pattern of names that are unchanged, whatever their characters.
-
     Examples
     --------
     >>> letters = Escapes("[^A-Za-z0-9_.]", re.compile("[A-Za-z_].*"))
@@ -39,7 +30,7 @@ class Escapes:
     'a-b'
     """
 
-    refused: str
+    refused: str  # a regular expression that matches each character that a reader does not accept
     taken: re.Pattern[str]
     exempt: re.Pattern[str] = re.compile(r"(?!)")
 

@@ -233,13 +233,7 @@ def _check_structure(counter: Counter | Chooser, structure: Structure) -> None:
 
 
 def sample_rows(counter: Counter | Chooser, records: int | None) -> Rows:
-    """Return the rows of a random sample of records; all rows if `records` is None.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer records.
-    """
+    """Return the rows of a random sample of records; all rows if `records` is None."""
     if records is None or records == counter.records:
         return Rows()
     if not 1 <= records <= counter.records:

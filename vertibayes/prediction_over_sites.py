@@ -66,13 +66,7 @@ def predict_over_sites(
 def evidence_of(
     study: OpenStudy, network: Network, target: str, names: Collection[str] | None
 ) -> dict[str, Variable]:
-    """Return the variables of the evidence as the study has them.
-
-    Parameters
-    ----------
-    study, network, target, names
-        As of `predict_over_sites`, whose `ValueError` it raises.
-    """
+    """Return the variables of the evidence as the study has them."""
     known = study.study.variables
     if names is None:
         names = [name for name in known if name in network.variables and name != target]

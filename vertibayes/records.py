@@ -37,30 +37,14 @@ if TYPE_CHECKING:
 
 
 class Records(NamedTuple):
-    """The records of a file, in the states of known variables.
+    """The records of a file, in the states of known variables."""
 
-    Parameters
-    ----------
-    data : SiteData
-        The records.
-    absent : tuple of str
-        The variables for which the file has no column.
-    unknown : tuple of str
-        The columns that are not variables.
-    unseen : tuple of Unseen
-        The values that are not one of their variable's states; they are missing in `data`.
-    ids : TextColumn, optional
-        The identifiers, if the caller named their column.
-    unused : str, optional
-        The target, if the file has a column with its name.
-    """
-
-    data: SiteData
-    absent: tuple[str, ...]
-    unknown: tuple[str, ...]
-    unseen: tuple[Unseen, ...] = ()
-    ids: TextColumn | None = None
-    unused: str | None = None
+    data: SiteData  # the records
+    absent: tuple[str, ...]  # the variables for which the file has no column
+    unknown: tuple[str, ...]  # the columns that are not variables
+    unseen: tuple[Unseen, ...] = ()  # the values that are not one of their variable's states
+    ids: TextColumn | None = None  # the identifiers, if the caller named their column
+    unused: str | None = None  # the target, if the file has a column with its name
 
     def warnings(self, source: object) -> list[str]:
         """Return warnings about a column of the target, absent columns and unseen values."""
@@ -78,13 +62,7 @@ class Records(NamedTuple):
         return warnings
 
     def complete(self, schema: Schema) -> LocalData:
-        """Return the class and the features of all records, missing where the file has no column.
-
-        Parameters
-        ----------
-        schema : Schema
-            The class and the features that were read.
-        """
+        """Return the class and the features of all records; a missing column is missing values."""
         records, codes, numbers = self.data.records, self.data.codes, self.data.numbers
         unknown = {n: np.full(records, len(v.states)) for n, v in schema.variables.items()}
         gone = {name: np.full(records, np.nan) for name in schema.numerics}
@@ -170,22 +148,7 @@ def read_records(
 
 
 def read_frame(frame: DataFrame, network: Model, target: str | None = None) -> Records:
-    """Read a data frame's columns in the states of a network's variables.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The records; columns that are not variables are ignored.
-    network : Network
-        The network; the last states of its ``missing_states`` are those of missing values.
-    target : str, optional
-        A variable whose column is ignored.
-
-    Raises
-    ------
-    DataError
-        As `read_records`; also as `vertibayes_protocols.site.frame.columns_of`.
-    """
+    """Read a data frame's columns in the states of a network's variables."""
     names = [str(name) for name in frame.columns]
     if not (set(names) - {target}) & set(network.variables):
         raise _none_of_the_variables("the data frame", names, network.variables, target)

@@ -48,57 +48,21 @@ USED_BY = {  # which rules use a setting of a rule
 
 @dataclass(frozen=True)
 class Released:
-    """What was learned by choices and a release.
+    """What was learned by choices and a release."""
 
-    Attributes
-    ----------
-    learned : Learned
-        The network and its scores, from the released tables.
-    counter : ReleasedCounter
-        The released tables.
-    calls : int
-        How often choices and tables were asked for.
-    decisions : int
-        The number of sets of which the winner was revealed.
-    candidates : int
-        The number of candidates in all sets.
-    undecided : int
-        In how many of these sets another candidate may win by exact scores.
-    bits : float
-        How much the winners reveal at most, in bits, with one bit of each set for `undecided`.
-    too_large : int
-        The number of families that were left out of the candidates: their tables are too large.
-    resolution : float
-        In nats: the winner of a set is decided if its score, as the sites compute it, exceeds all
-        others by more.
-    """
-
-    learned: Learned
-    counter: ReleasedCounter = field(repr=False)
-    calls: int
-    decisions: int
-    candidates: int
-    undecided: int
+    learned: Learned  # the network and its scores, from the released tables
+    counter: ReleasedCounter = field(repr=False)  # the released tables
+    calls: int  # how often choices and tables were asked for
+    decisions: int  # the number of sets of which the winner was revealed
+    candidates: int  # the number of candidates in all sets
+    undecided: int  # in how many of these sets another candidate may win by exact scores
     bits: float
-    too_large: int
-    resolution: float
+    too_large: int  # the number of families that were left out of the candidates
+    resolution: float  # in nats
 
 
 def rule_of(values: Mapping[str, Any], name: str = "rule") -> Rule | None:
-    """Return the rule of the values of `vertibayes.settings.RELEASE`; None without a rule.
-
-    Parameters
-    ----------
-    values : mapping
-        The values by setting.
-    name : str, default="rule"
-        The setting that has the kind of the rule: `rule` in a file, `release` as an option.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of its range, or the rule does not use a setting that is not the default.
-    """
+    """Return the rule of the values of `vertibayes.settings.RELEASE`; None without a rule."""
     kind, own = values[name], Rule("exact")
     given = {key: values[key] for key in USED_BY}
     for key, kinds in USED_BY.items():
@@ -119,34 +83,6 @@ def steps_of(
     """Learn a structure and release the tables of its families.
 
     The steps follow from the parameters and the winners: all who know these know the next step.
-
-    Parameters
-    ----------
-    variables : mapping of str to Variable
-        The variables, in the study's order.
-    records : int
-        The number of all records.
-    options : Options
-        What to learn.
-    rule : Rule
-        By which rule the tables are released.
-    fits : callable
-        Takes a family; returns whether its table is small enough for a candidate.
-
-    Yields
-    ------
-    step : Choices or FamilyTables
-        The choices of the search, unless the structure is given; then the tables.
-
-    Returns
-    -------
-    structure : Structure
-        The learned structure, or the given one.
-
-    Raises
-    ------
-    ValueError
-        If the options need tables that are not released, or do not fit the variables.
     """
     check_options(options)
     structure = options.structure
@@ -184,13 +120,7 @@ def _has_missing_state(variables: Mapping[str, Variable], options: Options) -> b
 
 
 def check_options(options: Options, validate: Iterable[str] = ()) -> None:
-    """Refuse options and validations that need tables which are not released.
-
-    Raises
-    ------
-    ValueError
-        If there is one; the message names it.
-    """
+    """Refuse options and validations that need tables which are not released."""
     if options.wider_cells:
         raise ValueError(
             "`wider_cells` needs tables that are not released: remove it, or learn without a "
@@ -222,13 +152,7 @@ def check_options(options: Options, validate: Iterable[str] = ()) -> None:
 def check_validations(
     variables: Mapping[str, Variable], options: Options, validate: Iterable[str]
 ) -> None:
-    """Refuse a validation that needs missing values as a state where they are left out.
-
-    Raises
-    ------
-    ValueError
-        If there is one; the message names it.
-    """
+    """Refuse a validation that needs missing values as a state where they are left out."""
     missing = any(variable.missing for variable in variables.values())
     if missing and "scv" in validate and not _has_missing_state(variables, options):
         raise ValueError(

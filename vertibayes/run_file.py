@@ -25,28 +25,7 @@ FORMAT = 1
 
 
 class RunFile:
-    """The last run of a contract, on disk.
-
-    Parameters
-    ----------
-    path : Path
-        Created, with its folder, if it does not exist. The file of a run that is over, or of
-        another contract, is replaced by that of a new run.
-    contract : bytes
-        The digest of the contract.
-
-    Attributes
-    ----------
-    study : bytes
-        The id of the run's study.
-    seen : list of Shown
-        What its steps have shown.
-
-    Raises
-    ------
-    ValueError
-        If the file is not such a file, or another process uses it.
-    """
+    """The last run of a contract, on disk."""
 
     def __init__(self, path: Path, contract: bytes) -> None:
         self.path = path

@@ -10,25 +10,7 @@ from vertibayes_protocols.site.data import SiteData
 
 
 def sample(network: Model, records: int, seed: int) -> SiteData:
-    """Draw independent records, parents before children.
-
-    Parameters
-    ----------
-    network, records : Network, int
-        The network and the number of records.
-    seed : int
-        The seed; equal seeds give equal records.
-
-    Returns
-    -------
-    data : SiteData
-        Columns in the order of the structure's nodes, without missing values.
-
-    Raises
-    ------
-    ValueError
-        If `records` is negative.
-    """
+    """Draw independent records, parents before children."""
     if records < 0:
         raise ValueError(f"the number of records must be at least 0, got {records}")
     generator = np.random.default_rng(seed)

@@ -31,23 +31,6 @@ DISTRIBUTIONS = ("equal", "uniform", "exponential", "log-uniform")  # of the siz
 def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, list[str]]:
     """Deal columns to sites at random; the numbers of columns differ by at most one.
 
-    Parameters
-    ----------
-    names, sites : sequence of str, int
-        The names of the columns, and the number of sites.
-    seed : int, default=0
-        The seed; equal seeds give equal splits.
-
-    Returns
-    -------
-    parts : dict of str to list of str
-        The columns of ``site-1``, ``site-2`` and so on, in the order of `names`.
-
-    Raises
-    ------
-    ValueError
-        If there are more sites than columns, no sites, or the seed is negative.
-
     Examples
     --------
     >>> deal_columns(["age", "smoker", "cancer"], sites=2)
@@ -99,23 +82,6 @@ def split_rows(
 ) -> dict[str, SiteData]:
     """Deal columns to sites, and the rows of some columns to all sites.
 
-    Parameters
-    ----------
-    data : SiteData
-        The pooled data.
-    sites : int
-        The number of sites; each lists all records.
-    shared : collection of str
-        The columns that all sites have: each value at one site, drawn at random, and missing at the
-        others. The other columns are dealt as by `deal_columns`.
-    seed : int, default=0
-        The seed; equal seeds give equal splits.
-
-    Raises
-    ------
-    ValueError
-        As `deal_columns`; columns that are not shared may be fewer than the sites.
-
     Examples
     --------
     >>> from vertibayes_protocols.variables import Variable
@@ -154,22 +120,7 @@ def _rows_of(data: SiteData, names: Sequence[str], held: Mapping[str, Any]) -> S
 def node_sizes(
     distribution: str, nodes: int, records: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return how many records each node has, which add up to `records` ([1]_, section 4.2).
-
-    Parameters
-    ----------
-    distribution : {"equal", "uniform", "exponential", "log-uniform"}
-        Sizes are proportional to 1, U(1, 10), Exp(2), or e^U(ln 2, ln(records / 5)).
-    nodes, records : int
-        How many nodes there are, and how many records they hold together.
-    generator : numpy.random.Generator
-        Draws the weights.
-
-    Raises
-    ------
-    ValueError
-        If the distribution is unknown, or there are no nodes or too few records.
-    """
+    """Return how many records each node has, which add up to `records` ([1]_, section 4.2)."""
     if nodes < 1 or records < 10:
         raise ValueError(
             f"nodes must be at least 1 and records at least 10, got {nodes}, {records}"
@@ -193,13 +144,7 @@ def node_sizes(
 def log_uniform(
     low: float, high: float, count: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return numbers whose logarithm is uniform: sizes or budgets of any order of magnitude.
-
-    Raises
-    ------
-    ValueError
-        If `low` is not above 0, or above `high`.
-    """
+    """Return numbers whose logarithm is uniform: sizes or budgets of any order of magnitude."""
     if not 0 < low <= high:
         raise ValueError(f"low must be above 0 and at most high, got {low} and {high}")
     return np.exp(generator.uniform(np.log(low), np.log(high), count))
@@ -208,22 +153,7 @@ def log_uniform(
 def deal_records(
     data: LocalData, sizes: NDArray[np.int64], generator: np.random.Generator
 ) -> list[LocalData]:
-    """Deal records to nodes of these sizes at random.
-
-    Parameters
-    ----------
-    data : LocalData
-        All records.
-    sizes : ndarray of shape (nodes,), dtype int64
-        How many records each node gets; see `node_sizes`.
-    generator : numpy.random.Generator
-        Draws who gets which records.
-
-    Raises
-    ------
-    ValueError
-        If a size is negative, or the sizes do not add up to the number of records.
-    """
+    """Deal records to nodes of these sizes at random."""
     return [data.rows(places) for places in _cut(generator.permutation(data.records), sizes)]
 
 
@@ -238,31 +168,6 @@ def drift_parts(
     """Return the places of the records of each node, where nodes may have other distributions.
 
     Records are sorted, and each node takes the next ones: neighbours of a chain are alike.
-
-    Parameters
-    ----------
-    data : LocalData
-        All records.
-    sizes : ndarray of shape (nodes,), dtype int64
-        How many records each node gets; see `node_sizes`.
-    drift : {"none", "x", "y", "xy"}
-        How records are sorted: at random; by the first principal component of the features, which
-        are standardized numbers and one-hot states; by class, so that a node has one class as far
-        as the sizes allow; or by class, and within a class by the component ([2]_).
-    generator : numpy.random.Generator
-        Sorts records that are equal.
-    target : str
-        The class. Records without a class come last.
-
-    Returns
-    -------
-    parts : list of ndarray of shape (sizes[node],), dtype int64
-
-    Raises
-    ------
-    ValueError
-        If the drift or the class is unknown, a size is negative, or the sizes do not add up to the
-        number of records.
     """
     if drift not in get_args(Drift):
         raise ValueError(f"drift must be one of {', '.join(get_args(Drift))}, got {drift!r}")

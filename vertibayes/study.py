@@ -65,24 +65,7 @@ def connect_study(path: str | Path, watch: RunWatch = UNWATCHED) -> Iterator[Sec
 def approved_study(
     file: StudyFile, contract: Contract, watch: RunWatch = UNWATCHED
 ) -> Iterator[OpenStudy]:
-    """Connect to the parties of a study whose contract declares its queries, and begin a run.
-
-    Parameters
-    ----------
-    file, contract
-        The analyst's study, and what the owners of all sites have approved.
-    watch : RunWatch, optional
-        Notes what the session does.
-
-    Yields
-    ------
-    study : OpenStudy
-
-    Raises
-    ------
-    QueryRefusedError, ProtocolError, TransportError
-        As `connect_study`; the run is not begun again if its session breaks.
-    """
+    """Connect to the parties of a study whose contract declares its queries, and begin a run."""
     with study_sessions(file, watch) as begin, begin() as session:
         session.ask(Begin.of(contract))
         yield open_study(

@@ -39,27 +39,7 @@ SEED = "seed of the sites"
 
 
 class TableFile:
-    """A study's tables on disk.
-
-    Parameters
-    ----------
-    path : Path
-        Created, with its folder, if it does not exist.
-
-    Attributes
-    ----------
-    study : bytes or None
-        The study's id; None before the study has begun.
-    tables : list of Revealed
-        What earlier runs have received.
-    cut : int
-        Bytes of a last record that a crash or a full disk had cut short.
-
-    Raises
-    ------
-    ValueError
-        If the file is not such a file, is damaged, or another process uses it.
-    """
+    """A study's tables on disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,13 +60,7 @@ class TableFile:
             raise
 
     def join(self, study: Study, mark: bytes) -> None:
-        """Begin a study, or resume it.
-
-        Raises
-        ------
-        ValueError
-            If the file is of another study: the message says what differs.
-        """
+        """Begin a study, or resume it."""
         head = _head_of(study, mark)
         if self._head is None:
             self._add([(head, b"")])

@@ -18,17 +18,6 @@ def k2_scores(tables: Sequence[Table]) -> list[float]:
     ln G(r) - ln G(N_j + r) + sum_k ln G(a_jk + 1), where r is the number of states of the child
     (Cooper and Herskovits 1992, eq. 8). Joint states that no record has add zero.
 
-    Parameters
-    ----------
-    tables : sequence of ndarray, dtype int64
-        The tables; axis 0 is the child.
-
-    Returns
-    -------
-    scores : list of float
-        The scores, in nats. Each score is the exact sum of its terms, rounded once, so that tables
-        that differ only in the order of their cells have equal scores.
-
     Examples
     --------
     >>> k2_scores([np.array([[2], [1]])])  # ln 1! - ln 4! + ln 2! + ln 1!
@@ -52,11 +41,6 @@ def k2_scores(tables: Sequence[Table]) -> list[float]:
 
 def log_likelihoods(tables: Sequence[Table]) -> list[float]:
     """Return, for each table, the largest log-likelihood of its child given its parents, in nats.
-
-    Parameters
-    ----------
-    tables : sequence of ndarray, dtype int64
-        The tables; axis 0 is the child.
 
     Examples
     --------

@@ -53,13 +53,7 @@ def _element(tag: str, name: str) -> str:
 
 
 def parse_xmlbif(text: str) -> Model:
-    """Read an XMLBIF file.
-
-    Raises
-    ------
-    ValueError
-        If it is not a valid XMLBIF file.
-    """
+    """Read an XMLBIF file."""
     try:
         if "<!ENTITY" in text:
             raise ValueError("it declares entities")

@@ -79,11 +79,6 @@ class Times:
 
     Two ciphertexts of one time show the difference of their plaintexts to everybody. To survive a
     restart, the owner stores `last` before it sends a ciphertext, and starts again from it.
-
-    Parameters
-    ----------
-    last : int
-        The highest time used with this key; `NEVER` for a new one.
     """
 
     def __init__(self, last: int) -> None:
@@ -114,20 +109,7 @@ class Keys:
 
 
 class KeyOwner(ABC, Generic[P]):
-    """A party's key, and the times at which it has encrypted.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        The parameters of the scheme.
-    party : Party
-        The name of the party.
-    key : int
-        The party's key from `deal_keys`; no other party uses it.
-    last_time : int
-        The highest time at which this key ever encrypted, `NEVER` for a new key. After each
-        `encrypt`, the caller stores `times.last` before it sends the ciphertexts.
-    """
+    """A party's key, and the times at which it has encrypted."""
 
     def __init__(self, parameters: P, party: Party, key: int, *, last_time: int) -> None:
         self.parameters, self.party, self.times = parameters, party, Times(last_time)

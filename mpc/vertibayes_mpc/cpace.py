@@ -69,35 +69,7 @@ def same_secret(
     confirming: Confirming = lambda _: None,
     outcome: Outcome = lambda _, __: None,
 ) -> Program[dict[Party, bool]]:
-    """Compare a secret with each of several peers.
-
-    Parameters
-    ----------
-    party : Party
-        The name of this party.
-    secrets : mapping of Party to bytes
-        The secret to compare with each peer.
-    session : bytes
-        Names the run.
-    randomness : Randomness
-        Where the scalars are drawn from.
-    confirming : callable, optional
-        Called with the peers that get this party's code first, before any code is sent: a code
-        shows a peer whether its guess was right.
-    outcome : callable, optional
-        Called with each peer, and whether its code is right, once the code is there: before any
-        further message, also one to this peer.
-
-    Returns
-    -------
-    same : dict of Party to bool
-        By peer; False also if the peer's code has another length.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a peer's message is not a point, or a point of small order.
-    """
+    """Compare a secret with each of several peers."""
     sides = {
         peer: Side(generator(secret, _names(party, peer), session), randomness.bytes(KEY_BYTES))
         for peer, secret in secrets.items()
@@ -180,13 +152,7 @@ class Side:
 
 
 def generator(secret: bytes, names: bytes, session: bytes) -> bytes:
-    """Return the point that is a hash of all arguments.
-
-    Parameters
-    ----------
-    secret, names, session
-        What the parties compare, the channel identifier, and the name of the run.
-    """
+    """Return the point that is a hash of all arguments."""
     start = len(prefixed(DOMAIN, secret))
     zeros = bytes(max(0, HASH_BLOCK - 1 - start))
     digest = hashlib.sha512(prefixed(DOMAIN, secret, zeros, names, session)).digest()

@@ -11,15 +11,7 @@ from collections.abc import Iterable
 
 
 class ProtocolError(Exception):
-    """The protocol cannot continue. A subclass says what that proves; this class proves nothing.
-
-    Parameters
-    ----------
-    parties : str or tuple of str
-        The parties that the error names; the attribute is a tuple.
-    reason : str
-        What happened, without any secret value.
-    """
+    """The protocol cannot continue. A subclass says what that proves; this class proves nothing."""
 
     def __init__(self, parties: str | tuple[str, ...], reason: str) -> None:
         self.parties = (parties,) if isinstance(parties, str) else parties
@@ -87,16 +79,6 @@ class ImpossibleTablesError(UnknownFaultyPartyError):
 
     A site that changes what it sends learns from such an error a fact about other sites' records.
     The text is therefore the same whichever check failed.
-
-    Parameters
-    ----------
-    sites : iterable of str
-        The sites, one of which or the dealer is at fault.
-    dealer : str
-        The dealer.
-    check : str, default=""
-        Which check failed, and of which table. It is no part of the text: it must reach nobody
-        except the party that checked.
     """
 
     def __init__(self, sites: Iterable[str], dealer: str, check: str = "") -> None:
@@ -110,17 +92,7 @@ class ImpossibleTablesError(UnknownFaultyPartyError):
 
 
 class TooFewPeopleError(ProtocolError):
-    """Too few people are in all lists of a study, or too few of a list are left out of it.
-
-    Parameters
-    ----------
-    parties : tuple of str
-        The sites whose lists were aligned, or the one whose list leaves too few people out.
-    reason : str
-        What was expected, and what to check.
-    people : int
-        How many people there are.
-    """
+    """Too few people are in all lists of a study, or too few of a list are left out of it."""
 
     def __init__(self, parties: tuple[str, ...], reason: str, people: int) -> None:
         super().__init__(parties, reason)
@@ -128,15 +100,7 @@ class TooFewPeopleError(ProtocolError):
 
 
 class PeopleNotApartError(ProtocolError):
-    """Two sites whose people must be different hold the same people.
-
-    Parameters
-    ----------
-    one, other : str
-        The two sites.
-    people : int
-        How many people are in the lists of both sites.
-    """
+    """Two sites whose people must be different hold the same people."""
 
     def __init__(self, one: str, other: str, people: int) -> None:
         reason = (

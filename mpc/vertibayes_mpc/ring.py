@@ -26,16 +26,6 @@ _DTYPES = [np.dtype(name) for name in ("u1", "u1", "u2", "u4", "u4", "u8", "u8",
 class Ring:
     """Integers modulo ``2**bits``, in the smallest numpy type that holds them.
 
-    Parameters
-    ----------
-    bits : int
-        From 1 to 64.
-
-    Raises
-    ------
-    ValueError
-        If `bits` is out of its range.
-
     Examples
     --------
     >>> ring = Ring(12)
@@ -45,7 +35,7 @@ class Ring:
     array([4095,    1], dtype=uint16)
     """
 
-    bits: int
+    bits: int  # from 1 to 64
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= 64:

@@ -55,25 +55,12 @@ class Expect(NamedTuple, Generic[M_co]):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Deliver `outbox` now; resume once every party in `expect` was heard.
+    """Deliver `outbox` now; resume once every party in `expect` was heard."""
 
-    Parameters
-    ----------
-    outbox : mapping of Party to Message
-        At most one message a receiver and round.
-    expect : mapping of Party to Expect
-        Who must be heard, and what may come.
-    need : int, optional
-        By default all of `expect`: a party that is gone is an error. With a number, the program
-        resumes once all who are not gone, and at least `need`, were heard; the inbox has these.
-    idle : bool, default=False
-        No time-out: a site between two queries. Every other wait has the transport's time-out.
-    """
-
-    outbox: Mapping[Party, Message]
-    expect: Mapping[Party, Expect[Message]]
-    need: int | None = None
-    idle: bool = False
+    outbox: Mapping[Party, Message]  # at most one message a receiver and round
+    expect: Mapping[Party, Expect[Message]]  # who must be heard, and what may come
+    need: int | None = None  # by default all of `expect`: a party that is gone is an error
+    idle: bool = False  # no time-out: a site between two queries
 
     @property
     def needed(self) -> int:
@@ -128,15 +115,7 @@ def send(outbox: Mapping[Party, Message]) -> Program[None]:
 
 
 def of_kind(message: Message, kind: type[M], sender: Party) -> M:
-    """Return a message that is of a kind; blame its sender for any other.
-
-    Parameters
-    ----------
-    message, kind
-        What came, and the class that was expected.
-    sender : Party
-        Whom to blame, with an UnexpectedMessageError.
-    """
+    """Return a message that is of a kind; blame its sender for any other."""
     if isinstance(message, kind):
         return message
     sent, expected = type(message).__name__, kind.__name__

@@ -36,29 +36,7 @@ SHARE_BYTES = 33
 def split(
     secret: int, threshold: int, places: Sequence[int], randomness: Randomness
 ) -> dict[int, int]:
-    """Split a secret into shares; any `threshold` of them give it back.
-
-    Parameters
-    ----------
-    secret : int
-        From 0 to `PRIME` - 1.
-    threshold : int
-        t, from 1 to the number of places.
-    places : sequence of int
-        Where the polynomial is evaluated, one place for each holder: distinct, at least 1.
-    randomness : Randomness
-        Where the coefficients are drawn from.
-
-    Returns
-    -------
-    shares : dict of int to int
-        By place.
-
-    Raises
-    ------
-    ValueError
-        If the secret, the threshold or a place is out of its range.
-    """
+    """Split a secret into shares; any `threshold` of them give it back."""
     if not 0 <= secret < PRIME:
         raise ValueError("the secret must be an element of the field, from 0 to PRIME - 1")
     if not 1 <= threshold <= len(places):

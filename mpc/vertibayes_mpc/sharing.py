@@ -44,25 +44,7 @@ class Share(ArrayMessage, kind="share"):
 def zero_share(
     party: Party, peers: Mapping[Party, Stream], ring: Ring, label: bytes, count: int
 ) -> Elements:
-    """Return this party's share of `count` zeros.
-
-    Parameters
-    ----------
-    party : Party
-        Whose share it is.
-    peers : mapping of Party to Stream
-        The keys that the party has with each other party of the sum.
-    ring : Ring
-        The ring of the shares.
-    label : bytes
-        The same at all parties, used for nothing else.
-    count : int
-        The length of the share.
-
-    Returns
-    -------
-    share : ndarray of shape (count,), dtype `ring.dtype`
-    """
+    """Return this party's share of `count` zeros."""
     share = np.zeros(count, ring.dtype)
     for peer, key in peers.items():
         add = np.add if peer > party else np.subtract
@@ -76,20 +58,7 @@ def send_share(values: Elements, to: Party) -> Program[None]:
 
 
 def open_sum(parties: Sequence[Party], ring: Ring, count: int) -> Program[Elements]:
-    """Collect the shares of `parties` and add them up.
-
-    Parameters
-    ----------
-    parties : sequence of Party
-        Who sends a share.
-    ring, count
-        As of `zero_share`.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a share has another length or type; it names the party.
-    """
+    """Collect the shares of `parties` and add them up."""
     shares = yield from exchange({}, dict.fromkeys(parties, Expect(Share, max(count, 1))))
     total = np.zeros(count, ring.dtype)
     for party in parties:
@@ -100,15 +69,7 @@ def open_sum(parties: Sequence[Party], ring: Ring, count: int) -> Program[Elemen
 def elements_of(
     message: ArrayMessage, sender: Party, ring: Ring, shape: tuple[int, ...]
 ) -> Elements:
-    """Return a message's elements, or blame its sender for a wrong shape or type.
-
-    Parameters
-    ----------
-    message, sender
-        What came, and whom to blame for it with a MalformedMessageError.
-    ring, shape
-        The ring into which the elements are reduced, and the shape that they must have.
-    """
+    """Return a message's elements, or blame its sender for a wrong shape or type."""
     values = message.values
     if values.shape != shape or values.dtype != ring.dtype:
         came, expected = f"{values.shape} and type {values.dtype}", f"{shape} and {ring.dtype}"

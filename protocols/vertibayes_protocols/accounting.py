@@ -95,19 +95,7 @@ def changes_of(schema: Declared) -> NDArray[np.int64]:
 def noise_of_each(
     changes: NDArray[np.int64], noise_of: Callable[[int], Noise]
 ) -> NDArray[np.int64]:
-    """Draw noise for values of which a record changes some more than others.
-
-    Parameters
-    ----------
-    changes : ndarray of shape (k,), dtype int64
-        By how much a record changes each value.
-    noise_of : callable
-        Returns the noise of the values that a record changes by a given amount.
-
-    Returns
-    -------
-    noise : ndarray of shape (k,), dtype int64
-    """
+    """Draw noise for values of which a record changes some more than others."""
     noise = np.zeros_like(changes)
     for change in np.unique(changes).tolist():
         places = np.flatnonzero(changes == change)
@@ -178,28 +166,11 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Accounting:
-    """From what is asked, the noise of each party, and what it promises.
+    """From what is asked, the noise of each party, and what it promises."""
 
-    Parameters
-    ----------
-    schema : Declared
-        The statistics, and the variables that they are of.
-    privacy : Privacy
-        The noise that is asked for.
-    most_records : int, default=1
-        L: how many records a party has at most in a release; declared, as the records' own largest
-        number would tell of them.
-
-    Raises
-    ------
-    ValueError
-        If a number is not summed about the middle of its bounds, or eps so small or large that no
-        such noise is drawn.
-    """
-
-    schema: Declared
-    privacy: Privacy
-    most_records: int = 1
+    schema: Declared  # the statistics, and the variables that they are of
+    privacy: Privacy  # the noise that is asked for
+    most_records: int = 1  # L: how many records a party has at most in a release
 
     def __post_init__(self) -> None:
         for Delta in {part.Delta for part in self.parts}:  # noqa: N806
@@ -245,26 +216,14 @@ class Accounting:
         return self.privacy.delta / self.counts if whole else self.privacy.delta
 
     def copy(self, change: int = 1) -> AnyNoise:
-        """Return one whole copy of the noise of a value: no party adds more.
-
-        Parameters
-        ----------
-        change : int, default=1
-            By how much a record changes the value: 1 for a count.
-        """
+        """Return one whole copy of the noise of a value: no party adds more."""
         Delta = self.sensitivity * change  # noqa: N806
         if self.privacy.noise == "gaussian":
             return DiscreteGaussian(rho=self.rho / self.tables, Delta=Delta)
         return DiscreteLaplace(eps=self.eps_of_a_count, Delta=Delta)
 
     def honest(self, members: int) -> int:
-        """Return how many of the members must be honest and take part.
-
-        Raises
-        ------
-        ValueError
-            If that is less than one.
-        """
+        """Return how many of the members must be honest and take part."""
         if self.privacy.is_local:
             return 1
         needed = share_of(self.privacy.gamma, members)
@@ -275,17 +234,7 @@ class Accounting:
         return math.ceil(needed)
 
     def noise(self, estimate: int, randomness: Randomness, change: int = 1) -> AnyNoise:
-        """Return the noise of a party that believes there are so many members, or more.
-
-        Parameters
-        ----------
-        estimate : int
-            u_k, not above the number of members.
-        randomness : Randomness
-            Where the coins of shares and of diluted copies come from.
-        change : int, default=1
-            By how much a record changes the value.
-        """
+        """Return the noise of a party that believes there are so many members, or more."""
         if self.privacy.is_local:
             return self.copy(change)
         gamma, eps = self.privacy.gamma, self.eps_of_a_count
@@ -301,13 +250,7 @@ class Accounting:
         )
 
     def noise_of_all(self, estimate: int, randomness: Randomness | None = None) -> Noise:
-        """Return the noise of a party for all values of a release; as `noise`.
-
-        Raises
-        ------
-        ImportError
-            If copies of noise are drawn and OpenDP is not installed.
-        """
+        """Return the noise of a party for all values of a release; as `noise`."""
         changes, source = changes_of(self.schema), randomness or SystemRandomness()
 
         def draw(count: int, /) -> NDArray[np.int64]:
@@ -362,19 +305,7 @@ class Accounting:
         *,
         checked: bool = True,
     ) -> SumPromise:
-        """Return what a release promises.
-
-        Parameters
-        ----------
-        noises : sequence of noise
-            Of a count, of those who take part.
-        members : int
-            How many members there are.
-        colluding : int, default=0
-            How many of them work with the aggregator at most.
-        checked : bool, default=True
-            See `SumPromise`.
-        """
+        """Return what a release promises."""
         cost = self.cost(members)
         return SumPromise(
             eps=self.eps,

@@ -29,39 +29,18 @@ MOST_SIZE = 1 << 40
 class Alignment:
     """What the sites of a study agree on before they match their lists of people.
 
-    Parameters
-    ----------
-    level : int
-        1 if each site may learn which of its people are in the study, 2 if no site may.
-    rules : tuple of str
-        The rule of each column of the identifier (`vertibayes_protocols.site.identifiers`).
-    sizes : tuple of (Party, int)
-        The sites, in their order, and the public size of each one's list: padding hides how many
-        people a shorter list has.
-    everyone : tuple of Party
-        A person is in the study if all of these lists have the person; if it is empty, if any has.
-    apart : tuple of (Party, Party), default=()
-        Pairs of sites that may not both hold a person of the study: they share a variable.
-    fewest : int, default=10
-        The smallest number of people that the study may have.
-
-    Raises
-    ------
-    ValueError
-        If a value is not valid.
-
     Examples
     --------
     >>> Alignment(1, ("digits",), (("a", 90), ("b", 100)), ("a", "b")).sites
     ('a', 'b')
     """
 
-    level: int
+    level: int  # 1 if each site may learn which of its people are in the study, 2 if no site may
     rules: tuple[str, ...]
     sizes: tuple[tuple[Party, int], ...]
-    everyone: tuple[Party, ...]
+    everyone: tuple[Party, ...]  # a person is in the study if all of these lists have the person
     apart: tuple[tuple[Party, Party], ...] = ()
-    fewest: int = Policy.fewest_records
+    fewest: int = Policy.fewest_records  # the smallest number of people that the study may have
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
@@ -123,13 +102,7 @@ class Alignment:
 
     @classmethod
     def from_json(cls, content: Any) -> Alignment:
-        """Return the alignment of JSON data.
-
-        Raises
-        ------
-        ValueError
-            If the data are not an alignment.
-        """
+        """Return the alignment of JSON data."""
         values = taken(content, "alignment", _FIELDS)
         lists = values["rules"], values["everyone"]
         pairs = [*values["sizes"], *values["apart"]]
@@ -168,20 +141,9 @@ class AlignmentLimits:
 
     A list that is matched tests its people one by one: whoever fills a list with candidates learns
     who of them the other site holds. Hence the limits.
-
-    Parameters
-    ----------
-    least_level : int, default=1
-        The smallest level of an alignment in which the site takes part.
-    most_people : mapping of Party to int, optional
-        The largest public size of another site's list that is plausible. For a site that it does
-        not name: ten times the number of people of this site. Sites of one study seldom differ by
-        more, and a list of candidates of this size finds few of a whole population.
-    most_alignments : int, default=3
-        How many alignments may begin, in all studies, until the owner allows further ones.
     """
 
-    least_level: int = 1
+    least_level: int = 1  # the smallest level of an alignment in which the site takes part
     most_people: Mapping[Party, int] = field(default_factory=dict)
     most_alignments: int = 3
 
@@ -192,35 +154,17 @@ class AlignmentLimits:
 
 @dataclass(frozen=True)
 class AlignmentRequest:
-    """What an analyst asks for: an alignment of which the sites' descriptions give the rest.
+    """What an analyst asks for: an alignment of which the sites' descriptions give the rest."""
 
-    Parameters
-    ----------
-    level, rules, fewest
-        As of `Alignment`.
-    sizes : mapping of Party to int
-        The public sizes; of a site that it does not have, the number of people that the site says.
-    everyone : tuple of Party, optional
-        As of `Alignment`; all sites that alone hold a variable if None.
-    apart : tuple of (Party, Party), optional
-        As of `Alignment`; all pairs of sites that share a variable if None.
-    """
-
-    level: int = 1
-    rules: tuple[str, ...] = ("exact",)
-    sizes: Mapping[Party, int] = field(default_factory=dict)
-    everyone: tuple[Party, ...] | None = None
-    apart: tuple[tuple[Party, Party], ...] | None = None
-    fewest: int = Policy.fewest_records
+    level: int = 1  # as of `Alignment`
+    rules: tuple[str, ...] = ("exact",)  # as of `Alignment`
+    sizes: Mapping[Party, int] = field(default_factory=dict)  # the public sizes
+    everyone: tuple[Party, ...] | None = None  # as of `Alignment`
+    apart: tuple[tuple[Party, Party], ...] | None = None  # as of `Alignment`
+    fewest: int = Policy.fewest_records  # as of `Alignment`
 
     def check_names(self, sites: tuple[Party, ...]) -> None:
-        """Refuse sizes of sites that the study does not have.
-
-        Raises
-        ------
-        ValueError
-            If there is one; the message names it and the sites.
-        """
+        """Refuse sizes of sites that the study does not have."""
         if unknown := sorted(set(self.sizes) - set(sites)):
             raise ValueError(
                 f"`sizes` names {', '.join(unknown)}, which is not a site of the study: "
@@ -233,21 +177,7 @@ class AlignmentRequest:
         people: Mapping[Party, int],
         holders: Mapping[str, tuple[Party, ...]],
     ) -> Alignment:
-        """Return the alignment of a study.
-
-        Parameters
-        ----------
-        sites : tuple of Party
-        people : mapping of Party to int
-            How many records each site says that it has.
-        holders : mapping of str to tuple of Party
-            The sites that show each variable of the study.
-
-        Raises
-        ------
-        ValueError
-            If the values do not fit the sites.
-        """
+        """Return the alignment of a study."""
         self.check_names(sites)
         sizes = tuple((site, self.sizes.get(site, people.get(site, 0))) for site in sites)
         everyone, apart = universe(sites, holders)
@@ -259,16 +189,6 @@ class AlignmentRequest:
         """Return the alignment of a contract, which no description of a site completes.
 
         Without `everyone` all sites hold everybody of the study.
-
-        Parameters
-        ----------
-        sites : tuple of Party
-            The sites of the contract, in its order.
-
-        Raises
-        ------
-        ValueError
-            If the size of a list is not given, or the values do not fit the sites.
         """
         self.check_names(sites)
         if unknown := [site for site in sites if site not in self.sizes]:

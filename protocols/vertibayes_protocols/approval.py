@@ -28,21 +28,11 @@ Phase: TypeAlias = Literal["begin", "opening", "answer"]
 
 @dataclass(frozen=True)
 class Approved:
-    """A contract that a site's owner has approved.
-
-    Parameters
-    ----------
-    contract : Contract
-    approver, date : str
-        Who approved it, and when.
-    steps : callable, optional
-        (study) -> the learner's steps, which the site derives as the analyst does; None if the
-        contract declares its queries.
-    """
+    """A contract that a site's owner has approved."""
 
     contract: Contract
-    approver: str
-    date: str
+    approver: str  # who approved it, and when
+    date: str  # who approved it, and when
     steps: StepsOf | None = field(compare=False, repr=False)
 
 
@@ -75,11 +65,6 @@ class Asked(Message):
 
     The class attribute `phase` says whether it begins the run of an approved study, opens a study,
     or answers something of it.
-
-    Parameters
-    ----------
-    parties : tuple of Party
-        Sites, and the dealer if the query concerns it.
     """
 
     phase: ClassVar[Phase] = "answer"
@@ -118,13 +103,7 @@ class Run(Protocol):
     approved: Approved
 
     def check(self, query: Asked) -> None:
-        """Refuse a query that is not the next one.
-
-        Raises
-        ------
-        QueryRefusedError
-            If it is not.
-        """
+        """Refuse a query that is not the next one."""
         ...
 
     def begin(self, query: Asked) -> None:

@@ -35,17 +35,7 @@ from vertibayes_protocols.storage.run_record import KEPT, Shown
 
 @dataclass
 class ApprovedStudy(OpenStudy):
-    """A study that all sites have approved, and of which steps may have been answered before.
-
-    Attributes
-    ----------
-    begun : mapping of Party to Begun
-        What each site has recorded.
-    seen : list of Shown
-        What the steps have shown to the analyst, in all sessions.
-    keep : callable
-        Is called with what a further step has shown, before the learner sees it.
-    """
+    """A study that all sites have approved, and of which steps may have been answered before."""
 
     begun: Mapping[Party, Begun] = field(default_factory=dict, repr=False)
     seen: list[Shown] = field(default_factory=list, repr=False)
@@ -100,15 +90,7 @@ class ApprovedStudy(OpenStudy):
         self.begun, self._shown = other.begun, other._shown
 
     def _agreed(self) -> list[Shown]:
-        """Return the steps that all sites have recorded, and keep those that were not seen here.
-
-        Raises
-        ------
-        UnknownFaultyPartyError
-            If two records differ.
-        QueryRefusedError
-            If a site has forgotten steps.
-        """
+        """Return the steps that all sites have recorded, and keep those that were not seen here."""
         records = {site: begun.shown for site, begun in self.begun.items()}
         fewest = min(map(len, records.values()), default=0)
         longest = max(self.seen, *records.values(), key=len) if records else self.seen
@@ -141,25 +123,7 @@ def open_approved(
     seen: Sequence[Shown] = (),
     keep: Callable[[Shown], None] = lambda _: None,
 ) -> ApprovedStudy:
-    """Begin or resume a run of an approved study, and open the study.
-
-    Parameters
-    ----------
-    session : Session
-        The analyst's.
-    contract : Contract
-    study : bytes
-        The id of the study: that of the contract's last run resumes it.
-    seen : sequence of Shown, default=()
-        What the steps have shown to the analyst before.
-    keep : callable, optional
-        As of `ApprovedStudy`.
-
-    Raises
-    ------
-    QueryRefusedError, ProtocolError, TransportError
-        As `Session.ask`.
-    """
+    """Begin or resume a run of an approved study, and open the study."""
     begun = session.ask(Begin.of(contract, study=study))
     opened = open_study(
         session,

@@ -42,20 +42,12 @@ class Released(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What releases cost: by basic composition, and by zCDP.
+    """What releases cost: by basic composition, and by zCDP."""
 
-    Parameters
-    ----------
-    eps, delta : float, default=0.0
-        By basic composition.
-    rho, slack : float, default=0.0
-        By zCDP, except with a chance of `slack`.
-    """
-
-    eps: float = 0.0
-    delta: float = 0.0
-    rho: float = 0.0
-    slack: float = 0.0
+    eps: float = 0.0  # by basic composition
+    delta: float = 0.0  # by basic composition
+    rho: float = 0.0  # by zCDP, except with a chance of `slack`
+    slack: float = 0.0  # by zCDP, except with a chance of `slack`
 
     @classmethod
     def of(cls, eps: float, delta: float = 0.0) -> Cost:
@@ -77,14 +69,7 @@ class Cost(NamedTuple):
         return min(basic, eps_of(self.rho, delta * (1 - SLACK)) if within else math.inf)
 
     def proved(self, delta: float) -> tuple[float, float]:
-        """Return the least eps at a delta, and the delta that it has: basic composition has less.
-
-        Parameters
-        ----------
-        delta : float
-            The largest delta. If neither bound stays within it, the delta of basic composition,
-            which is larger.
-        """
+        """Return the least eps at a delta, and its delta, which basic composition lowers."""
         eps = self.eps_at(delta)
         basic = eps == math.inf or (eps == self.eps and self.delta <= delta)
         return (self.eps, min(self.delta, 1.0)) if basic else (eps, delta)

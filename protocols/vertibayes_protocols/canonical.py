@@ -25,22 +25,7 @@ def canonical_json(content: Any) -> bytes:
 
 
 def taken(content: Any, what: str, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
-    """Return the values of a JSON object that has these keys and no others.
-
-    Parameters
-    ----------
-    content : JSON
-        What should be the object.
-    what : str
-        What the object is, for errors.
-    kinds : mapping of str to tuple of type
-        The keys, and the types that the value of each key may have.
-
-    Raises
-    ------
-    ValueError
-        If it is not an object, a key is missing or unknown, or a value has another type.
-    """
+    """Return the values of a JSON object that has these keys and no others."""
     if not isinstance(content, dict):
         raise ValueError(f"a {what} must be a JSON object, got {content!r:.80}")
     if wrong := sorted(set(content) ^ set(kinds)):

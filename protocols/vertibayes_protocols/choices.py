@@ -16,34 +16,17 @@ ScoreKind: TypeAlias = Literal["k2", "likelihood"]
 
 
 class Score(NamedTuple):
-    """The score of a family, added to or subtracted from that of a candidate.
+    """The score of a family, added to or subtracted from that of a candidate."""
 
-    Attributes
-    ----------
-    family : Family
-        The child and its parents.
-    within : tuple of str, default=()
-        Further variables: only records that are complete in them too are counted. They make a
-        difference if they miss values.
-    sign : int, default=1
-        1 to add the score, -1 to subtract it.
-    """
-
-    family: Family
-    within: tuple[str, ...] = ()
-    sign: int = 1
+    family: Family  # the child and its parents
+    within: tuple[str, ...] = ()  # further variables
+    sign: int = 1  # 1 to add the score, -1 to subtract it
 
 
 class Constant(NamedTuple):
-    """A public number that is added to the score of a candidate.
+    """A public number that is added to the score of a candidate."""
 
-    Attributes
-    ----------
-    millionths : int
-        In millionths of a nat: whole, so that all parties add the same.
-    """
-
-    millionths: int
+    millionths: int  # in millionths of a nat: whole, so that all parties add the same
 
 
 Term: TypeAlias = Score | Constant
@@ -55,24 +38,12 @@ class Choices:
     """Sets of candidates, in each of which the candidate with the highest score wins.
 
     Of equal candidates the first wins.
-
-    Parameters
-    ----------
-    sets : tuple of tuple of Candidate
-        The candidates of each set: at least two.
-    missing : bool, default=False
-        False counts the records that are complete in a score's family and `within`. True counts a
-        missing value as a further state.
-    rows : Rows
-        Which records are counted; all by default.
-    score : "k2" or "likelihood", default="k2"
-        What the score of a family is: its K2 score, or its largest log-likelihood.
     """
 
-    sets: tuple[tuple[Candidate, ...], ...]
+    sets: tuple[tuple[Candidate, ...], ...]  # the candidates of each set: at least two
     missing: bool = False
-    rows: Rows = Rows()
-    score: ScoreKind = "k2"
+    rows: Rows = Rows()  # which records are counted; all by default
+    score: ScoreKind = "k2"  # what the score of a family is
 
 
 def constants_last(choices: Choices) -> Choices:

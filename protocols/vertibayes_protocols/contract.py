@@ -34,50 +34,19 @@ Member: TypeAlias = tuple[Party, bytes]  # a party and its public key
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What the owners of all sites approve.
+    """What the owners of all sites approve."""
 
-    Parameters
-    ----------
-    sites : tuple of (Party, bytes)
-        The sites and their public keys, in the order of the study.
-    dealer, analyst : (Party, bytes)
-        The dealer and the analyst, with their public keys.
-    variables : tuple of str
-        The variables of the study, in its order.
-    learner : str
-        What is learned.
-    options : mapping of str to JSON
-        How it is learned. The learner's package reads them; here they only enter the digest.
-    rule : Rule, optional
-        By which rule tables are released; None if the learner's options say what is released.
-    queries : tuple of JSON objects, default=()
-        The public fields of the study's queries, in order
-        (`vertibayes_protocols.queries.declared_run`); empty if they follow step by step from the
-        learner and the winners.
-    runs : int, default=1
-        How often the study may be run.
-    memory : int, default=2**30
-        How many bytes one query may take at a party: tables that need more are no candidates.
-    alignment : Alignment, optional
-        Who is in the study; None if the sites hold the same people.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of its bounds; the message names it.
-    """
-
-    sites: tuple[Member, ...]
-    dealer: Member
-    analyst: Member
-    variables: tuple[str, ...]
-    learner: str
-    options: Mapping[str, Any] = field(hash=False)
-    rule: Rule | None
+    sites: tuple[Member, ...]  # the sites and their public keys, in the order of the study
+    dealer: Member  # the dealer and the analyst, with their public keys
+    analyst: Member  # the dealer and the analyst, with their public keys
+    variables: tuple[str, ...]  # the variables of the study, in its order
+    learner: str  # what is learned
+    options: Mapping[str, Any] = field(hash=False)  # how it is learned
+    rule: Rule | None  # by which rule tables are released
     queries: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
-    runs: int = 1
-    memory: int = GIBIBYTE
-    alignment: Alignment | None = None
+    runs: int = 1  # how often the study may be run
+    memory: int = GIBIBYTE  # how many bytes one query may take at a party
+    alignment: Alignment | None = None  # who is in the study
 
     def __post_init__(self) -> None:
         members = *self.sites, self.dealer, self.analyst
@@ -158,13 +127,7 @@ class Contract:
 
     @classmethod
     def from_json(cls, content: Any) -> Contract:
-        """Return the contract of JSON data.
-
-        Raises
-        ------
-        ValueError
-            If the data are not a contract of this format, or have a key too many.
-        """
+        """Return the contract of JSON data."""
         is_aligned = isinstance(content, dict) and "alignment" in content
         fields = {**_FIELDS, "alignment": (dict,)} if is_aligned else _FIELDS
         values = taken(content, "contract", fields)

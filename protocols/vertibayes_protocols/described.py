@@ -19,21 +19,7 @@ def alignment_of(
     described: Mapping[Party, Description],
     chosen: Collection[str] | None,
 ) -> Alignment:
-    """Return the alignment of a study; what the analyst left out follows from the descriptions.
-
-    Parameters
-    ----------
-    asked : AlignmentRequest
-    described : mapping of Party to Description
-        What each site describes, in the order of the ring.
-    chosen : collection of str, optional
-        The variables of the study; all that the sites show if None.
-
-    Raises
-    ------
-    ValueError
-        As `AlignmentRequest.alignment`; also if a column is at two sites that both hold everybody.
-    """
+    """Return the alignment of a study; what the analyst left out follows from the descriptions."""
     people = {site: description.records for site, description in described.items()}
     holders = {name: tuple(by_site) for name, by_site in _shown(described, chosen).items()}
     alignment = asked.alignment(tuple(described), people, holders)
@@ -53,21 +39,7 @@ def carried_columns(
     chosen: Collection[str] | None,
     most_indicators: int,
 ) -> CarriedColumns:
-    """Return the columns that an alignment of level 2 shares.
-
-    Parameters
-    ----------
-    alignment : Alignment
-    described, chosen
-        As of `alignment_of`.
-    most_indicators : int
-        As of `Study`.
-
-    Raises
-    ------
-    ValueError
-        If a column lies at two sites.
-    """
+    """Return the columns that an alignment of level 2 shares."""
     shown = _shown(described, chosen)
     for name, by_site in shown.items():
         if len(by_site) > 1:
@@ -90,26 +62,7 @@ def study_of(
     chosen: Collection[str] | None = None,
     aligned: bool = False,
 ) -> Study:
-    """Return the study of what the sites describe: all variables, or the chosen ones.
-
-    Parameters
-    ----------
-    study : bytes
-        The id of the study.
-    described : mapping of Party to Description
-        What each site describes.
-    dealer, order, block_rows, memory, chosen
-        As `dealer`, `order`, `block_rows`, `memory` and `variables` of `open_study`.
-    aligned : bool, default=False
-        Whether the sites know where their records are in the study: several sites may then have
-        rows of one variable.
-
-    Raises
-    ------
-    ValueError
-        If two sites show one variable and the study is not aligned, or with different states; if
-        record counts differ, no site shows a chosen variable, or the order does not fit.
-    """
+    """Return the study of what the sites describe: all variables, or the chosen ones."""
     counts = {site: description.records for site, description in described.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(different_numbers(counts))
@@ -125,13 +78,7 @@ def study_of(
 
 
 def _agreed(shown: Mapping[Party, Variable], aligned: bool) -> Variable:
-    """Return a variable as all its holders show it; values of several holders may be missing.
-
-    Raises
-    ------
-    ValueError
-        If it has several holders that are not aligned, or that declare different states.
-    """
+    """Return a variable as all its holders show it; values of several holders may be missing."""
     (first, variable), *others = shown.items()
     for site, other in others:
         if not aligned:

@@ -17,23 +17,11 @@ from vertibayes_protocols.variables import Rows
 
 
 class Planned(NamedTuple):
-    """What a query takes: an upper bound of memory, and an estimate of time on an idle machine.
+    """What a query takes: an upper bound of memory, and an estimate of time on an idle machine."""
 
-    Attributes
-    ----------
-    memory : int
-        The bytes at one party.
-    picoseconds : int
-        The work of all parties, and the time on a link of 4 Gbit/s.
-    stored : int
-        Bytes of masked columns that each site keeps.
-    less : str
-        What to do if memory or time are too much.
-    """
-
-    memory: int = 0
-    picoseconds: int = 0
-    stored: int = 0
+    memory: int = 0  # the bytes at one party
+    picoseconds: int = 0  # the work of all parties, and the time on a link of 4 Gbit/s
+    stored: int = 0  # bytes of masked columns that each site keeps
     less: str = "ask for fewer or smaller tables in one query"
 
     @property
@@ -43,17 +31,10 @@ class Planned(NamedTuple):
 
 
 class Number(NamedTuple):
-    """The number of a query, above all before it: keys and masks are used once.
-
-    Attributes
-    ----------
-    value : int
-    analyst : bytes, default=b""
-        The public key of the analyst whose numbers these are; empty if they are those of the study.
-    """
+    """The number of a query, above all before it: keys and masks are used once."""
 
     value: int
-    analyst: bytes = b""
+    analyst: bytes = b""  # the public key of the analyst whose numbers these are
 
 
 class Noise(NamedTuple):
@@ -126,37 +107,17 @@ class Later(Iterable[T_co]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effects:
-    """What a query does, as one party sees it; no field has a default.
+    """What a query does, as one party sees it; no field has a default."""
 
-    Parameters
-    ----------
-    asks : tuple of Party
-        Exactly whom the query asks.
-    columns : tuple of str
-        The columns that a site must show, beside those of a study that it has committed.
-    tables : tuple of (int, int)
-        Variables and cells of all that is counted, by table or by group of tables.
-    counts : Rows, optional
-        The records of the joined study that tables or sums are over; None if it counts none.
-    takes : iterable of Planned
-        What the query takes, in steps: each is allowed before the next is computed.
-    number : Number, optional
-    leaves : Leaves
-        In which way results leave, and what this uses up.
-    says : iterable of Fact
-    opens : iterable of RevealedTable
-        What the party's ledger notes.
-    """
-
-    asks: tuple[Party, ...]
+    asks: tuple[Party, ...]  # exactly whom the query asks
     columns: tuple[str, ...]
     tables: tuple[tuple[int, int], ...]
-    counts: Rows | None
-    takes: Iterable[Planned]
+    counts: Rows | None  # the records of the joined study that tables or sums are over
+    takes: Iterable[Planned]  # what the query takes, in steps
     number: Number | None
-    leaves: Leaves
+    leaves: Leaves  # in which way results leave, and what this uses up
     says: Iterable[Fact]
-    opens: Iterable[RevealedTable]
+    opens: Iterable[RevealedTable]  # what the party's ledger notes
 
     @property
     def noise(self) -> Noise | None:

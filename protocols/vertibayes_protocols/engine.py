@@ -49,13 +49,7 @@ class Considered(Generic[R, P]):
 
 
 def consider(role: SiteRole | DealerRole, query: Query[R, P]) -> Considered[R, P]:
-    """Return a query with its plan and effects, or refuse it; nothing is changed.
-
-    Raises
-    ------
-    QueryRefusedError
-        It names the party and the rule.
-    """
+    """Return a query with its plan and effects, or refuse it; nothing is changed."""
     with refusing(role.party):
         at = At.of(role)
         plan = query.plan(at)
@@ -148,13 +142,7 @@ class _Given:
     is_done: bool = False
 
     def give(self) -> None:
-        """Charge and note the effects.
-
-        Raises
-        ------
-        ProtocolError
-            If another session has spent a budget since the site agreed: it is too late to refuse.
-        """
+        """Charge and note the effects."""
         site, effects = self.site, self.considered.effects
         try:
             _check_budgets(site, effects)

@@ -25,15 +25,7 @@ class DataError(ValueError):
 
 
 class ChangedDataError(DataError):
-    """A site's data have changed since it answered for them.
-
-    Parameters
-    ----------
-    reason : str
-        A sentence that the analyst may read: it names no column.
-    detail : str
-        What has changed: for the site's log and ledger.
-    """
+    """A site's data have changed since it answered for them."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason)
@@ -45,17 +37,7 @@ class RecordsDifferError(DataError):
 
 
 class QueryRefusedError(Exception):
-    """A site does not answer a query.
-
-    Parameters
-    ----------
-    site : str
-        The party that refuses.
-    reason : str
-        The reason, in a sentence that the analyst may read.
-    detail : str, optional
-        What the site's owner must know and the analyst must not: for the site's log and ledger.
-    """
+    """A site does not answer a query."""
 
     def __init__(self, site: str, reason: str, detail: str = "") -> None:
         super().__init__(site, reason, detail)
@@ -69,19 +51,7 @@ class QueryRefusedError(Exception):
 
 @contextmanager
 def refusing(party: str) -> Iterator[None]:
-    """Refuse a query that the block finds to be invalid, or not to fit the party's data.
-
-    Parameters
-    ----------
-    party : str
-        The party that refuses.
-
-    Raises
-    ------
-    QueryRefusedError
-        If the block raises a ValueError or an OverflowError, with its text as the reason, and the
-        detail of a `ChangedDataError`.
-    """
+    """Refuse a query that the block finds to be invalid, or not to fit the party's data."""
     try:
         yield
     except (ValueError, OverflowError) as error:

@@ -30,16 +30,7 @@ DEALER: Party = "dealer"
 
 
 class Federation(NamedTuple):
-    """A session, and what one process can see of it.
-
-    Attributes
-    ----------
-    session : Session
-    sites : tuple of Party
-    dealer : Party
-    traffic : Traffic
-    roles : dict of Party to SiteRole
-    """
+    """A session, and what one process can see of it."""
 
     session: Session
     sites: tuple[Party, ...]
@@ -140,29 +131,6 @@ class RecordFederation:
 
     A site that leaves keeps its memory, and has it again when it comes back under its name: what
     was released of its records stays charged to its budget.
-
-    Parameters
-    ----------
-    parties : mapping of Party to LocalData
-        Their records at first; a party may have none.
-    policy : Policy, optional
-        Of all sites; the default one with `free_tables` if None.
-    modulus : int, optional
-        N of the additive scheme; `RSA_2048` if None.
-    randomness : Randomness, optional
-        The operating system's if None; a test may inject another.
-
-    Attributes
-    ----------
-    roles : dict of Party to SiteRole
-    analyst : AnalystRole
-    traffic : Traffic
-        Of all sessions.
-
-    Raises
-    ------
-    ValueError
-        If a party has the analyst's name.
     """
 
     def __init__(
@@ -184,13 +152,7 @@ class RecordFederation:
             self.join(party, data)
 
     def join(self, party: Party, data: LocalData) -> None:
-        """Start a site, with a new key that all others pin, and with its memory if it was there.
-
-        Raises
-        ------
-        ValueError
-            If it has the analyst's name, or that of a site that is there.
-        """
+        """Start a site, with a new key that all others pin, and with its memory if it was there."""
         if party == ANALYST or party in self.roles:
             raise ValueError(f"{party!r} is the name of another party")
         columns = {n: codes.astype(np.uint16) for n, codes in data.codes.items()}

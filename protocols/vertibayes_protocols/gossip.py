@@ -27,18 +27,10 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
-    """Estimates of the mean update of all nodes.
+    """Estimates of the mean update of all nodes."""
 
-    Attributes
-    ----------
-    steps : ndarray of shape (nodes,), dtype int64
-        t: how many nodes each estimate has visited; 0 where nothing has arrived yet.
-    values : ndarray of shape (nodes, k), dtype float64
-        theta.
-    """
-
-    steps: NDArray[np.int64]
-    values: Floats
+    steps: NDArray[np.int64]  # t: how many nodes each estimate has visited
+    values: Floats  # theta
 
     def rows(self, places: NDArray[np.integer]) -> Estimate:
         """Return the estimates of some nodes."""
@@ -46,33 +38,14 @@ class Estimate(NamedTuple):
 
 
 def merge(previous: Estimate, received: Estimate, update: Floats) -> Estimate:
-    """Return the nodes' new estimates ([1]_, equation 26).
-
-    Parameters
-    ----------
-    previous, received : Estimate
-        The last but one and the last that each node has received.
-    update : ndarray of shape (nodes, k), dtype float64
-        The nodes' own updates.
-    """
+    """Return the nodes' new estimates ([1]_, equation 26)."""
     total = (previous.steps + received.steps + 1)[:, None]
     sums = previous.steps[:, None] * previous.values + received.steps[:, None] * received.values
     return Estimate(received.steps + 1, (sums + update) / total)
 
 
 class GossipNodes:
-    """Nodes, each with its update and the last two estimates that it has received.
-
-    Parameters
-    ----------
-    updates : ndarray of shape (nodes, k)
-        One row per node.
-
-    Raises
-    ------
-    ValueError
-        If there is no node, or an update is not finite.
-    """
+    """Nodes, each with its update and the last two estimates that it has received."""
 
     def __init__(self, updates: NDArray[np.int64] | Floats) -> None:
         if updates.ndim != 2 or not len(updates) or not np.isfinite(updates).all():
@@ -88,15 +61,7 @@ class GossipNodes:
         return merge(self.previous, self.received, self.updates)
 
     def receive(self, receivers: NDArray[np.integer], sent: Estimate) -> None:
-        """Let messages arrive, those to the same node in the order given.
-
-        Parameters
-        ----------
-        receivers : ndarray of shape (messages,), dtype int
-            The node that each message is for.
-        sent : Estimate
-            One row per message.
-        """
+        """Let messages arrive, those to the same node in the order given."""
         order = np.argsort(receivers, kind="stable")
         to = receivers[order]
         ends = np.flatnonzero(np.append(to[1:] != to[:-1], True)[: len(to)])

@@ -16,38 +16,16 @@ MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when th
 
 @dataclass
 class Joined:
-    """A study that a party has joined.
-
-    Attributes
-    ----------
-    study : Study
-    commitments : Commitments
-    seed : StreamKey, optional
-        The sites' common seed; None at the analyst, who knows how many records are chosen and not
-        which.
-    mark : bytes
-        At the analyst: what the sites agree that they have joined.
-    asked : int
-        At the analyst: the number of the last query for tables.
-    answered : set of Rows
-        What was checked against the memory, and remembered: under one seed, equal rows are equal
-        records.
-    won : tuple of int
-        At the analyst and the sites: of each set of the last query `Choose`, the place of the
-        winner.
-    decided : tuple of bool
-        At the analyst and the sites: of each of these sets, whether exact scores have the same
-        winner: the errors of scores are too small to have changed it.
-    """
+    """A study that a party has joined."""
 
     study: Study
     commitments: Commitments
-    seed: StreamKey | None = field(repr=False)
-    mark: bytes = b""
-    asked: int = 0
+    seed: StreamKey | None = field(repr=False)  # the sites' common seed
+    mark: bytes = b""  # at the analyst: what the sites agree that they have joined
+    asked: int = 0  # at the analyst: the number of the last query for tables
     answered: set[Rows] = field(default_factory=set, repr=False)
-    won: tuple[int, ...] = ()
-    decided: tuple[bool, ...] = ()
+    won: tuple[int, ...] = ()  # at the analyst and the sites
+    decided: tuple[bool, ...] = ()  # at the analyst and the sites
     _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 
     def selection(self, rows: Rows) -> Selection:

@@ -45,26 +45,7 @@ class Peer(NamedTuple):
 
 
 def agree_session_key(own: Own, peer: Peer, purpose: str, *context: bytes) -> bytes:
-    """Return the key of two parties for one session and purpose: the same at both.
-
-    Parameters
-    ----------
-    own, peer : Own, Peer
-        The two ends.
-    purpose : str
-        What the key is for: keys of two purposes differ.
-    *context : bytes
-        What the session is of: keys of two contexts differ.
-
-    Returns
-    -------
-    key : bytes of length 32
-
-    Raises
-    ------
-    ValueError
-        If a public key of the peer is not 32 bytes, or is a point of small order.
-    """
+    """Return the key of two parties for one session and purpose: the same at both."""
     sides = sorted(
         [
             (own.party, own.ephemeral.public, own.static.public),

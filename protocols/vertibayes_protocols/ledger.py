@@ -13,27 +13,12 @@ FORMAT = 1  # of the analyst's ledger.json
 
 
 class RevealedTable(NamedTuple):
-    """One table that was revealed.
+    """One table that was revealed."""
 
-    Parameters
-    ----------
-    variables : tuple of str
-        The axes of the table.
-    cells : int
-        The number of counts in the table.
-    to : Party
-        The party that learned the table.
-    rows : Rows
-        The records that the table counts.
-    rule : str, default=""
-        The rule by which an approved study released it, or the noise that its counts have; empty
-        for exact counts without a rule.
-    """
-
-    variables: tuple[str, ...]
-    cells: int
-    to: Party
-    rows: Rows
+    variables: tuple[str, ...]  # the axes of the table
+    cells: int  # the number of counts in the table
+    to: Party  # the party that learned the table
+    rows: Rows  # the records that the table counts
     rule: str = ""
 
 
@@ -46,22 +31,11 @@ class Fact(NamedTuple):
 
 
 class Purpose(NamedTuple):
-    """For whom and for what an entry of a site's ledger was made.
+    """For whom and for what an entry of a site's ledger was made."""
 
-    Parameters
-    ----------
-    analyst : Party
-        Whose session it was; empty if the entry belongs to no session.
-    study : str
-        The digest of the approved contract, or the id of the study of free queries, in hexadecimal
-        digits; empty before a study has begun.
-    approval : str
-        Who approved the contract, and when; empty for free queries.
-    """
-
-    analyst: Party = ""
+    analyst: Party = ""  # whose session it was; empty if the entry belongs to no session
     study: str = ""
-    approval: str = ""
+    approval: str = ""  # who approved the contract, and when; empty for free queries
 
 
 StudyNow: TypeAlias = Callable[[], tuple[str, str]]  # the study and approval of a `Purpose`
@@ -69,29 +43,13 @@ StudyNow: TypeAlias = Callable[[], tuple[str, str]]  # the study and approval of
 
 @dataclass
 class Ledger:
-    """What was revealed in the queries of one party.
+    """What was revealed in the queries of one party."""
 
-    Attributes
-    ----------
-    facts : list of Fact
-        The facts, each once.
-    tables : list of RevealedTable
-        The tables, in the order of the queries.
-    """
-
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)  # the facts, each once
     tables: list[RevealedTable] = field(default_factory=list)
 
     def begin(self, analyst: Party, study: StudyNow) -> Ledger:
-        """Return the ledger of a session, whose entries come into this ledger.
-
-        Parameters
-        ----------
-        analyst : Party
-            The analyst of the session.
-        study : callable
-            () -> the study and the approval of the next entry.
-        """
+        """Return the ledger of a session, whose entries come into this ledger."""
         del analyst, study  # a ledger in memory has no entries of sessions
         return self
 
@@ -99,22 +57,10 @@ class Ledger:
         """Note that the session has ended; `reason` says why if it failed."""
 
     def refuse(self, kind: str, reason: str, detail: str = "") -> None:
-        """Note a query that was refused.
-
-        Parameters
-        ----------
-        kind, reason, detail
-            The kind of the query, the reason for the analyst, and the detail for the owner.
-        """
+        """Note a query that was refused."""
 
     def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:
-        """Note a fact, once.
-
-        Parameters
-        ----------
-        what, about, to
-            The fields of the `Fact`.
-        """
+        """Note a fact, once."""
         fact = Fact(what, about, to)
         if fact not in self.facts:
             self.facts.append(fact)

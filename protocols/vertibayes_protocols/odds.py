@@ -18,18 +18,9 @@ MOST_TABLES = 10_000
 
 
 class OddsTable(NamedTuple):
-    """What the values of some variables add to the log odds of a target's states.
+    """What the values of some variables add to the log odds of a target's states."""
 
-    Parameters
-    ----------
-    variables : tuple of str
-        The axes, in order.
-    numbers : ndarray of shape (codes of each variable, states - 1), dtype int64
-        What is added to ``ln P(state) - ln P(first state)`` for each other state, as a multiple of
-        ``2**-fraction_bits``; the last code of a variable that may be missing is a missing value.
-    """
-
-    variables: tuple[str, ...]
+    variables: tuple[str, ...]  # the axes, in order
     numbers: NDArray[np.int64]
 
     @property
@@ -40,29 +31,12 @@ class OddsTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Odds:
-    """The log odds of a target's states, as a sum over tables.
+    """The log odds of a target's states, as a sum over tables."""
 
-    Parameters
-    ----------
-    target : str
-        The variable that is predicted.
-    states : tuple of str
-        Its states: two or more.
-    tables : tuple of OddsTable
-        One or more.
-    fraction_bits : int
-        As of `OddsTable`; from 0 to 40.
-
-    Raises
-    ------
-    ValueError
-        If the tables do not fit the states, or their numbers could overflow 63 bits in sum.
-    """
-
-    target: str
-    states: tuple[str, ...]
-    tables: tuple[OddsTable, ...] = field(repr=False)
-    fraction_bits: int = MOST_FRACTION_BITS
+    target: str  # the variable that is predicted
+    states: tuple[str, ...]  # its states: two or more
+    tables: tuple[OddsTable, ...] = field(repr=False)  # one or more
+    fraction_bits: int = MOST_FRACTION_BITS  # as of `OddsTable`; from 0 to 40
 
     def __post_init__(self) -> None:
         check_states(self.target, self.states, self.fraction_bits)
@@ -83,28 +57,13 @@ class Odds:
 
 @dataclass(frozen=True, slots=True)
 class OddsShape:
-    """Log odds without the numbers of their tables.
+    """Log odds without the numbers of their tables."""
 
-    Parameters
-    ----------
-    target, states, fraction_bits
-        As of `Odds`; the target need not be a variable of a study.
-    tables : tuple of tuple of str
-        The axes of each table.
-    digest : bytes
-        Of the numbers of all tables, so that all sites look up the same.
-
-    Raises
-    ------
-    ValueError
-        If the tables do not fit the target.
-    """
-
-    target: str
-    states: tuple[str, ...]
-    tables: Annotated[tuple[tuple[str, ...], ...], Most(MOST_TABLES)]
-    digest: bytes
-    fraction_bits: int
+    target: str  # as of `Odds`; the target need not be a variable of a study
+    states: tuple[str, ...]  # as of `Odds`; the target need not be a variable of a study
+    tables: Annotated[tuple[tuple[str, ...], ...], Most(MOST_TABLES)]  # the axes of each table
+    digest: bytes  # of the numbers of all tables, so that all sites look up the same
+    fraction_bits: int  # as of `Odds`; the target need not be a variable of a study
 
     def __post_init__(self) -> None:
         check_states(self.target, self.states, self.fraction_bits)

@@ -66,29 +66,14 @@ class OpenStudy:
     """A study whose columns the sites have committed: its analyst can ask for tables.
 
     If its session breaks, the study is opened again by its `renewal`, and continues there.
-
-    Attributes
-    ----------
-    session : Session
-    joined : Joined
-        The study as the analyst has joined it.
-    most_variables : int
-        How many variables the policies of all sites allow in a table.
-    watchers : list of callable
-        Each is called, while queries of one step are asked, with the weight of the queries that
-        have ended and that of all: their estimated time, in picoseconds.
-    renewal : Renewal, optional
-        Without it a broken session ends the study.
-    people : AlignedPeople, optional
-        What the alignment of the study has shown.
     """
 
     session: Session
-    joined: Joined
-    most_variables: int
+    joined: Joined  # the study as the analyst has joined it
+    most_variables: int  # how many variables the policies of all sites allow in a table
     watchers: list[Callable[[int, int], None]] = field(default_factory=list, repr=False)
     renewal: Renewal | None = field(default=None, repr=False)
-    people: AlignedPeople | None = None
+    people: AlignedPeople | None = None  # what the alignment of the study has shown
 
     @property
     def study(self) -> Study:
@@ -106,20 +91,7 @@ class OpenStudy:
         return self.session.transport.traffic
 
     def ask(self, make: Callable[[Joined], Query[T, Any]]) -> T:
-        """Ask a query; ask it again where the study was opened again, in another session.
-
-        Parameters
-        ----------
-        make : callable
-            Makes the query for the study as it is joined.
-
-        Raises
-        ------
-        ValueError
-            If the query does not fit the study, or a site remembers another study.
-        QueryRefusedError, ProtocolError, TransportError
-            As `Session.ask`; the last only if the study cannot be opened again.
-        """
+        """Ask a query; ask it again where the study was opened again, in another session."""
         while (answer := self._asked_once(make)) is None:
             pass
         return answer[0]
@@ -146,13 +118,7 @@ class OpenStudy:
         self.session, self.joined = other.session, other.joined
 
     def check(self, families: Sequence[Family], *, missing: bool) -> None:
-        """Refuse families whose tables would take more memory than a query may.
-
-        Raises
-        ------
-        ValueError
-            It says how much memory would be enough.
-        """
+        """Refuse families whose tables would take more memory than a query may."""
         costs = Costs(self.study, self.study.records, missing)
         for group in [] if costs.all_can_shuffle else grouped(families):
             choose_ways(costs, group)
@@ -163,24 +129,6 @@ class OpenStudy:
         """Ask for tables, each once, in as many queries as the memory of the study needs.
 
         The variables of a table may come back in another order, in which tables share products.
-
-        Parameters
-        ----------
-        families : sequence of Family
-        missing : bool
-            Whether a missing value is a state.
-        rows : Rows
-            The records that are counted.
-
-        Yields
-        ------
-        tables : list of Revealed
-            The tables of one query.
-
-        Raises
-        ------
-        QueryRefusedError, ProtocolError
-            As `Session.ask`.
         """
         costs = Costs(self.study, rows.count(self.study.records), missing)
         ordered = order_of_products(self.study, [family.members for family in families])
@@ -207,26 +155,7 @@ class OpenStudy:
         return self.ask(query), places
 
     def choose(self, choices: Choices) -> tuple[int, ...]:
-        """Return the winner of each set, in as many queries as the memory of the study needs.
-
-        Parameters
-        ----------
-        choices : Choices
-            The candidates of each set; the first of equals wins.
-
-        Returns
-        -------
-        winners : tuple of int
-            Of each set, the place of the winner. `joined.decided` is then True for each set in
-            which exact scores certainly have the same winner.
-
-        Raises
-        ------
-        ValueError
-            If the tables of a set do not fit into one query.
-        QueryRefusedError, ProtocolError
-            As `Session.ask`.
-        """
+        """Return the winner of each set, in as many queries as the memory of the study needs."""
         winners: tuple[int, ...] = ()
         decided: tuple[bool, ...] = ()
         for portion in self._portions(choices):
@@ -239,34 +168,11 @@ class OpenStudy:
         """Return the most, in nats, by which the value of a candidate differs from its scores.
 
         Of two candidates whose scores differ by more than twice this number, the better one wins.
-
-        Parameters
-        ----------
-        choices : Choices
-            As of `choose`.
         """
         return score_error(self.study, choices)
 
     def release(self, tables: FamilyTables) -> list[NDArray[np.int64]]:
-        """Ask for the tables that the study ends with, by a rule, in one query.
-
-        Parameters
-        ----------
-        tables : FamilyTables
-
-        Returns
-        -------
-        tables : list of ndarray, dtype int64
-            In the order of the families; axis 0 is the child, then the parents. With noise, numbers
-            can be below 0.
-
-        Raises
-        ------
-        ValueError
-            If a column is too wide for the rule.
-        QueryRefusedError, ProtocolError
-            As `Session.ask`.
-        """
+        """Ask for the tables that the study ends with, by a rule, in one query."""
         check_rule(self.study, tables)
         return self.ask(lambda joined: Release.of(joined, tables))
 

@@ -124,24 +124,7 @@ def align_people(
     variables: Collection[str] | None = None,
     most_indicators: int = MOST_INDICATORS,
 ) -> AlignedPeople:
-    """Have the sites find out who is in a study, for this session.
-
-    Parameters
-    ----------
-    session, sites, dealer, variables
-        As of `open_study`.
-    study : bytes
-        The id of the study.
-    asked : Alignment or AlignmentRequest
-        Who is in it; descriptions are asked for first if it follows from them.
-    most_indicators : int, default=127
-        As of `Study`; used at level 2.
-
-    Raises
-    ------
-    ValueError, QueryRefusedError, ProtocolError
-        As `open_study`.
-    """
+    """Have the sites find out who is in a study, for this session."""
     if isinstance(asked, Alignment) and asked.level == 1:
         return session.ask(Align.of(session.role, asked, dealer, study))
     shown = session.ask(Describe(tuple(sites))), variables

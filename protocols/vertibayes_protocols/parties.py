@@ -52,21 +52,7 @@ def serve(
     watch: Watch = UNWATCHED,
     traffic: Traffic | None = None,
 ) -> Program[None]:
-    """Answer an analyst's queries, one after the other, until the transport ends the program.
-
-    Parameters
-    ----------
-    role : Role
-        The party's state, which the programs read and extend.
-    analyst : Party
-        Whose queries are answered.
-    kinds : collection of type of Query
-        The kinds of queries that are answered at all.
-    watch : Watch, optional
-        Is notified of each query.
-    traffic : Traffic, optional
-        What this party sends in the session.
-    """
+    """Answer an analyst's queries, one after the other, until the transport ends the program."""
     traffic = traffic or Traffic()
     with _noted(role, analyst):
         while True:

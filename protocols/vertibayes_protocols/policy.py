@@ -16,70 +16,6 @@ GIBIBYTE = 1 << 30
 class Policy:
     """The rules of one party, which refuses a query that breaks one of them.
 
-    Parameters
-    ----------
-    variables : collection of str, optional
-        The variables that the party shows; all variables of its data if None.
-    most_variables : int, default=8
-        The largest number of variables in one table.
-    fewest_records : int, default=10
-        The smallest number of records that a table may count, and the smallest number that it may
-        leave out, except none. It also holds for all sums and differences of the answered record
-        sets.
-    most_row_sets : int, default=50
-        The largest number of different record sets, in all studies together.
-    most_cells : int, default=20,000,000
-        The largest number of cells in all tables of one query.
-    most_memory : int, default=2**30
-        The largest memory, in bytes, that one query for tables may take at this party. Sessions
-        run side by side, and each may take so much.
-    most_minutes : float, default=60.0
-        The largest estimate of the work of all parties for one query, in minutes of an idle
-        machine.
-    most_stored : int, default=2**34
-        The largest number of bytes of all sites' masked columns that one study may store at this
-        party, in memory and in a temporary file.
-    most_failed_meets : int, default=100
-        The largest number of comparisons with another site's list of people since the lists were
-        last equal, in all sessions together: each comparison may have been a guess.
-    most_sessions : int, default=8
-        The largest number of sessions at the same time; with several analysts, each has its share.
-    most_released_tables, most_released_cells : int, default=1,000 and 100,000
-        The largest numbers of tables, and of their cells together, that approved studies release,
-        in all studies together.
-    most_choice_bits : int, default=5,000
-        The largest number of bits that the winners of choices have together, in all runs of
-        approved studies, also of those that release nothing. Noise does not protect winners.
-    exact_sums : bool, default=False
-        Whether the party takes part in sums without noise over sites that hold other records. Two
-        such sums that differ in one member reveal the counts of this member to the analyst; those
-        of a calibration reveal the table of all its variables, whatever `most_variables` is.
-    exact_neighbours : bool, default=False
-        Whether the party shows its own statistics, without noise, to its neighbours in a
-        calibration (`Consensus`), as they are or in sums from which they can be separated. The
-        neighbours can solve the numbers of many rounds for the records.
-    most_epsilon, most_delta : float, default=1.0 and 1e-5
-        The privacy budget of the party's records: the largest eps and delta of all releases with
-        noise together, in all sessions (`vertibayes_protocols.budget`).
-    most_scores : int, default=0
-        The largest number of records whose scores or predictions the analyst learns, in all
-        sessions together.
-    dishonest : float, default=0.0
-        The smallest share of the members of a sum that its terms must allow to work with the
-        analyst: the analyst writes the terms, and noise protects against no more than they allow.
-    free_tables : bool, default=False
-        Whether the party answers any query within its policy. Exact tables, which cost no budget,
-        are then answered too, and `Publish` shows whether counts of classes that the analyst states
-        are right. Otherwise the party answers approved studies alone
-        (`vertibayes_protocols.approval`).
-    most_failed_runs : int, default=10
-        The largest number of runs of one approved study that began and released nothing.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a number is out of range, or `variables` is a single name.
-
     Examples
     --------
     >>> policy = Policy(variables=["age", "smoker"], most_variables=3)
@@ -90,26 +26,26 @@ class Policy:
     ValueError: a table of 4 variables, at most 3 are allowed
     """
 
-    variables: Collection[str] | None = None
-    most_variables: int = 8
+    variables: Collection[str] | None = None  # the variables that the party shows
+    most_variables: int = 8  # the largest number of variables in one table
     fewest_records: int = 10
-    most_row_sets: int = 50
-    most_cells: int = 20_000_000
+    most_row_sets: int = 50  # the largest number of different record sets, in all studies together
+    most_cells: int = 20_000_000  # the largest number of cells in all tables of one query
     most_memory: int = GIBIBYTE
     most_minutes: float = 60.0
     most_stored: int = 16 * GIBIBYTE
     most_failed_meets: int = 100
-    most_sessions: int = 8
+    most_sessions: int = 8  # the largest number of sessions at the same time
     most_released_tables: int = 1_000
     most_released_cells: int = 100_000
     most_choice_bits: int = 5_000
     exact_sums: bool = False
     exact_neighbours: bool = False
-    most_epsilon: float = 1.0
-    most_delta: float = 1e-5
+    most_epsilon: float = 1.0  # the privacy budget of the party's records
+    most_delta: float = 1e-5  # the privacy budget of the party's records
     most_scores: int = 0
     dishonest: float = 0.0
-    free_tables: bool = False
+    free_tables: bool = False  # whether the party answers any query within its policy
     most_failed_runs: int = 10
 
     def __post_init__(self) -> None:
@@ -162,17 +98,7 @@ class Policy:
             raise ValueError(reason)
 
     def check_planned(self, memory: int, seconds: float, less: str) -> None:
-        """Refuse a query that takes too much memory or time.
-
-        Parameters
-        ----------
-        memory : int
-            The bytes that the query takes at one party, at most.
-        seconds : float
-            The estimated work of all parties on an idle machine.
-        less : str
-            What to do if it is too much.
-        """
+        """Refuse a query that takes too much memory or time."""
         if memory > (most := self.most_memory):
             raise ValueError(
                 f"the query takes up to {memory:,} bytes of memory at a party, and its policy "
@@ -193,15 +119,7 @@ class Policy:
             )
 
     def check_released(self, released: Released, tables: int, cells: int) -> None:
-        """Refuse a release that exceeds the number of tables or cells of all approved studies.
-
-        Parameters
-        ----------
-        released : Released
-            What approved studies have released so far.
-        tables, cells : int
-            The number of tables of the release, and of their cells together.
-        """
+        """Refuse a release that exceeds the number of tables or cells of all approved studies."""
         after = released.plus(tables, cells)
         limits = (
             (after.tables, self.most_released_tables, "tables"),
@@ -221,13 +139,7 @@ class Policy:
             raise ValueError(reason)
 
     def check_chosen(self, chosen: int, bits: int) -> None:
-        """Refuse choices whose winners exceed the bits of all approved studies.
-
-        Parameters
-        ----------
-        chosen, bits : int
-            The bits of all winners so far, and those of the winners that are asked for.
-        """
+        """Refuse choices whose winners exceed the bits of all approved studies."""
         if chosen + bits > (most := self.most_choice_bits):
             raise ValueError(
                 f"with these choices, approved studies would have shown winners of "
@@ -266,11 +178,6 @@ class Policy:
 
         The release is permitted if either bound of `vertibayes_protocols.budget` stays within the
         budget.
-
-        Parameters
-        ----------
-        spent, cost : Cost
-            The cost of all releases so far, and of this release.
         """
         limit, most = self.most_epsilon, self.most_delta
         if spent.permits(cost, limit, most):
@@ -292,13 +199,7 @@ class Policy:
             )
 
     def check_records(self, rows: Rows, records: int) -> None:
-        """Refuse tables that count, or leave out, too few records.
-
-        Parameters
-        ----------
-        rows, records : Rows, int
-            The records that the tables count, and the number of all records.
-        """
+        """Refuse tables that count, or leave out, too few records."""
         chosen = rows.count(records)
         if chosen < self.fewest_records:
             reason = f"tables over {chosen} records, at least {self.fewest_records} are required"

@@ -105,37 +105,20 @@ class Promise:
 
 @dataclass(frozen=True, kw_only=True)
 class SumPromise(Promise):
-    """What the release of sums is, or several are.
-
-    Attributes
-    ----------
-    eps_of_a_count, delta_of_a_count : float
-    sensitivity : int
-        By how much a neighbour changes a count at most.
-    tables, counts : int
-        How many parts the statistics have, and in how many of their values neighbours differ.
-    members, present, honest, colluding : int
-        Members; those whose counts were summed; how many of them must add noise and keep it secret;
-        how many at most work with the aggregator, or the sum over less than all others may be open.
-    checked : bool
-        Whether the parties themselves see to it that so many take part; else the aggregator, who
-        must not call parties gone who are there, is trusted with it.
-    copies, sd : float
-        Copies of noise expected in each released count; its standard deviation.
-    """
+    """What the release of sums is, or several are."""
 
     eps_of_a_count: float
     delta_of_a_count: float
-    sensitivity: int
+    sensitivity: int  # by how much a neighbour changes a count at most
     tables: int
     counts: int
-    members: int
-    present: int
-    honest: int
-    colluding: int
-    checked: bool
-    copies: float
-    sd: float
+    members: int  # members
+    present: int  # members
+    honest: int  # members
+    colluding: int  # members
+    checked: bool  # whether the parties themselves see to it that so many take part
+    copies: float  # copies of noise expected in each released count; its standard deviation
+    sd: float  # copies of noise expected in each released count; its standard deviation
 
     def worded(self) -> SumPromise:
         """Return the promise with its words."""

@@ -34,24 +34,12 @@ def encode_public(public: bytes) -> str:
 
 
 def decode_public(text: str) -> bytes:
-    """Return the X25519 key of `public_text` or `encode_public`.
-
-    Raises
-    ------
-    ValueError
-        If the text is not a public key, or has a typing error.
-    """
+    """Return the X25519 key of `public_text` or `encode_public`."""
     return _parts(text)[0]
 
 
 def decode_signing(text: str) -> bytes:
-    """Return the Ed25519 key of `public_text`; nothing if the text is of X25519 alone.
-
-    Raises
-    ------
-    ValueError
-        As `decode_public`.
-    """
+    """Return the Ed25519 key of `public_text`; nothing if the text is of X25519 alone."""
     return b"".join(_parts(text)[1:])
 
 

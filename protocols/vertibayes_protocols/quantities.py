@@ -11,11 +11,6 @@ SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 def parse_size(text: str) -> int:
     """Return the number of bytes in a text such as ``512MiB``, ``1.5 GB`` or ``2g``.
 
-    Raises
-    ------
-    ValueError
-        If the text is not an amount of memory.
-
     Examples
     --------
     >>> parse_size("512MiB")
@@ -33,11 +28,6 @@ def parse_size(text: str) -> int:
 
 def parse_seconds(text: str) -> float:
     """Return the number of seconds in a text such as ``10 min``, ``90 s`` or ``1.5h``.
-
-    Raises
-    ------
-    ValueError
-        If the text is not a span of time.
 
     Examples
     --------

@@ -27,24 +27,13 @@ Give: TypeAlias = Callable[[], None]  # charges and notes a query's effects, onc
 
 @dataclass(frozen=True)
 class At:
-    """Where a query is planned: names, and what all parties know of the study. No data.
+    """Where a query is planned: names, and what all parties know of the study. No data."""
 
-    Parameters
-    ----------
-    party, analyst, dealer : Party
-        Who plans it; the analyst and the dealer of the session. The analyst knows a dealer by its
-        study alone.
-    joined : Joined, optional
-        The study that the party has joined.
-    modulus : int
-        N of the additive and product schemes.
-    """
-
-    party: Party
-    analyst: Party
-    dealer: Party
-    joined: Joined | None
-    modulus: int
+    party: Party  # who plans it; the analyst and the dealer of the session
+    analyst: Party  # who plans it; the analyst and the dealer of the session
+    dealer: Party  # who plans it; the analyst and the dealer of the session
+    joined: Joined | None  # the study that the party has joined
+    modulus: int  # N of the additive and product schemes
 
     @classmethod
     def of(cls, role: SiteRole | DealerRole | AnalystRole) -> At:
@@ -133,17 +122,9 @@ class Query(Asked, ABC, Generic[R_co, P]):
 
 @dataclass(frozen=True, slots=True)
 class StudyQuery(Query[R_co, P]):
-    """Ask for something of a study whose columns are committed.
+    """Ask for something of a study whose columns are committed."""
 
-    Parameters
-    ----------
-    study : bytes
-        The id of the study.
-    number : int
-        The number of the query, above all earlier ones in the study: masks are used once.
-    """
-
-    study: bytes = field(metadata=FREE)
+    study: bytes = field(metadata=FREE)  # the id of the study
     number: int = field(metadata=FREE)
 
     def joined(self, at: At) -> Joined:

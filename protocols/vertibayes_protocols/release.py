@@ -95,18 +95,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class FamilyTables:
-    """The tables that a study releases, over all records, by one rule.
+    """The tables that a study releases, over all records, by one rule."""
 
-    Parameters
-    ----------
-    families : tuple of Family
-        One table each: axis 0 is the child, then the parents.
-    missing : bool
-        Whether a missing value is a state. Otherwise the records that are complete in a family are
-        counted.
-    rule : Rule
-    """
-
-    families: tuple[Family, ...]
-    missing: bool
+    families: tuple[Family, ...]  # one table each: axis 0 is the child, then the parents
+    missing: bool  # whether a missing value is a state
     rule: Rule

@@ -36,25 +36,7 @@ def waits(randomness: Randomness) -> Iterator[float]:
 
 
 class Renewing(Generic[S]):
-    """Opens a study, and opens it again when its session breaks.
-
-    Parameters
-    ----------
-    begin : callable
-        Begins a session with all parties.
-    open_ : callable
-        Opens the study in a session.
-    patience : float
-        How long to try after a break, in seconds; 0 raises the first error.
-    watch : RunWatch, optional
-        Notes each error that is followed by another try.
-    wait : callable, optional
-        Waits for some seconds.
-    clock : callable, optional
-        Returns the time in seconds.
-    randomness : Randomness, optional
-        Varies the waits.
-    """
+    """Opens a study, and opens it again when its session breaks."""
 
     def __init__(
         self,
@@ -75,13 +57,7 @@ class Renewing(Generic[S]):
         self._session: Session | None = None
 
     def first(self) -> S:
-        """Open the study for the first time: parties that cannot be reached are not waited for.
-
-        Raises
-        ------
-        QueryRefusedError, ProtocolError, TransportError, ValueError
-            If the study cannot be opened.
-        """
+        """Open the study for the first time: parties that cannot be reached are not waited for."""
         self._session = self._begin()
         try:
             return self._opened(self._session)

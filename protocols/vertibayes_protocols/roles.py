@@ -269,34 +269,16 @@ class SiteRole:
 
 @dataclass
 class DealerRole:
-    """The dealer: keys, and nothing else.
-
-    Parameters
-    ----------
-    party : Party
-    keys : KeyPair
-    public_keys : mapping of Party to bytes
-        Of all sites.
-    policy : Policy
-        How large the tables are that it deals for.
-    most_records : int, default=10,000,000
-        Of a study: the dealer holds no records, and must believe how many there are.
-    analyst : Party
-        Who opens scores.
-    randomness : Randomness
-        Draws the keys that it deals.
-    modulus : int
-        As of `SiteRole`.
-    """
+    """The dealer: keys, and nothing else."""
 
     party: Party
     keys: KeyPair
-    public_keys: Mapping[Party, bytes]
-    policy: Policy = field(default_factory=Policy)
-    most_records: int = 10_000_000
-    analyst: Party = "analyst"
+    public_keys: Mapping[Party, bytes]  # of all sites
+    policy: Policy = field(default_factory=Policy)  # how large the tables are that it deals for
+    most_records: int = 10_000_000  # of a study
+    analyst: Party = "analyst"  # who opens scores
     randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
-    modulus: int = field(default=RSA_2048, repr=False)
+    modulus: int = field(default=RSA_2048, repr=False)  # as of `SiteRole`
     joined: Joined | None = field(default=None, repr=False)
     mask_keys: Mapping[Party, StreamKey] = field(default_factory=dict, repr=False)
     shared: SharedState = field(default_factory=SharedState, init=False, repr=False)
@@ -370,11 +352,6 @@ def check_apart(dealer: Party, analyst: Party, sites: Collection[Party]) -> None
 
     A dealer that is a site could read every column, one that is the analyst linear equations in
     the data; an analyst that is a site would be sent masked columns.
-
-    Raises
-    ------
-    ValueError
-        It names the party that would be two.
     """
     if dealer == analyst:
         raise ValueError(f"{dealer!r} cannot be both the dealer and the analyst")
@@ -386,17 +363,7 @@ def check_apart(dealer: Party, analyst: Party, sites: Collection[Party]) -> None
 def agree_pairs(
     role: SiteRole | AnalystRole, peers: Iterable[Party], purpose: str
 ) -> dict[Party, StreamKey]:
-    """Return the keys that a party agrees with peers whose public keys it has pinned.
-
-    Parameters
-    ----------
-    role : SiteRole or AnalystRole
-        The party; it keeps what it has agreed, as an agreement takes 50 microseconds.
-    peers : iterable of Party
-        Whom to agree with.
-    purpose : str
-        What the keys are for: keys of two purposes differ.
-    """
+    """Return the keys that a party agrees with peers whose public keys it has pinned."""
     streams: dict[Party, StreamKey] = {}
     for peer in peers:
         place = purpose, role.public_keys[peer]

@@ -14,28 +14,14 @@ from vertibayes_protocols.errors import PeerGoneError, TransportError
 
 
 class SessionView(NamedTuple):
-    """A session between machines, as the analyst's end sees it.
+    """A session between machines, as the analyst's end sees it."""
 
-    Attributes
-    ----------
-    joined : frozenset of Party
-        The parties that have said hello.
-    gone : mapping of Party to PeerGoneError
-        Why a party cannot be reached.
-    messages : mapping of Party to int
-        How many messages of each party have come.
-    awaited : tuple of Party
-        The parties whose messages the analyst waits for.
-    sent, rounds : int
-        The bytes that the analyst has sent, and the longest chain of messages.
-    """
-
-    joined: frozenset[Party]
-    gone: Mapping[Party, PeerGoneError]
-    messages: Mapping[Party, int]
-    awaited: tuple[Party, ...]
-    sent: int
-    rounds: int
+    joined: frozenset[Party]  # the parties that have said hello
+    gone: Mapping[Party, PeerGoneError]  # why a party cannot be reached
+    messages: Mapping[Party, int]  # how many messages of each party have come
+    awaited: tuple[Party, ...]  # the parties whose messages the analyst waits for
+    sent: int  # the bytes that the analyst has sent, and the longest chain of messages
+    rounds: int  # the bytes that the analyst has sent, and the longest chain of messages
 
 
 class RunWatch:
@@ -63,19 +49,7 @@ class RunWatch:
         """Note which phase of the run begins."""
 
     def progressed(self, stage: str, done: int, most: int, share: float, left: float) -> None:
-        """Note how far a learner is.
-
-        Parameters
-        ----------
-        stage : str
-            What the learner does.
-        done, most : int
-            How many steps of the stage have ended, and how many there are at most; 0 if unknown.
-        share : float
-            The share of the current step's work that has been done.
-        left : float
-            The estimated seconds that are left in the step; 0 if there is no estimate.
-        """
+        """Note how far a learner is."""
 
     def warned(self, warnings: int) -> None:
         """Note that the command has printed so many warnings."""

@@ -45,13 +45,7 @@ class Declared(Protocol):
 
 
 def check_declared(holder: str, declared: Declared, data: LocalData) -> None:
-    """Refuse records of other states or bounds than declared.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or has other states or bounds; it names the holder and the column.
-    """
+    """Refuse records of other states or bounds than declared."""
     for name, variable in declared.variables.items():
         own = data.variables.get(name)
         if own is None or own.states != variable.states:
@@ -63,14 +57,7 @@ def check_declared(holder: str, declared: Declared, data: LocalData) -> None:
 
 @dataclass(frozen=True)
 class Declaration:
-    """Statistics of any variables; see `Declared`.
-
-    Raises
-    ------
-    ValueError
-        If a column is declared twice, or under another name, or a statistic is of columns that are
-        not declared.
-    """
+    """Statistics of any variables; see `Declared`."""
 
     variables: Mapping[str, Variable]
     numerics: Mapping[str, Numeric]

@@ -84,13 +84,7 @@ class Header(NamedTuple):
 
 
 def read_header(packet: bytes, sender: Party) -> Header:
-    """Read a packet's header.
-
-    Raises
-    ------
-    MalformedMessageError
-        If the packet is cut short or does not start as a packet does.
-    """
+    """Read a packet's header."""
     if len(packet) < OVERHEAD:
         raise MalformedMessageError(sender, f"a packet of {len(packet)} bytes, cut short")
     magic, *parts = HEADER.unpack_from(packet)
@@ -102,27 +96,11 @@ def read_header(packet: bytes, sender: Party) -> Header:
 
 @dataclass(frozen=True)
 class Identity:
-    """A party's own keys, and the public keys of its peers.
-
-    Parameters
-    ----------
-    party : Party
-    keys : KeyPair
-        The party's static keys.
-    peers : mapping of Party to bytes
-        The static public keys that the party has pinned.
-    version : int, optional
-        The version of the protocols that the party speaks, between 0 and 65535.
-
-    Raises
-    ------
-    ValueError
-        If the party is its own peer, two parties have the same key, or a key is not valid.
-    """
+    """A party's own keys, and the public keys of its peers."""
 
     party: Party
-    keys: KeyPair
-    peers: Mapping[Party, bytes]
+    keys: KeyPair  # the party's static keys
+    peers: Mapping[Party, bytes]  # the static public keys that the party has pinned
     version: int = VERSION
     _secrets: dict[tuple[Party, int], bytes] = field(
         default_factory=dict, init=False, repr=False
@@ -153,13 +131,7 @@ class Identity:
     def seal_statically(
         self, receiver: Party, kind: int, session: bytes, text: bytes, randomness: Randomness
     ) -> bytes:
-        """Seal a text under static keys: a hello, or a packet of the kind unknown.
-
-        Raises
-        ------
-        UnexpectedMessageError
-            If the receiver's key is not pinned.
-        """
+        """Seal a text under static keys: a hello, or a packet of the kind unknown."""
         self._check_known(receiver)
         header = self.header(kind, session, receiver, 0, randomness)
         return _seal(self._secret(receiver, kind), header, text)
@@ -172,13 +144,7 @@ class Identity:
         return Header(kind, self.version, session, *names, counter, randomness.bytes(SALT_BYTES))
 
     def open_statically(self, sender: Party, packet: bytes) -> bytes:
-        """Open a packet that was sealed under static keys.
-
-        Raises
-        ------
-        MalformedMessageError, UnexpectedMessageError
-            If the packet does not open, or the sender's key is not pinned.
-        """
+        """Open a packet that was sealed under static keys."""
         self._check_known(sender)
         header = read_header(packet, sender)
         if header.kind == DATA:
@@ -201,15 +167,7 @@ class Identity:
 
 
 class Seal:
-    """One party's end of one session.
-
-    Parameters
-    ----------
-    identity : Identity
-    session : bytes of length 16
-    randomness : Randomness, optional
-        The source of the ephemeral key and the salts; the operating system's if None.
-    """
+    """One party's end of one session."""
 
     def __init__(
         self, identity: Identity, session: bytes, randomness: Randomness | None = None
@@ -230,15 +188,7 @@ class Seal:
         )
 
     def welcome(self, sender: Party, packet: bytes) -> bytes:
-        """Open a hello, agree on the session key, and return the text of the hello.
-
-        Raises
-        ------
-        MalformedMessageError, UnexpectedMessageError
-            If the packet does not open, is of another session, or is not a hello.
-        ReplayedMessageError
-            If the sender has said hello before.
-        """
+        """Open a hello, agree on the session key, and return the text of the hello."""
         header = read_header(packet, sender)
         if header.kind != HELLO or header.session != self.session:
             raise UnexpectedMessageError(sender, "a packet that is not a hello of this session")
@@ -264,13 +214,7 @@ class Seal:
         return peer in self._keys
 
     def seal(self, receiver: Party, text: bytes) -> bytes:
-        """Seal a text as the next packet for a receiver.
-
-        Raises
-        ------
-        UnexpectedMessageError
-            If the receiver has not said hello.
-        """
+        """Seal a text as the next packet for a receiver."""
         if receiver not in self._keys:
             raise UnexpectedMessageError(receiver, "has not said hello")
         counter = self._sealed.get(receiver, 0)
@@ -279,20 +223,7 @@ class Seal:
         return _seal(self._keys[receiver], header, text)
 
     def open(self, sender: Party, packet: bytes) -> bytes:
-        """Open the next packet of a sender.
-
-        Raises
-        ------
-        MalformedMessageError
-            If the packet is cut short, was changed, or is sealed with another key.
-        UnexpectedMessageError
-            If it is of another session, from or to somebody else, or earlier than the sender's
-            hello.
-        PeerGoneError
-            If packets before it are missing: who carries packets has lost some.
-        ReplayedMessageError
-            If the packet was opened before.
-        """
+        """Open the next packet of a sender."""
         header = read_header(packet, sender)
         if header.session != self.session:
             raise UnexpectedMessageError(sender, "a message of another session")

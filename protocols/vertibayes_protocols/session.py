@@ -42,14 +42,7 @@ class Go(Message):
 
 
 def ask(role: AnalystRole, query: Query[R, Any]) -> Program[R]:
-    """Put a query to its parties and run it: the analyst's side.
-
-    Raises
-    ------
-    QueryRefusedError
-        If a party or the analyst's own policy refuses; the parties drop the query, and the session
-        continues.
-    """
+    """Put a query to its parties and run it: the analyst's side."""
     expect = dict.fromkeys(query.parties, Expect(Answer, REASON_BYTES))
     answers = yield from exchange(dict.fromkeys(query.parties, query), expect, need=query.need)
     refused = {party: answer for party, answer in answers.items() if not answer.agreed}
@@ -67,20 +60,11 @@ def ask(role: AnalystRole, query: Query[R, Any]) -> Program[R]:
 
 @dataclass
 class Traffic:
-    """What travelled.
-
-    Attributes
-    ----------
-    bytes_sent : dict of (Party, Party) to int
-        By sender and receiver, envelopes included.
-    messages : int
-    rounds : int
-        The longest chain of messages, each an answer to the one before.
-    """
+    """What travelled."""
 
     bytes_sent: dict[tuple[Party, Party], int] = field(default_factory=dict)
     messages: int = 0
-    rounds: int = 0
+    rounds: int = 0  # the longest chain of messages, each an answer to the one before
 
     @property
     def bytes(self) -> int:
@@ -113,17 +97,7 @@ class Transport(Protocol):
 
 
 class Session:
-    """The analyst's end, synchronous.
-
-    Parameters
-    ----------
-    role : AnalystRole
-        The analyst's state.
-    transport : Transport
-        Where its programs run.
-    watch : RunWatch, optional
-        Notes which queries are asked.
-    """
+    """The analyst's end, synchronous."""
 
     def __init__(
         self, role: AnalystRole, transport: Transport, watch: RunWatch = UNWATCHED
@@ -134,17 +108,7 @@ class Session:
         self._over = False
 
     def ask(self, query: Query[R, Any]) -> R:
-        """Ask a query and return its result.
-
-        Raises
-        ------
-        QueryRefusedError
-            If a party refuses; the session continues.
-        ProtocolError
-            If a party does not follow the protocol; the session is over.
-        TransportError
-            If the session is over.
-        """
+        """Ask a query and return its result."""
         if self._over:
             raise TransportError("the session is over")
         self._watch.asked(query.kind)

@@ -93,43 +93,19 @@ KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting.
+    """One setting."""
 
-    Parameters
-    ----------
-    name : str
-        Its key in a configuration file; its option is ``--name``, with dashes for underscores.
-    kind : Kind
-        What its values are. A size is in bytes, as an int; seconds are a float. On the command line
-        several texts are separated by commas; an option of the kind "repeated" has one value each
-        time.
-    help : str
-        One sentence: what the setting does, with its unit.
-    default : object, default=None
-        Its value if it is not given; `REQUIRED` if it must be given.
-    least, most : float, optional
-        The bounds of a number, or of how many items a list has.
-    above, below : float, optional
-        The bounds of a number that are not values themselves.
-    choices : tuple of str, default=()
-        The values, or the items of a list, that are accepted; all if empty.
-    old : str, default=""
-        The name that the setting had before: a file that has it is refused with the new name.
-    shown : str, default=""
-        The form of a value, as help shows it; follows from the kind if empty.
-    """
-
-    name: str
-    kind: Kind
-    help: str
-    default: Any = None
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-    below: float | None = None
-    choices: tuple[str, ...] = ()
-    old: str = ""
-    shown: str = ""
+    name: str  # its key in a configuration file
+    kind: Kind  # what its values are
+    help: str  # one sentence: what the setting does, with its unit
+    default: Any = None  # its value if it is not given; `REQUIRED` if it must be given
+    least: float | None = None  # the bounds of a number, or of how many items a list has
+    most: float | None = None  # the bounds of a number, or of how many items a list has
+    above: float | None = None  # the bounds of a number that are not values themselves
+    below: float | None = None  # the bounds of a number that are not values themselves
+    choices: tuple[str, ...] = ()  # the values, or the items of a list, that are accepted
+    old: str = ""  # the name that the setting had before
+    shown: str = ""  # the form of a value, as help shows it; follows from the kind if empty
 
     @property
     def option(self) -> str:
@@ -154,14 +130,7 @@ class Setting:
         return f"{limits} of them" if limits and self.kind in LISTS else limits
 
     def checked(self, value: Any) -> Any:
-        """Return a value as the program uses it; None stands for a setting that is not given.
-
-        Raises
-        ------
-        ValueError
-            If the value is of another kind, out of bounds or not among the choices. The message
-            begins with "must be", for the setting's name to be put before it.
-        """
+        """Return a value as the program uses it; None stands for a setting that is not given."""
         if value is None and self.default is None:
             return None
         if self.kind == "size" and isinstance(value, str):

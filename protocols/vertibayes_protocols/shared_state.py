@@ -20,46 +20,22 @@ class Session(Protocol):
 
 @dataclass(frozen=True)
 class Running:
-    """A study that a session runs.
+    """A study that a session runs."""
 
-    Parameters
-    ----------
-    analyst : Party
-        Who runs it.
-    since : str
-        When the session began to, in UTC.
-    session : object
-        The role of the session.
-    """
-
-    analyst: Party
-    since: str
-    session: object = field(repr=False)
+    analyst: Party  # who runs it
+    since: str  # when the session began to, in UTC
+    session: object = field(repr=False)  # the role of the session
 
 
 @dataclass
 class SharedState:
-    """What the sessions of a party share beside its memory; nothing of it outlives the process.
-
-    Attributes
-    ----------
-    running : dict of bytes to Running
-        The studies that sessions run, by the digest of the contract or the id of the study.
-    queries : int
-        How many queries were begun, in all sessions: each may have changed the party's memory.
-    digests : Digests, optional
-        At a site: a keyed digest of each of its records.
-    checkpoints : dict of bytes to Checkpoints
-        At a site: its statistics in calibrations, by the public key of their analyst.
-    comparing : Counter of Party
-        At a site: how many sessions compare its list of people with that of each other site.
-    """
+    """What the sessions of a party share beside its memory; nothing of it outlives the process."""
 
     running: dict[bytes, Running] = field(default_factory=dict)
-    queries: int = 0
-    digests: Digests | None = field(default=None, repr=False)
-    checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)
-    comparing: Counter[Party] = field(default_factory=Counter)
+    queries: int = 0  # how many queries were begun, in all sessions
+    digests: Digests | None = field(default=None, repr=False)  # at a site
+    checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)  # at a site
+    comparing: Counter[Party] = field(default_factory=Counter)  # at a site
 
     def claim(self, study: bytes, session: Session) -> Running | None:
         """Note that a session runs a study; return the other session that does, if there is one."""

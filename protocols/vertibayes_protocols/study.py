@@ -22,41 +22,16 @@ class Study:
     """What all parties of a study know: its variables and where they are.
 
     A contract that declares its queries fixes the dealer and `most_indicators`.
-
-    Parameters
-    ----------
-    id : bytes
-        Names the study in every label; 16 random bytes.
-    variables : mapping of str to Variable
-        In the study's order.
-    holders : mapping of str to tuple of Party
-        In the order of the variables; the sites of each, sorted.
-    records : int
-    dealer : Party
-    block_rows : int
-    memory : int
-        How many bytes one query may take at a party.
-    most_indicators : int, default=7
-        The most indicators with which a column is committed. A column of more codes cannot be
-        multiplied: its tables are shuffled.
-    alignment : bytes, default=b""
-        The name of the alignment at level 2 whose rows are the records; empty if the sites know
-        the records.
-
-    Raises
-    ------
-    ValueError
-        If a part is not valid, or the parts do not fit together.
     """
 
-    id: bytes = field(metadata=FREE)
+    id: bytes = field(metadata=FREE)  # names the study in every label; 16 random bytes
     variables: Mapping[str, Variable] = field(metadata=FREE)  # compared by their names
-    holders: Mapping[str, tuple[Party, ...]] = field(metadata=FREE)
+    holders: Mapping[str, tuple[Party, ...]] = field(metadata=FREE)  # in the order of the variables
     records: int = field(metadata=FREE)
     dealer: Party
     block_rows: int = field(metadata=FREE)
-    memory: int = field(metadata=FREE)
-    most_indicators: int = MOST_INDICATORS
+    memory: int = field(metadata=FREE)  # how many bytes one query may take at a party
+    most_indicators: int = MOST_INDICATORS  # the most indicators with which a column is committed
     alignment: bytes = field(default=b"", metadata=FREE)
 
     def __post_init__(self) -> None:
@@ -89,13 +64,7 @@ class Study:
         Ring.holding(self.records)  # which checks that some ring does
 
     def place(self, variable: str) -> int:
-        """Return a variable's place in the study's order.
-
-        Raises
-        ------
-        KeyError
-            If the study has no such variable.
-        """
+        """Return a variable's place in the study's order."""
         return self._places[variable]
 
     @cached_property
@@ -107,13 +76,7 @@ class Study:
         return hash((self.id, tuple(self.variables), self.records, self.memory))
 
     def hidden(self, alignment: bytes) -> Study:
-        """Return this study over the rows of an alignment at level 2: each site has shares of all.
-
-        Parameters
-        ----------
-        alignment : bytes
-            The name of the alignment.
-        """
+        """Return this study over the rows of an alignment at level 2, shared by all sites."""
         holders = dict.fromkeys(self.variables, self.sites)
         return replace(self, holders=holders, alignment=alignment)
 

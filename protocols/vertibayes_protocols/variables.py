@@ -66,12 +66,6 @@ class Variable:
 def axis_lengths(variables: Mapping[str, Variable], missing: bool) -> dict[str, int]:
     """Return the length of each variable's axis in a table.
 
-    Parameters
-    ----------
-    variables : mapping of str to Variable
-    missing : bool
-        Whether a missing value is a state.
-
     Examples
     --------
     >>> smoker = Variable("smoker", ("no", "yes"), missing=True)

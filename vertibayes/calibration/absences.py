@@ -13,19 +13,6 @@ import numpy as np
 class Away:
     """A schedule of absences: called with a round, it returns the nodes that are absent.
 
-    Parameters
-    ----------
-    nodes : tuple of str
-        All nodes.
-    spans : mapping of str to sequence of (int, int)
-        The first and the last round of each absence of a node, counted from 1.
-
-    Raises
-    ------
-    ValueError
-        If a span names an unknown node or ends before it starts, or in some round all nodes are
-        absent.
-
     Examples
     --------
     >>> away = Away(("a", "b"), {"b": [(3, 4)]})
@@ -33,7 +20,7 @@ class Away:
     (frozenset(), frozenset({'b'}))
     """
 
-    nodes: tuple[str, ...]
+    nodes: tuple[str, ...]  # all nodes
     spans: Mapping[str, Sequence[tuple[int, int]]]
 
     def __post_init__(self) -> None:
@@ -72,21 +59,6 @@ class Away:
 
         All nodes are there in round 1. If all nodes that are there would leave at once, those
         nodes stay.
-
-        Parameters
-        ----------
-        nodes, rounds
-            All nodes, and for how many rounds the schedule is drawn; all are there afterwards.
-        generator : numpy.random.Generator
-            Draws the schedule.
-        leaving, returning : float
-            The probability that a node that is there leaves before a round, and that an absent
-            node comes back before a round.
-
-        Raises
-        ------
-        ValueError
-            If a probability is not in [0, 1].
         """
         for name, chance in (("leaving", leaving), ("returning", returning)):
             if not 0 <= chance <= 1:

@@ -29,46 +29,24 @@ ATTEMPTS = 3  # at a part, while sites leave in the middle of it
 
 
 class Part(NamedTuple):
-    """Rounds with the same sites.
+    """Rounds with the same sites."""
 
-    Attributes
-    ----------
-    first, rounds : int
-        The number of the first round, from 1, and how many there are.
-    absent, back : tuple of Party
-        Who was away, and who was back and listened for a round.
-    parties : tuple of Party
-        Who has finished the part: the losses are those on their records.
-    """
-
-    first: int
-    rounds: int
-    absent: tuple[Party, ...]
-    back: tuple[Party, ...]
-    parties: tuple[Party, ...]
+    first: int  # the number of the first round, from 1, and how many there are
+    rounds: int  # the number of the first round, from 1, and how many there are
+    absent: tuple[Party, ...]  # who was away, and who was back and listened for a round
+    back: tuple[Party, ...]  # who was away, and who was back and listened for a round
+    parties: tuple[Party, ...]  # who has finished the part: the losses are those on their records
 
 
 class CalibratedSites(NamedTuple):
-    """What the analyst learns from a calibration.
+    """What the analyst learns from a calibration."""
 
-    Attributes
-    ----------
-    statistics : ndarray of shape (classes, width), dtype float64
-        The mean of the sites' statistics after the last round, for one record.
-    soft : ndarray of shape (rounds,), dtype float64
-        The soft 0-1 loss of each round, summed over records, before the sites updated.
-    errors, records, repairs : ndarray of shape (rounds,), dtype int64
-        As of `ReleasedConsensus`.
-    parts : tuple of Part
-        Who was there.
-    """
-
-    statistics: Floats
-    soft: Floats
-    errors: Wholes
-    records: Wholes
-    repairs: Wholes
-    parts: tuple[Part, ...]
+    statistics: Floats  # the mean of the sites' statistics after the last round, for one record
+    soft: Floats  # the soft 0-1 loss of each round, summed over records, before the sites updated
+    errors: Wholes  # as of `ReleasedConsensus`
+    records: Wholes  # as of `ReleasedConsensus`
+    repairs: Wholes  # as of `ReleasedConsensus`
+    parts: tuple[Part, ...]  # who was there
 
 
 def calibrate_sites(
@@ -79,31 +57,7 @@ def calibrate_sites(
     rounds_per_part: int = 16,
     finished: Callable[[Part], None] = lambda _: None,
 ) -> CalibratedSites:
-    """Have sites calibrate a classifier; see `vertibayes_protocols.queries.calibration.consensus`.
-
-    Parameters
-    ----------
-    open_session : callable
-        Begins a session with the sites that are there; its context is the session and who is
-        absent (`vertibayes_protocols.deployment.running.record_sessions`).
-    agreed : Calibration
-        What is calibrated, over which network.
-    rounds : int
-        How many rounds.
-    rounds_per_part : int, default=16
-        How many of them each session has: how long a site that is back waits at most.
-    finished : callable, optional
-        Is called after each part.
-
-    Raises
-    ------
-    QueryRefusedError
-        If a site refuses.
-    PartyGoneError, TransportError
-        If half of the sites, or more, leave in the middle of a part, `ATTEMPTS` times.
-    ValueError
-        If the rounds are out of range.
-    """
+    """Have sites calibrate a classifier (`vertibayes_protocols.queries.calibration`)."""
     if min(rounds, rounds_per_part) < 1:
         raise ValueError(
             f"rounds and rounds_per_part must be at least 1, got {rounds} and {rounds_per_part}"

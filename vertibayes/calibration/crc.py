@@ -42,31 +42,14 @@ Sleeping: TypeAlias = tuple[float, np.random.Generator]  # the share of nodes th
 
 
 class Round(NamedTuple):
-    """The result of a round; the nodes are in the order of `examples`.
+    """The result of a round; the nodes are in the order of `examples`."""
 
-    Attributes
-    ----------
-    number : int
-        The number of the round, from 1.
-    statistics : ndarray of shape (nodes, classes, width), dtype float64
-        Those of the nodes' models at the end of the round.
-    soft : ndarray of shape (nodes,), dtype float64
-        The soft 0-1 loss on each node's own records, summed over records, of the mean of its
-        neighbourhood, before the node's update. 0 for a node that does not take part.
-    errors : ndarray of shape (nodes,), dtype int64
-        How many of its own records each node classifies wrongly with the same statistics.
-    repairs : ndarray of shape (nodes,), dtype int64
-        How many of the same statistics were not valid; see `Weights`.
-    present : ndarray of shape (nodes,), dtype bool
-        Which nodes took part.
-    """
-
-    number: int
-    statistics: Floats
+    number: int  # the number of the round, from 1
+    statistics: Floats  # those of the nodes' models at the end of the round
     soft: Floats
     errors: Wholes
-    repairs: Wholes
-    present: NDArray[np.bool_]
+    repairs: Wholes  # how many of the same statistics were not valid; see `Weights`
+    present: NDArray[np.bool_]  # which nodes took part
 
 
 def collaborative_rc(
@@ -85,63 +68,7 @@ def collaborative_rc(
     asleep: float = 0.0,
     generator: np.random.Generator | None = None,
 ) -> Iterator[Round]:
-    """Calibrate a classifier at the nodes of a network; yield each round ([1]_, Algorithm 2).
-
-    Parameters
-    ----------
-    classifier : GenerativeClassifier
-    examples : mapping of str to Examples
-        The records of each node. A node without records passes on what others send.
-    network : Graph, or callable of int to Graph
-        The network, or that of each round, counted from 1. A network that changes need not be
-        connected in each round.
-    rounds : int
-        How many rounds the nodes communicate.
-    rate : float, default=0.05
-        The learning rate of RC.
-    size : float, optional
-        The equivalent sample size m0 of averaged statistics; by default m / (rate n), for m records
-        at n nodes ([1]_, equation 5).
-    iterations : int, default=1
-        How often a node updates in a round.
-    mixing : {"mean", "metropolis", "relay"}, default="mean"
-        How statistics come together; see `vertibayes_protocols.calibration`. A relay needs a fixed
-        network, and works best with a start from data: differences arrive late, and a uniform start
-        overshoots.
-    own : bool, default=True
-        Whether a node is one of its own neighbours in the plain mean.
-    start : {"uniform", "data"}, default="uniform"
-        Whether statistics are at first uniform, or 9 parts of the node's own records and 1 part
-        uniform. With averaging, a record weighs 1 / rate at all nodes: a node with more records has
-        more influence, and one without records has the uniform part alone.
-    absent : callable of int to collection of str, optional
-        The nodes that are away in a round. Such a node keeps its model. When it returns, it has
-        lost its statistics: in its first round it listens only.
-    asleep : float, default=0.0
-        The probability that a node sleeps through a round. If it is above 0, averaging is
-        asynchronous: the nodes that are awake update one after another, in random order, with the
-        last statistics that their neighbours sent. A node that is back listens until it is awake.
-    generator : numpy.random.Generator, optional
-        Draws which nodes are asleep, and the order.
-
-    Returns
-    -------
-    rounds : iterator of Round
-
-    Raises
-    ------
-    DataError
-        If a node has records that do not fit the classifier or are not finite, a node of the
-        network has no examples or the reverse, or no node has a record: it names the node.
-    ValueError
-        If a parameter is out of range, the network is not connected, or, during the rounds, the
-        statistics of a node diverge: it names the node and the round.
-
-    Warns
-    -----
-    UserWarning
-        If nodes have no records, or all records have one class.
-    """
+    """Calibrate a classifier at the nodes of a network; yield each round ([1]_, Algorithm 2)."""
     check_schedule(rate, rounds, "rounds")
     check_schedule(rate, iterations, "iterations")
     settings = Settings(rate, size or 0.0, iterations, mixing, own, start)

@@ -57,13 +57,7 @@ class Report(NamedTuple):
 
 
 class Averaging:
-    """Nodes that replace their statistics with a mean of their neighbourhood's, and update them.
-
-    Attributes
-    ----------
-    models : ndarray of shape (nodes, classes, width), dtype float64
-        The statistics of all nodes.
-    """
+    """Nodes that replace their statistics with a mean of their neighbourhood's, and update them."""
 
     def __init__(self, nodes: NodeRecords, settings: Settings) -> None:
         self._nodes, self._settings = nodes, settings
@@ -154,11 +148,6 @@ class Relay:
 
     A contribution is the sums of a node's records, the sum of its differences so far, and how many
     records it has: one row of numbers. A message is the sum of all contributions behind its sender.
-
-    Attributes
-    ----------
-    models : ndarray of shape (nodes, classes, width), dtype float64
-        The statistics of each node's total, for one record.
     """
 
     def __init__(self, nodes: NodeRecords, network: Graph, settings: Settings) -> None:

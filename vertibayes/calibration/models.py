@@ -28,24 +28,6 @@ def to_naive_bayes(
 
     It predicts as the classifier does. Numbers beyond a bound are the exception: the classifier
     takes the bound, and `NaiveBayes` the number.
-
-    Parameters
-    ----------
-    classifier : FactoredClassifier
-        A classifier of `vertibayes_protocols.calibration.classifier.naive_bayes`.
-    schema : Schema
-        The class and the features.
-    statistics : ndarray of shape (classes, width), dtype float64
-
-    Returns
-    -------
-    model : NaiveBayes
-        The model has no sums to which others are added.
-
-    Raises
-    ------
-    ValueError
-        If the classifier is not naive Bayes with the schema's class and features.
     """
     model = NaiveBayes(schema)
     model.feature_log_prob_, model.theta_, model.var_ = {}, {}, {}
@@ -70,46 +52,12 @@ def to_naive_bayes(
 
 
 def predict_proba(classifier: FactoredClassifier, statistics: Floats, data: LocalData) -> Floats:
-    """Return P(y | x) of each record, missing values left out.
-
-    Parameters
-    ----------
-    classifier : FactoredClassifier
-    statistics : ndarray of shape (classes, width), dtype float64
-    data : LocalData
-        The records; the class is not needed.
-
-    Returns
-    -------
-    probabilities : ndarray of shape (n, classes), dtype float64
-
-    Raises
-    ------
-    DataError
-        If a feature is missing, or has other states than declared.
-    """
+    """Return P(y | x) of each record, missing values left out."""
     return posterior(classifier.columns(data), classifier.weights(statistics).values)
 
 
 def error_rates(classifier: GenerativeClassifier, statistics: Floats, examples: Examples) -> Floats:
-    """Return the share of records that each of several models classifies wrongly.
-
-    Parameters
-    ----------
-    classifier : GenerativeClassifier
-    statistics : ndarray of shape (n, classes, width), dtype float64
-        Those of n models.
-    examples : Examples
-
-    Returns
-    -------
-    rates : ndarray of shape (n,), dtype float64
-
-    Raises
-    ------
-    ValueError
-        If there are no records.
-    """
+    """Return the share of records that each of several models classifies wrongly."""
     records = len(examples.classes)
     if not records:
         raise ValueError("error rates need at least one record of a known class, got 0")
@@ -129,11 +77,6 @@ def scales_of(data: LocalData) -> dict[str, Scale]:
 
     Only simulations have all records in one place; nodes on several machines take `scales_within`
     of `vertibayes_protocols.calibration.classifier`.
-
-    Warns
-    -----
-    UserWarning
-        If a column is constant, or has no numbers: it says nothing of the class. Its spread is 1.
     """
     scales = {}
     for name, numeric in data.numerics.items():

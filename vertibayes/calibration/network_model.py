@@ -18,22 +18,7 @@ from vertibayes_protocols.variables import Variable
 
 
 def to_network(classifier: FactoredClassifier, statistics: Floats, others: Network) -> Network:
-    """Return the network of a classifier's statistics.
-
-    Parameters
-    ----------
-    classifier : FactoredClassifier
-        Made by `network_classifier` of the structure's families.
-    statistics : ndarray of shape (classes, width), dtype float64
-        The calibrated statistics.
-    others : Network
-        The structure, and the CPTs of the families without the class, which nobody calibrates.
-
-    Returns
-    -------
-    network : Network
-        The CPTs of the families with the class are theta of the statistics.
-    """
+    """Return the network of a classifier's statistics."""
     cpts, weights = dict(others.cpts), classifier.weights(statistics).values
     target = classifier.target.name
     for factor, part in zip(classifier.factors, classifier.apart(weights), strict=True):
@@ -49,20 +34,7 @@ def to_network(classifier: FactoredClassifier, statistics: Floats, others: Netwo
 
 
 def model_of(spec: ClassifierSpec, statistics: Floats) -> NaiveBayes | Network:
-    """Return the model of a classifier that sites have calibrated.
-
-    Parameters
-    ----------
-    spec : ClassifierSpec
-        The classifier as it was declared.
-    statistics : ndarray of shape (classes, width), dtype float64
-        The calibrated statistics.
-
-    Returns
-    -------
-    model : NaiveBayes or Network
-        The tables of a network's families without the class are uniform.
-    """
+    """Return the model of a classifier that sites have calibrated."""
     if not spec.families:
         return to_naive_bayes(spec.classifier, spec.schema, statistics)
     structure = Structure({family.child: family.parents for family in spec.families})

@@ -25,14 +25,7 @@ class _Group(NamedTuple):
 
 
 class NodeRecords:
-    """The records of nodes, in the order of `examples`.
-
-    Parameters
-    ----------
-    classifier : GenerativeClassifier
-    examples : mapping of str to Examples
-        The records of each node; there may be none.
-    """
+    """The records of nodes, in the order of `examples`."""
 
     def __init__(self, classifier: GenerativeClassifier, examples: Mapping[str, Examples]) -> None:
         self.classifier = classifier
@@ -47,15 +40,7 @@ class NodeRecords:
         self.sums: Floats = np.stack([statistics_of(classifier, part) for part in parts])
 
     def update(self, statistics: Floats, nodes: Places) -> Update:
-        """Return the updates of some nodes.
-
-        Parameters
-        ----------
-        statistics : ndarray of shape (k, classes, width), dtype float64
-            What each of the nodes starts from.
-        nodes : ndarray of shape (k,), dtype int
-            The places of the nodes in the order of `examples`.
-        """
+        """Return the updates of some nodes."""
         result = Update(
             np.empty_like(statistics),
             np.empty(len(nodes)),

@@ -26,30 +26,14 @@ BLOCK = 1 << 14  # records that are updated at once
 
 
 class Calibrated(NamedTuple):
-    """Calibrated statistics, and how the calibration went.
+    """Calibrated statistics, and how the calibration went."""
 
-    Attributes
-    ----------
-    statistics : ndarray of shape (classes, width), dtype float64
-        Those of the iterate with the lowest soft 0-1 loss, the first of several.
-    best : int
-        The number of this iterate; 0 is the start.
-    soft : ndarray of shape (iterations + 1,), dtype float64
-        The soft 0-1 loss of each iterate, summed over records.
-    errors : ndarray of shape (iterations + 1,), dtype int64
-        How many records each iterate classifies wrongly.
-    repairs : ndarray of shape (iterations + 1,), dtype int64
-        How many statistics of each iterate were not valid; see `Weights`.
-    last : ndarray of shape (classes, width), dtype float64
-        The statistics of the last iterate.
-    """
-
-    statistics: Floats
-    best: int
-    soft: Floats
-    errors: Wholes
-    repairs: Wholes
-    last: Floats
+    statistics: Floats  # those of the iterate with the lowest soft 0-1 loss, the first of several
+    best: int  # the number of this iterate; 0 is the start
+    soft: Floats  # the soft 0-1 loss of each iterate, summed over records
+    errors: Wholes  # how many records each iterate classifies wrongly
+    repairs: Wholes  # how many statistics of each iterate were not valid; see `Weights`
+    last: Floats  # the statistics of the last iterate
 
 
 def risk_based_calibration(
@@ -60,37 +44,7 @@ def risk_based_calibration(
     rate: float = 0.05,
     start: Floats | None = None,
 ) -> Calibrated:
-    """Calibrate a classifier with all records ([1]_, Algorithm 1).
-
-    Parameters
-    ----------
-    classifier : GenerativeClassifier
-    examples : Examples
-        The records.
-    iterations : int
-        How often the statistics are updated; 0 returns the start with its loss.
-    rate : float, default=0.05
-        The learning rate.
-    start : ndarray of shape (classes, width), dtype float64, optional
-        The first statistics; by default those of the records, whose theta is maximum likelihood.
-
-    Returns
-    -------
-    calibrated : Calibrated
-
-    Raises
-    ------
-    DataError
-        If there are no records, or they do not fit the classifier.
-    ValueError
-        If the rate is not a positive number, `iterations` is negative, the start has another shape,
-        or the statistics diverge.
-
-    Warns
-    -----
-    UserWarning
-        If all records have one class.
-    """
+    """Calibrate a classifier with all records ([1]_, Algorithm 1)."""
     check_schedule(rate, iterations, "iterations", least=0)
     check_examples("the records", classifier, examples)
     if not len(examples.classes):
@@ -114,13 +68,7 @@ def risk_based_calibration(
 
 
 def check_schedule(rate: float, times: int, name: str, least: int = 1) -> None:
-    """Refuse a learning rate or a number of steps that is out of range.
-
-    Raises
-    ------
-    ValueError
-        It says what was given.
-    """
+    """Refuse a learning rate or a number of steps that is out of range."""
     if not 0 < rate < np.inf:
         raise ValueError(f"the learning rate must be a positive number, got {rate}")
     if times < least:

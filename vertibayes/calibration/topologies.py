@@ -33,13 +33,7 @@ TRIES = 100  # draws of a network until it is connected
 
 
 def node_names(count: int) -> list[str]:
-    """Return the names ``node-1``, ``node-2`` and so on.
-
-    Raises
-    ------
-    ValueError
-        If there are no nodes.
-    """
+    """Return the names ``node-1``, ``node-2`` and so on."""
     if count < 1:
         raise ValueError(f"the number of nodes must be at least 1, got {count}")
     return [f"node-{place}" for place in range(1, count + 1)]
@@ -55,32 +49,7 @@ def network_of(
     degree: int = 4,
     rewiring: float = 0.1,
 ) -> Graph:
-    """Return a connected communication network.
-
-    Parameters
-    ----------
-    kind : {"tree", "erdos-renyi", "small-world", "chain", "ring", "star", "complete"}
-        A tree is uniform over all trees of the nodes ([2]_). The next two kinds are those of [3]_
-        and [4]_, drawn again until they are connected. A chain and a ring follow the order of
-        `nodes`. The first node is the centre of a star.
-    nodes : sequence of str
-        The names of the nodes.
-    generator : numpy.random.Generator
-        Draws the edges; equal states give equal networks.
-    extra_edges : int, default=0
-        How many further edges are drawn among the pairs of nodes that have none ([1]_, IV-B).
-    probability : float, optional
-        Of each edge of "erdos-renyi", by default 2 ln(n) / n for n nodes.
-    degree, rewiring : int and float, default=4 and 0.1
-        Of "small-world": the even number of neighbours that a node has before edges are rewired,
-        and the probability that an edge is.
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown, a name appears twice, a number is out of range, there is no room
-        for so many further edges, or no draw is connected.
-    """
+    """Return a connected communication network."""
     count = len(nodes)
     ways: dict[str, Callable[[], Places]] = {
         "tree": lambda: _tree(count, generator),
@@ -196,14 +165,7 @@ def _further(count: int, edges: Places, more: int, generator: np.random.Generato
 
 
 def from_networkx(graph: networkx.Graph[Any]) -> Graph:
-    """Return the communication network of a networkx graph; labels become text.
-
-    Raises
-    ------
-    ValueError
-        If the graph is directed, has parallel edges or an edge from a node to itself, or two
-        labels are the same as text.
-    """
+    """Return the communication network of a networkx graph; labels become text."""
     if graph.is_directed() or graph.is_multigraph():
         raise ValueError(
             f"a communication network must be an undirected graph without parallel edges, "
@@ -224,18 +186,7 @@ def to_networkx(graph: Graph) -> networkx.Graph[str]:
 
 
 def read_network(path: Path) -> Graph:
-    """Read a communication network.
-
-    Parameters
-    ----------
-    path : Path
-        A JSON file ``{"nodes": ["a", ...], "edges": [["a", "b"], ...]}``, or the list of edges.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a connected network: it names the file, and the node or edge.
-    """
+    """Read a communication network."""
     content = read_json(path)
     edges = content.get("edges") if isinstance(content, dict) else content
     if not isinstance(edges, list):
@@ -264,24 +215,7 @@ def _is_names(value: object) -> bool:
 
 
 class Changing:
-    """A communication network that is drawn again after every few rounds ([1]_, section IV-H).
-
-    Parameters
-    ----------
-    kind, nodes
-        As `network_of`.
-    every : int
-        How many rounds a network lasts: delta.
-    generator : numpy.random.Generator
-        One number is drawn from it, from which the networks of all periods follow.
-    **options
-        As `network_of`.
-
-    Raises
-    ------
-    ValueError
-        If `every` is less than 1, or as `network_of`.
-    """
+    """A communication network that is drawn again after every few rounds ([1]_, section IV-H)."""
 
     def __init__(
         self,

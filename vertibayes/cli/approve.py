@@ -31,25 +31,7 @@ from vertibayes_protocols.queries import Predict
 def run_approve(
     study: Path, site: Path, by: str | None, yes: bool, digest: str | None = None
 ) -> None:
-    """Show what a study takes from a site, and approve it if its owner agrees.
-
-    Parameters
-    ----------
-    study, site : Path
-        The analyst's file of the study, and the site's own file.
-    by : str or None
-        Who approves; the name of the user of this machine if None.
-    yes : bool
-        Whether to approve without a question.
-    digest : str, optional
-        The digest that the analyst has read out; the command asks for its beginning if None.
-
-    Raises
-    ------
-    ValueError
-        If a file cannot be used, the study does not fit the site, `by` is blank, the digest is
-        another one, or the input is not a terminal.
-    """
+    """Show what a study takes from a site, and approve it if its owner agrees."""
     if by is not None and not by.strip():
         raise ValueError(f"--by must name who approves, got {by!r}")
     own = SiteFile.read(site)
@@ -70,14 +52,7 @@ def run_approve(
 
 
 def approvable(file: StudyFile, own: SiteFile) -> Contract:
-    """Return the contract of a study, or refuse one that a site would not take part in.
-
-    Raises
-    ------
-    ValueError
-        If the parties are not those that the site pins, the site has no variable of the study, or
-        its policy does not allow the tables; the message names the file and the key.
-    """
+    """Return the contract of a study, or refuse one that a site would not take part in."""
     if own.party not in file.sites:
         raise file.source.error(("sites",), f"{own.party}, this site, is not among the sites")
     if file.party not in own.analysts:

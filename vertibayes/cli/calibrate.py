@@ -43,13 +43,7 @@ MOST_SHOWN = 6  # columns whose bounds a warning has; summary.json has all
 
 
 def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
-    """Run the command; see its help.
-
-    Raises
-    ------
-    ValueError
-        If an input or an option is at fault; nothing is then written.
-    """
+    """Run the command; see its help."""
     check_folder(out)
     request = request.checked()
     structure = read_structure(request.structure)

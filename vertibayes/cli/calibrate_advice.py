@@ -12,14 +12,7 @@ WORSE = 0.005  # in error, that the nodes are above maximum likelihood; less can
 
 
 def advice(request: Request, outcome: Outcome) -> Iterator[str]:
-    """Return warnings about a run.
-
-    Parameters
-    ----------
-    request : Request
-        The options; its mixing is filled in.
-    outcome : Outcome
-    """
+    """Return warnings about a run."""
     if request.mixing == "relay" and request.start == "uniform":
         yield (
             "a relay with --start uniform converges slowly, and its errors can rise on the way: "

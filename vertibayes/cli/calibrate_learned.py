@@ -24,32 +24,15 @@ MOST_SCORED = 10_000  # training records on which all nodes' models are scored i
 
 
 class Scenario(NamedTuple):
-    """The nodes of a run, their records and network, and the records that score their models.
-
-    Attributes
-    ----------
-    classifier : FactoredClassifier
-    examples : mapping of str to Examples
-        The records of each node.
-    graph : Graph
-        The network, or that of the first round.
-    network : Graph, or callable of int to Graph
-        The network of each round.
-    absent : Away or None
-        Which nodes are away in which rounds.
-    scored : Examples
-        The records on which all models are scored.
-    scored_on : str
-        What these are: "test records" or "training records".
-    """
+    """The nodes of a run, their records and network, and the records that score their models."""
 
     classifier: FactoredClassifier
-    examples: Mapping[str, Examples]
-    graph: Graph
-    network: Networks
-    absent: Away | None
-    scored: Examples
-    scored_on: str
+    examples: Mapping[str, Examples]  # the records of each node
+    graph: Graph  # the network, or that of the first round
+    network: Networks  # the network of each round
+    absent: Away | None  # which nodes are away in which rounds
+    scored: Examples  # the records on which all models are scored
+    scored_on: str  # what these are: "test records" or "training records"
 
     @property
     def sizes(self) -> Floats:
@@ -64,55 +47,24 @@ class Scenario(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One round.
-
-    Attributes
-    ----------
-    number : int
-    soft : float
-        The soft 0-1 loss per record, on the records of the nodes that took part.
-    own : ndarray of shape (nodes,), dtype float64
-        The error of each node on its own records; nan for a node that did not take part.
-    errors : ndarray of shape (nodes,), dtype float64
-        The error of each node's model on the scored records.
-    repairs : int
-        How many statistics of all nodes were not valid.
-    present : int
-        How many nodes took part.
-    """
+    """One round."""
 
     number: int
-    soft: float
-    own: Floats
-    errors: Floats
-    repairs: int
-    present: int
+    soft: float  # the soft 0-1 loss per record, on the records of the nodes that took part
+    own: Floats  # the error of each node on its own records; nan for a node that did not take part
+    errors: Floats  # the error of each node's model on the scored records
+    repairs: int  # how many statistics of all nodes were not valid
+    present: int  # how many nodes took part
 
 
 @dataclass
 class Outcome:
-    """What the nodes have reached, and what RC and maximum likelihood reach on pooled records.
-
-    Attributes
-    ----------
-    scenario : Scenario
-    rows : list of Row
-        The rounds.
-    statistics : ndarray of shape (nodes, classes, width), dtype float64
-        Those of the nodes' models after the last round.
-    pooled : Calibrated
-        RC on the records of all nodes.
-    pooled_error, last_error, likelihood_error : float
-        The errors of RC's iterate of the lowest soft loss, of its last iterate, and of maximum
-        likelihood on the scored records.
-    seconds : dict of str to float
-    warnings : list of str
-    """
+    """What the nodes have reached, and what RC and maximum likelihood reach on pooled records."""
 
     scenario: Scenario
-    rows: list[Row]
-    statistics: Floats
-    pooled: Calibrated
+    rows: list[Row]  # the rounds
+    statistics: Floats  # those of the nodes' models after the last round
+    pooled: Calibrated  # RC on the records of all nodes
     pooled_error: float
     last_error: float
     likelihood_error: float
@@ -144,11 +96,6 @@ def calibrate(
     """Let the nodes calibrate, and calibrate all records in one place.
 
     `rounds_done` is called with the number of rounds that have ended, and of all rounds.
-
-    Raises
-    ------
-    ValueError
-        If statistics diverge: it names the node and the round.
     """
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught:

@@ -41,44 +41,18 @@ from vertibayes_protocols.schema import Schema
 
 @dataclass(frozen=True)
 class Result:
-    """What is written.
+    """What is written."""
 
-    Parameters
-    ----------
-    outcome : Outcome
-        What was computed.
-    schema : Schema
-        What the model is about.
-    model : NaiveBayes or Network
-    structure : Structure or None
-        The given structure.
-    source : Source
-        Where the data are from.
-    left_out : mapping of str to str
-        The reason for each of its columns that was left out.
-    """
-
-    outcome: Outcome
-    schema: Schema
+    outcome: Outcome  # what was computed
+    schema: Schema  # what the model is about
     model: NaiveBayes | Network
-    structure: Structure | None
-    source: Source
-    left_out: Mapping[str, str]
+    structure: Structure | None  # the given structure
+    source: Source  # where the data are from
+    left_out: Mapping[str, str]  # the reason for each of its columns that was left out
 
 
 def report(out: Path, request: Request, result: Result, *, quiet: bool) -> None:
-    """Write and print a run's results.
-
-    Parameters
-    ----------
-    out : Path
-        The folder for the results.
-    request : Request
-        The options.
-    result : Result
-    quiet : bool
-        Whether to print warnings only.
-    """
+    """Write and print a run's results."""
     warn(result.outcome.warnings)
     models = _write(out, request, result)
     if not quiet:
@@ -112,17 +86,7 @@ def model_files(model: NaiveBayes | Network) -> list[str]:
 def write_parts(
     part: Path, model: NaiveBayes | Network, graph: Graph, errors: Mapping[str, float]
 ) -> None:
-    """Write a model, and the network over which it was calibrated, with drawings of both.
-
-    Parameters
-    ----------
-    part : Path
-        The folder.
-    model : NaiveBayes or Network
-    graph : Graph
-    errors : mapping of str to float
-        Those of the nodes whose errors are known.
-    """
+    """Write a model, and the network over which it was calibrated, with drawings of both."""
     write_calibrated(part, model)
     edges = [list(edge) for edge in graph.edges]
     write_json(part / "network.json", {"nodes": list(graph.nodes), "edges": edges})
@@ -131,14 +95,7 @@ def write_parts(
 
 
 def write_calibrated(part: Path, model: NaiveBayes | Network) -> None:
-    """Write the files of a model into a folder.
-
-    Parameters
-    ----------
-    part : Path
-        The folder.
-    model : NaiveBayes or Network
-    """
+    """Write the files of a model into a folder."""
     if isinstance(model, Network):
         write_model(part, model)
     else:

@@ -56,13 +56,7 @@ class Request:
         return self.network not in NETWORKS
 
     def checked(self) -> Request:
-        """Return the request with its mixing filled in; refuse what cannot be.
-
-        Raises
-        ------
-        ValueError
-            It names the option.
-        """
+        """Return the request with its mixing filled in; refuse what cannot be."""
         self._check_network()
         stays = not (self.changes or self.leaving or self.asleep)
         given: Mixing = self.mixing or ("relay" if stays else "mean")
@@ -109,13 +103,7 @@ class Request:
                 raise ValueError(f"{option} {does}: it has no effect on {self.network}")
 
     def network_of(self, generator: np.random.Generator) -> tuple[Graph, Networks]:
-        """Return the network of the first round, and that of each round.
-
-        Raises
-        ------
-        ValueError
-            If it cannot be made; the message names the option.
-        """
+        """Return the network of the first round, and that of each round."""
         if self.is_file:
             graph = read_network(Path(self.network))
             if len(graph.nodes) < 2:

@@ -78,13 +78,7 @@ class CalibrationStudy:
 
 
 def read_calibration(file: StudyFile) -> CalibrationStudy:
-    """Return what a study calibrates; refuse settings and test records that cannot be used.
-
-    Raises
-    ------
-    ValueError
-        If there are some; the message names the file, the line and the key.
-    """
+    """Return what a study calibrates; refuse settings and test records that cannot be used."""
     study = settings_of(file)
     if study.test is None:
         return study
@@ -97,20 +91,7 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
 
 
 def check_site(file: StudyFile, site: SiteFile, data: SiteData) -> str:
-    """Return that a site takes part in a calibration; it considers the first query of a run.
-
-    Parameters
-    ----------
-    file : StudyFile
-        The study.
-    site, data : SiteFile, SiteData
-        The site's own file, and its records.
-
-    Raises
-    ------
-    ValueError
-        If the study's settings cannot be used, or the site refuses; the message says why.
-    """
+    """Return that a site takes part in a calibration; it considers the first query of a run."""
     study, role = settings_of(file), role_of(site, own_keys(site), data)
     analyst = AnalystRole(file.party, signing_keys=dict(file.signing))
     rounds = min(study.values["rounds"], study.values["rounds_per_part"])
@@ -178,13 +159,7 @@ def _agreed(
 
 
 def _spec(schema: Schema, structure: Structure | None) -> ClassifierSpec:
-    """Return the classifier, as the sites agree on it.
-
-    Raises
-    ------
-    ValueError
-        If the structure has other nodes than the variables that are declared.
-    """
+    """Return the classifier, as the sites agree on it."""
     if structure is None:
         return ClassifierSpec.of(schema)
     if differing := set(structure.nodes) ^ {schema.target.name, *schema.features}:
@@ -220,26 +195,7 @@ def run_calibration_study(
     contract: Contract | None = None,
     watch: RunWatch = UNWATCHED,
 ) -> None:
-    """Calibrate a classifier over the sites of a study, and write the results.
-
-    Parameters
-    ----------
-    file : StudyFile
-        The study.
-    out : Path
-        The folder for the results.
-    quiet : bool
-        Whether to print errors and warnings only.
-    contract : Contract, optional
-        What the sites have approved; None asks sites that answer any query.
-    watch : RunWatch, optional
-        Notes what the run does, for its status.
-
-    Raises
-    ------
-    ValueError
-        If the study's settings cannot be used; the message names the key.
-    """
+    """Calibrate a classifier over the sites of a study, and write the results."""
     study = read_calibration(file)
     schema = study.schema
     start = perf_counter()

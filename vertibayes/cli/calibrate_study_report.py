@@ -26,59 +26,25 @@ from vertibayes_protocols.schema import Schema
 
 @dataclass(frozen=True)
 class StudyOutcome:
-    """What the sites of a study have reached, as far as their analyst sees it.
+    """What the sites of a study have reached, as far as their analyst sees it."""
 
-    Attributes
-    ----------
-    agreed : Calibration
-        What the sites have agreed on.
-    schema : Schema
-        The class and the features.
-    model : NaiveBayes or Network
-        The model of the mean of the sites' statistics.
-    sites : CalibratedSites
-        The losses of all rounds, and who was there.
-    ledger : Ledger
-        The analyst's.
-    traffic : tuple of int
-        The analyst's rounds of messages, and the bytes that it sent.
-    seconds : float
-    error, tested : float or None, int
-        The error on the tested records, and how many these are.
-    warnings : list of str
-    study : mapping
-        What identifies the study.
-    """
-
-    agreed: Calibration
-    schema: Schema
-    model: NaiveBayes | Network
-    sites: CalibratedSites
-    ledger: Ledger
-    traffic: tuple[int, int]
+    agreed: Calibration  # what the sites have agreed on
+    schema: Schema  # the class and the features
+    model: NaiveBayes | Network  # the model of the mean of the sites' statistics
+    sites: CalibratedSites  # the losses of all rounds, and who was there
+    ledger: Ledger  # the analyst's
+    traffic: tuple[int, int]  # the analyst's rounds of messages, and the bytes that it sent
     seconds: float
-    error: float | None
-    tested: int
+    error: float | None  # the error on the tested records, and how many these are
+    tested: int  # the error on the tested records, and how many these are
     warnings: list[str]
-    study: Mapping[str, Any]
+    study: Mapping[str, Any]  # what identifies the study
 
 
 def report_study(
     out: Path, values: Mapping[str, Any], outcome: StudyOutcome, *, quiet: bool
 ) -> None:
-    """Write and print the results of a study.
-
-    Parameters
-    ----------
-    out : Path
-        The folder for the results.
-    values : mapping of str to object
-        The values of [learning].
-    outcome : StudyOutcome
-        What the sites have outcome.
-    quiet : bool
-        Whether to print warnings only.
-    """
+    """Write and print the results of a study."""
     warn(outcome.warnings)
     agreed, sites = outcome.agreed, outcome.sites
     way = f"{agreed.mixing}, start {agreed.start}, rate {agreed.rate:g}"

@@ -27,13 +27,7 @@ REACH_SECONDS = 3.0
 
 
 def run_check(files: Sequence[Path], meet: bool) -> bool:
-    """Check files and print the findings; return whether anything is wrong.
-
-    Raises
-    ------
-    ValueError
-        If `meet` is true and the first file is not the file of a study, or cannot be used.
-    """
+    """Check files and print the findings; return whether anything is wrong."""
     study = StudyFile.read(files[0]) if meet else None
     findings = check_files(
         files, Outside(_reach_relay, _listen, check_settings, check_site, digest_of)
@@ -51,13 +45,7 @@ def run_check(files: Sequence[Path], meet: bool) -> bool:
 
 
 def reach(host: str, port: int) -> str | None:
-    """Return None if a program listens at an address, otherwise why it cannot be reached.
-
-    Raises
-    ------
-    ValueError
-        If the host is unknown.
-    """
+    """Return None if a program listens at an address, otherwise why it cannot be reached."""
     try:
         with socket.create_connection((host, port), REACH_SECONDS):
             return None
@@ -68,13 +56,7 @@ def reach(host: str, port: int) -> str | None:
 
 
 def _reach_relay(relay: RelayAddress) -> str | None:
-    """Check that the relay of this study listens; return a warning if nothing does.
-
-    Raises
-    ------
-    ValueError
-        If something else listens there, or the relay does not take the certificate.
-    """
+    """Check that the relay of this study listens; return a warning if nothing does."""
     kind, reason = _knock(relay)
     if kind == "nothing":
         return f"cannot be reached: nothing listens there ({reason})"

@@ -12,23 +12,7 @@ FIRST_GROUP = 4  # digits of the digest, which the person types
 
 
 def agree(digest: bytes, given: str | None, path: Path, what: str, reader: str) -> None:
-    """Compare the digest of a file with the one that is given, or ask for its beginning.
-
-    Parameters
-    ----------
-    digest : bytes
-    given : str or None
-        What `--digest` says.
-    path : Path
-        The file.
-    what, reader : str
-        As of `confirm`.
-
-    Raises
-    ------
-    ValueError
-        If the digests differ; also as `confirm`.
-    """
+    """Compare the digest of a file with the one that is given, or ask for its beginning."""
     if given is None:
         confirm(digest, what, reader, "--digest DIGEST")
     elif digest_of_text(given) != digest:
@@ -39,23 +23,7 @@ def agree(digest: bytes, given: str | None, path: Path, what: str, reader: str) 
 
 
 def confirm(digest: bytes, what: str, reader: str, option: str) -> None:
-    """Ask for the first digits of a digest: who types them has looked at it.
-
-    Parameters
-    ----------
-    digest : bytes
-    what : str
-        What the answer does: a verb.
-    reader : str
-        Who reads the digest to the person.
-    option : str
-        What to specify if nobody can be asked.
-
-    Raises
-    ------
-    ValueError
-        If the input is not a terminal, or other digits are typed.
-    """
+    """Ask for the first digits of a digest: who types them has looked at it."""
     if not sys.stdin.isatty():
         raise ValueError(f"the input is not a terminal: specify {option}")
     sys.stdout.write(

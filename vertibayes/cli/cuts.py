@@ -24,25 +24,13 @@ from vertibayes_protocols.study import Study
 
 @dataclass(frozen=True)
 class Cuts:
-    """The cuts of columns, and what was revealed for them.
+    """The cuts of columns, and what was revealed for them."""
 
-    Parameters
-    ----------
-    target : str
-        The class.
-    edges : mapping of str to tuple of Decimal
-        The edges of each pre-binned column; empty where MDLP does not cut.
-    ledger : Ledger
-        What was revealed.
-    bytes, rounds : int, default=0
-        The bytes that all parties sent for it, and the rounds.
-    """
-
-    target: str
-    edges: Mapping[str, tuple[Decimal, ...]]
-    ledger: Ledger
-    bytes: int = 0
-    rounds: int = 0
+    target: str  # the class
+    edges: Mapping[str, tuple[Decimal, ...]]  # the edges of each pre-binned column
+    ledger: Ledger  # what was revealed
+    bytes: int = 0  # the bytes that all parties sent for it, and the rounds
+    rounds: int = 0  # the bytes that all parties sent for it, and the rounds
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -84,11 +72,6 @@ def with_cuts(source: Source) -> tuple[Source, Cuts | None]:
 
     A column that MDLP does not cut keeps the bins of ``--binning``. Without ``--mdlp``, the source
     is returned as it is.
-
-    Raises
-    ------
-    ValueError
-        If the class cannot be used; no table is then revealed.
     """
     if source.mdlp is None:
         return source, None
@@ -140,13 +123,7 @@ def run_cuts(source: Source) -> None:
 
 
 def run_study_cuts(path: Path, target: str | None) -> None:
-    """Print the cuts of columns of a study, as lines of each site's file.
-
-    Raises
-    ------
-    ValueError
-        If the class is not given or cannot be used, or no column has intervals as states.
-    """
+    """Print the cuts of columns of a study, as lines of each site's file."""
     if target is None:
         raise ValueError("specify the class: --mdlp COLUMN")
     StudyFile.read(path)

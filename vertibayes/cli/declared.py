@@ -33,13 +33,7 @@ def declared_calibration(file: StudyFile) -> Declared:
 
 
 def declared_naive_bayes(file: StudyFile) -> Declared:
-    """Return the queries of a study's naive Bayes.
-
-    Raises
-    ------
-    ValueError
-        If the file leaves open what is asked; the message names the line and the key.
-    """
+    """Return the queries of a study's naive Bayes."""
     study = read_settings(file)
     if study.request.method == "vdpnb":
         return _of_columns(study)

@@ -24,24 +24,7 @@ from vertibayes.splitting import split_columns
 
 
 def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
-    """Run the demo and print its results.
-
-    Parameters
-    ----------
-    out : Path or None
-        The folder for the results; None writes no results.
-    records : int
-        Number of records to draw.
-    sites : int
-        Number of sites that hold the columns.
-    seed : int
-        Seed of the records and of the split.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or the folder is not empty.
-    """
+    """Run the demo and print its results."""
     if out is not None:
         check_folder(out)
     truth = alarm()

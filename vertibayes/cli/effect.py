@@ -31,34 +31,15 @@ NONE = ("none",)  # of --adjust: no variable
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked.
+    """What is asked."""
 
-    Parameters
-    ----------
-    exposure : str
-        The variable that is set.
-    outcome : str
-        The variable of which the risks are asked, or VARIABLE=STATE.
-    adjust : tuple of str, default=()
-        The variables to adjust for; ``("none",)`` for no variable. If empty, the network gives
-        them.
-    not_adjust : tuple of str, default=()
-        The variables that the network's adjustment sets must not have.
-    """
-
-    exposure: str
-    outcome: str
-    adjust: tuple[str, ...] = ()
+    exposure: str  # the variable that is set
+    outcome: str  # the variable of which the risks are asked, or VARIABLE=STATE
+    adjust: tuple[str, ...] = ()  # the variables to adjust for; ``("none",)`` for no variable
     not_adjust: tuple[str, ...] = ()
 
     def outcome_in(self, variables: Mapping[str, Variable]) -> tuple[str, tuple[str, ...]]:
-        """Return the outcome's variable, and the states whose risks are shown.
-
-        Raises
-        ------
-        ValueError
-            If there is no such variable or state.
-        """
+        """Return the outcome's variable, and the states whose risks are shown."""
         name, _, state = self.outcome.rpartition("=")
         if self.outcome in variables or not name:
             name, state = self.outcome, ""
@@ -73,22 +54,7 @@ class Question:
 
 
 def run_effect(question: Question, model: Path | None, source: Source | None) -> None:
-    """Print adjustment sets and risks.
-
-    Parameters
-    ----------
-    question : Question
-        What is asked.
-    model : Path or None
-        The network's file.
-    source : Source or None
-        The records; the risks follow from the network's CPTs if None.
-
-    Raises
-    ------
-    ValueError
-        If an input cannot be used.
-    """
+    """Print adjustment sets and risks."""
     network = None if model is None else read_model(model)
     if source is not None:
         lines = _from_records(question, network, source)

@@ -74,13 +74,7 @@ class Source:
 
     @property
     def encoding(self) -> Encoding:
-        """How columns become variables.
-
-        Raises
-        ------
-        ValueError
-            If an option cannot be used; the message names it.
-        """
+        """How columns become variables."""
         return Encoding(
             missing_codes=self.missing_codes,
             categorical=self.categorical,
@@ -95,30 +89,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Sites:
-    """The sites' data, the order of all variables, the columns left out, and warnings.
+    """The sites' data, the order of all variables, the columns left out, and warnings."""
 
-    Parameters
-    ----------
-    data : mapping of str to SiteData
-        The data of each site.
-    order : tuple of str
-        All variables, in the order of the data.
-    warnings : tuple of str
-        Warnings about data or options that may have been meant otherwise.
-    left_out : mapping of str to str
-        The reason for each column that was left out without --exclude.
-    memory : int, default=1 GiB
-        Memory that each site may use, in bytes.
-    rules : tuple of str, default=()
-        The rules by which the sites' lists of people are matched; none if these are the same.
-    """
-
-    data: Mapping[str, SiteData]
-    order: tuple[str, ...]
+    data: Mapping[str, SiteData]  # the data of each site
+    order: tuple[str, ...]  # all variables, in the order of the data
     warnings: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
-    memory: int = GIBIBYTE
-    rules: tuple[str, ...] = ()
+    memory: int = GIBIBYTE  # memory that each site may use, in bytes
+    rules: tuple[str, ...] = ()  # the rules by which the sites' lists of people are matched
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -127,13 +105,7 @@ class Sites:
         return {name: known[name] for name in self.order}
 
     def check_column(self, name: str | None, option: str) -> None:
-        """Refuse a column that was left out, as the value of an option.
-
-        Raises
-        ------
-        DataError
-            If it was; the message gives the reason.
-        """
+        """Refuse a column that was left out, as the value of an option."""
         if name is not None and name in self.left_out:
             raise DataError(f"{option} {name}: the column is left out: {self.left_out[name]}")
 
@@ -158,14 +130,7 @@ Bounded: TypeAlias = Callable[[Source, Mapping[str, TextColumn]], Source]
 
 
 def read_sites(source: Source) -> Sites:
-    """Read the data of all sites.
-
-    Raises
-    ------
-    DataError, ValueError
-        If a file or an option cannot be used; the message names it, with the column and the line or
-        record.
-    """
+    """Read the data of all sites."""
     named = [_named(text) for text in source.data]
     if all(name is None for name, _ in named) and len(named) == 1:
         return _split_file(source, named[0][1])
@@ -175,19 +140,7 @@ def read_sites(source: Source) -> Sites:
 
 
 def read_pooled(source: Source, bounded: Bounded | None = None) -> Sites:
-    """Read one file as the data of one site, under the file's name, to be dealt to parties.
-
-    Parameters
-    ----------
-    source : Source
-    bounded : callable, optional
-        Returns the source with the bounds that are taken from the file's columns.
-
-    Raises
-    ------
-    DataError, ValueError
-        As `read_sites`.
-    """
+    """Read one file as the data of one site, under the file's name, to be dealt to parties."""
     held = _take(source, Path(source.data[0]))
     if bounded is not None:
         source = bounded(source, held.columns)

@@ -28,13 +28,7 @@ def read_ordering(given: Path | Sequence[str] | None) -> list[str] | None:
 
 
 def read_constraints(path: Path | None) -> Constraints:
-    """Read what experts know; no constraints without a file.
-
-    Raises
-    ------
-    ValueError
-        If the file has no constraints, or they contradict each other; the message names it.
-    """
+    """Read what experts know; no constraints without a file."""
     if path is None:
         return Constraints()
     content = read_json(path)
@@ -45,13 +39,7 @@ def read_constraints(path: Path | None) -> Constraints:
 
 
 def read_structure(path: Path | None) -> Structure | None:
-    """Read a structure.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a structure, or has an unknown node or a cycle; the message names it.
-    """
+    """Read a structure."""
     if path is None:
         return None
     content = read_json(path)
@@ -67,13 +55,7 @@ def read_structure(path: Path | None) -> Structure | None:
 
 
 def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """Read who holds what.
-
-    Raises
-    ------
-    ValueError
-        If the file is not an object of lists, or a column is unknown, at two sites or at no site.
-    """
+    """Read who holds what."""
     parts = read_json(path)
     if not isinstance(parts, dict) or not all(_is_names(columns) for columns in parts.values()):
         raise ValueError(f'{path}: not a partition; expected {{"site": ["column", ...]}}')

@@ -44,14 +44,7 @@ HINTS = {
 
 
 def run_learn(source: Source, task: Task) -> None:
-    """Run the command.
-
-    Raises
-    ------
-    ValueError
-        If an input cannot be used. Nothing is then written, except the ledger if tables were
-        revealed.
-    """
+    """Run the command."""
     assert task.out is not None  # the command requires it
     check_folder(task.out)
     task.validations.check()
@@ -95,13 +88,7 @@ def options_from(values: Mapping[str, Any]) -> Options:
 
 
 def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
-    """Remove columns that are left out from what the options name, or refuse them.
-
-    Raises
-    ------
-    ValueError
-        If the structure, the class or a required edge has such a column.
-    """
+    """Remove columns that are left out from what the options name, or refuse them."""
     needed = options.structure.nodes if options.structure is not None else ()
     classes = [] if options.class_variable is None else [options.class_variable]
     for option, named in (("structure", needed), ("class-variable", classes)):
@@ -177,13 +164,7 @@ def explained(sites: Sites) -> Iterator[None]:
 
 
 def _check(counter: SecureCounter, options: Options) -> None:
-    """Refuse options that do not fit the sites of this process, before tables are revealed.
-
-    Raises
-    ------
-    ValueError, QueryRefusedError
-        If there are some; the message names the option.
-    """
+    """Refuse options that do not fit the sites of this process, before tables are revealed."""
     for name, check in checks(counter, options).items():
         try:
             check()
@@ -203,28 +184,7 @@ def learn_with(
     commit_seconds: float,
     warnings: Iterable[str] = (),
 ) -> tuple[Learned, dict[str, Any]]:
-    """Learn from a counter, whether its sites are in this process or on other machines.
-
-    Parameters
-    ----------
-    counter : SecureCounter
-        The source of all counts.
-    run : Run
-        The ledger and the traffic of the run.
-    task : Task
-        What the run does; its options must fit the counter's variables and records.
-    commit_seconds : float
-        Time that the sites took to commit to their columns, in seconds.
-    warnings : iterable of str, default=()
-        Warnings about the data, which are printed first.
-
-    Returns
-    -------
-    learned : Learned
-        What was learned.
-    summary : dict
-        The content of summary.json.
-    """
+    """Learn from a counter, whether its sites are in this process or on other machines."""
     options = task.options
     cost = expected(counter, options)
     said = warn([*warnings, *notices(counter, options), *task.validations.warnings()], task.watch)
@@ -247,13 +207,7 @@ def learn_with(
 
 
 def expected(counter: SecureCounter, options: Options) -> str:
-    """Return a sentence about the cost of a run, before it asks for a table.
-
-    Raises
-    ------
-    ValueError
-        If a table may take more memory than a query may.
-    """
+    """Return a sentence about the cost of a run, before it asks for a table."""
     cost = counter.forecast(families_of(counter, options), missing=options.missing == "state")
     calls = TYPICAL_CALLS.get(options.by)
     if options.structure is not None or calls is None:
@@ -301,15 +255,7 @@ def _smoothing(learned: Learned, kind: str) -> str:
 
 
 def report_of(learned: Learned, summary: dict[str, Any]) -> str:
-    """Return the lines that the command prints about a run.
-
-    Parameters
-    ----------
-    learned : Learned
-        What was learned.
-    summary : dict
-        The content of summary.json.
-    """
+    """Return the lines that the command prints about a run."""
     seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
     scores, structure = learned.scores, learned.network.structure
     sender = "" if sent["sent_by"] == "all parties" else f" by {sent['sent_by']}"

@@ -31,22 +31,7 @@ SITE, ANALYST = "ledger.jsonl", "ledger.json"
 
 
 def run_ledger(folder: Path, html: Path | None, everything: bool) -> None:
-    """Print a ledger in words, or write it as a page; nothing in the folder is changed.
-
-    Parameters
-    ----------
-    folder : Path
-        A site's folder or its memory, or an analyst's folder of results.
-    html : Path or None
-        The page to write, in place of the text.
-    everything : bool
-        Whether the text lists all tables of each entry.
-
-    Raises
-    ------
-    ValueError
-        If the folder has no ledger, or the ledger is damaged or of a newer release.
-    """
+    """Print a ledger in words, or write it as a page; nothing in the folder is changed."""
     statement = read_statement(folder)
     if html is None:
         lines = text_of(statement, everything=everything).split("\n")

@@ -11,22 +11,7 @@ from vertibayes_protocols.storage.memory import SiteMemory
 
 
 def run_meets(site: Path, reset: str | None, *, alignments: bool = False) -> None:
-    """Print the comparisons with each site that may have been guesses, or forgive those with one.
-
-    Parameters
-    ----------
-    site : Path
-        The site's own file.
-    reset : str or None
-        The site whose comparisons the owner forgives.
-    alignments : bool, default=False
-        Whether the owner allows as many further alignments as the site's file says.
-
-    Raises
-    ------
-    ValueError
-        If the site does not pin `reset`, or a file cannot be used.
-    """
+    """Print the comparisons with each site that may be guesses, or forgive those with one."""
     own = SiteFile.read(site)
     peers = sorted(set(own.pinned) - {own.dealer, *own.analysts})
     if reset is not None:

@@ -46,13 +46,7 @@ MUCH = 10  # of epsilon
 
 
 def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
-    """Run the command; see its help.
-
-    Raises
-    ------
-    ValueError
-        If an input or an option is at fault; nothing is then written.
-    """
+    """Run the command; see its help."""
     check_folder(out)
     request = request.checked()
     sites = read_pooled(source)
@@ -163,21 +157,7 @@ def _score(learned: Learned, tested: LocalData) -> dict[str, Any]:
 def report(
     out: Path, request: Request, learned: Learned, tested: LocalData | None, *, quiet: bool
 ) -> None:
-    """Write and print a run's results.
-
-    Parameters
-    ----------
-    out : Path
-        The folder for the results.
-    request : Request
-        The options.
-    learned : Learned
-        The model, and what it has cost and revealed.
-    tested : LocalData or None
-        The records that it was tested on.
-    quiet : bool
-        Whether to print warnings only.
-    """
+    """Write and print a run's results."""
     if swamped := learned.model.swamped_:
         learned.warnings.append(
             f"the noise is larger than the spread of {', '.join(swamped)} within a class, so that "

@@ -54,12 +54,6 @@ def learn_vertical(
 
     Without noise one site holds the class, and a counter reveals the tables. With noise
     all sites know the class, and each publishes its noisy tables.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two parties or more than features, or the target has records of one
-        class.
     """
     features = len(schema.features)
     if not 2 <= request.parties <= features:

@@ -17,15 +17,7 @@ from vertibayes_protocols.site.statistics import LocalData
 
 
 class SpentError(ValueError):
-    """No model was learned, but something was revealed.
-
-    Parameters
-    ----------
-    reason : str
-        What went wrong, in a sentence.
-    ledger : Ledger
-        What was revealed.
-    """
+    """No model was learned, but something was revealed."""
 
     def __init__(self, reason: str, ledger: Ledger) -> None:
         super().__init__(reason)
@@ -34,67 +26,28 @@ class SpentError(ValueError):
 
 @dataclass
 class Learned:
-    """A model, and what its training and its test have cost and revealed.
-
-    Attributes
-    ----------
-    model : NaiveBayes
-    promise : Promise or None
-        Of the noise; None without.
-    ledger : Ledger
-    sites : mapping of str to sequence of str
-        Who holds which columns; nothing where parties hold records.
-    holders : mapping of str to str, optional
-        Of each column, for the drawing.
-    bytes : dict of str to int
-        By sender.
-    rounds : int
-    log_proba : ndarray of shape (n, n_classes), optional
-        Of the tested records.
-    predicted_by : str
-        How these were predicted.
-    test_seconds, seconds : float
-        What the test took, and everything.
-    records : int or None
-        How many it was learned from; None where nobody knows.
-    parties : tuple of str
-        Who took part, where parties hold records.
-    models : mapping of str to NaiveBayes
-        The models of all parties, by gossip.
-    prepare : callable
-        Returns records as the model needs them.
-    predictions : list of tuple
-        For each record predicted over the sites: its place, its class, each class's probability.
-    people : AlignedPeople, optional
-        What the alignment of the sites' lists of people has shown.
-    warnings : list of str
-        What the user should know.
-    left_out : mapping of str to str
-        The reason for each column of the file that was left out.
-    study : mapping, optional
-        What identifies a study between machines.
-    """
+    """A model, and what its training and its test have cost and revealed."""
 
     model: NaiveBayes
-    promise: Promise | None
+    promise: Promise | None  # of the noise; None without
     ledger: Ledger
-    sites: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    holders: Mapping[str, str] | None = None
-    bytes: dict[str, int] = field(default_factory=dict)
+    sites: Mapping[str, Sequence[str]] = field(default_factory=dict)  # who holds which columns
+    holders: Mapping[str, str] | None = None  # of each column, for the drawing
+    bytes: dict[str, int] = field(default_factory=dict)  # by sender
     rounds: int = 0
-    log_proba: Floats | None = None
-    predicted_by: str = "the model"
-    test_seconds: float = 0.0
-    seconds: float = 0.0
-    records: int | None = None
-    parties: tuple[str, ...] = ()
+    log_proba: Floats | None = None  # of the tested records
+    predicted_by: str = "the model"  # how these were predicted
+    test_seconds: float = 0.0  # what the test took, and everything
+    seconds: float = 0.0  # what the test took, and everything
+    records: int | None = None  # how many it was learned from; None where nobody knows
+    parties: tuple[str, ...] = ()  # who took part, where parties hold records
     models: Mapping[str, NaiveBayes] = field(default_factory=dict)
     prepare: Callable[[LocalData], LocalData] = lambda data: data
     predictions: list[tuple[object, ...]] = field(default_factory=list)
     people: AlignedPeople | None = None
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # what the user should know
     left_out: Mapping[str, str] = field(default_factory=dict)
-    study: Mapping[str, Any] | None = None
+    study: Mapping[str, Any] | None = None  # what identifies a study between machines
 
     def add(self, traffic: Traffic) -> None:
         """Add what travelled in a session."""

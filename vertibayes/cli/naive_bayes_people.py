@@ -12,17 +12,7 @@ from vertibayes_protocols.session import Session
 
 
 def of_common_people(file: StudyFile) -> StudyFile:
-    """Return a study of the people whom all sites hold, if it has an alignment.
-
-    Parameters
-    ----------
-    file : StudyFile
-
-    Raises
-    ------
-    ValueError
-        If the alignment says something else; the message names the line and the key.
-    """
+    """Return a study of the people whom all sites hold, if it has an alignment."""
     asked = file.alignment
     if asked is None:
         return file
@@ -39,18 +29,7 @@ def of_common_people(file: StudyFile) -> StudyFile:
 
 
 def aligned(file: StudyFile, contract: Contract | None, session: Session) -> AlignedPeople | None:
-    """Align the sites' lists, if the study has an alignment; a release with noise follows.
-
-    Parameters
-    ----------
-    file, contract, session : StudyFile, Contract or None, Session
-        The study, what its sites have approved, and its session.
-
-    Raises
-    ------
-    ValueError
-        If [class_counts] has more people than the study.
-    """
+    """Align the sites' lists, if the study has an alignment; a release with noise follows."""
     asked = file.alignment if contract is None else contract.alignment
     if asked is None:
         return None

@@ -38,51 +38,18 @@ from vertibayes_protocols.variables import Rows, Variable
 
 
 class Holders(NamedTuple):
-    """Who holds the records.
+    """Who holds the records."""
 
-    Attributes
-    ----------
-    sites : sequence of str
-        All parties.
-    most_records : int
-        How many records a party has at most.
-    absent : collection of str
-        The parties that are not there.
-    dishonest, dropouts : float
-        As of `Terms`.
-    missing : bool
-        Whether values may be missing, which people then report.
-    """
-
-    sites: Sequence[str]
-    most_records: int
-    absent: Collection[str] = ()
-    dishonest: float = 0.0
-    dropouts: float = 0.0
-    missing: bool = True
+    sites: Sequence[str]  # all parties
+    most_records: int  # how many records a party has at most
+    absent: Collection[str] = ()  # the parties that are not there
+    dishonest: float = 0.0  # as of `Terms`
+    dropouts: float = 0.0  # as of `Terms`
+    missing: bool = True  # whether values may be missing, which people then report
 
 
 def learn_records(request: Request, session: Session, schema: Schema, holders: Holders) -> Learned:
-    """Ask the parties as a request says, and return the model.
-
-    Parameters
-    ----------
-    request : Request
-        The method and its options.
-    session : Session
-        With all parties but the absent.
-    schema : Schema
-        The class and the features.
-    holders : Holders
-        Who holds the records.
-
-    Raises
-    ------
-    QueryRefusedError, ProtocolError, TransportError
-        If a party refuses or fails; the error names it.
-    ValueError
-        If the noise has left nothing to learn from.
-    """
+    """Ask the parties as a request says, and return the model."""
     if request.method == "ldp":
         return _people(request, session, schema, holders)
     sizes = max(len(holders.sites), 2), holders.most_records
@@ -149,13 +116,7 @@ def learn_horizontal(
     seed: int,
     progress: Progress,
 ) -> Learned:
-    """Deal the records to parties in this process, and ask these; predict the tested records.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two parties or more than records.
-    """
+    """Deal the records to parties in this process, and ask these; predict the tested records."""
     if not 2 <= request.parties <= training.records:
         raise ValueError(
             f"--parties must be between 2 and {training.records} (the number of records), got "

@@ -56,13 +56,7 @@ class Request:
     holdout: float | None = None
 
     def checked(self) -> Request:
-        """Return the request with its noise and its way filled in; refuse what cannot be.
-
-        Raises
-        ------
-        ValueError
-            It names the option.
-        """
+        """Return the request with its noise and its way filled in; refuse what cannot be."""
         noises, ways, protected = CHOICES[self.method]
         noise = self.noise or noises[0]
         via = self.via or ways[0]

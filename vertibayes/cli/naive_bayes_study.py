@@ -174,26 +174,7 @@ def run_naive_bayes_study(
     contract: Contract | None = None,
     watch: RunWatch = UNWATCHED,
 ) -> None:
-    """Learn naive Bayes over the sites of a study, and write the results.
-
-    Parameters
-    ----------
-    file : StudyFile
-        The study.
-    out : Path
-        The folder for the results.
-    quiet : bool
-        Whether to print errors and warnings only.
-    contract : Contract, optional
-        What the sites have approved; None asks sites that answer any query.
-    watch : RunWatch, optional
-        Notes what the run does, for its status.
-
-    Raises
-    ------
-    ValueError
-        If the study's settings cannot be used; the message names the key.
-    """
+    """Learn naive Bayes over the sites of a study, and write the results."""
     study = replace(read_study(file, out, quiet, contract), watch=watch)
     request = study.request
     start = perf_counter()
@@ -266,24 +247,7 @@ def variables_of(states: Mapping[str, tuple[str, ...]]) -> dict[str, Variable]:
 def schema_of(
     file: StudyFile, target: str, states: Mapping[str, Variable], *, centred: bool = False
 ) -> Schema:
-    """Return the class and the features that a study names; numbers have declared bounds.
-
-    Parameters
-    ----------
-    file : StudyFile
-    target : str
-        The class.
-    states : mapping of str to Variable
-        The variables that have states.
-    centred : bool, default=False
-        As of `Schema`.
-
-    Raises
-    ------
-    ValueError
-        If the study names a variable that is not declared, or the class has no states; the message
-        names the key.
-    """
+    """Return the class and the features that a study names; numbers have declared bounds."""
     numerics = {name: Numeric(name, *bounds) for name, bounds in file.numbers.items()}
     columns: dict[str, Variable | Numeric] = {**states, **numerics}
     chosen = file.variables or tuple(columns)

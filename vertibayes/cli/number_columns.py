@@ -22,25 +22,7 @@ FEWEST = 3  # different numbers of a column that `--numbers all` keeps: two are 
 def with_bounds(
     source: Source, columns: Mapping[str, TextColumn], names: Sequence[str], target: str
 ) -> Source:
-    """Return a source that keeps columns as numbers, as if their bounds were given by hand.
-
-    Parameters
-    ----------
-    source : Source
-        How the columns are read; its own bounds stay as they are.
-    columns : mapping of str to TextColumn
-        The columns of the file.
-    names : sequence of str
-        The columns, or `ALL`: each column of numbers that the source does not read otherwise.
-    target : str
-        The class, which is not a number.
-
-    Raises
-    ------
-    DataError
-        If a column is the class or not in the file, has other text than numbers, or fewer than two
-        numbers.
-    """
+    """Return a source that keeps columns as numbers, as if their bounds were given by hand."""
     how = source.encoding
     if tuple(names) == ALL and "all" not in columns:
         taken = {target, *how.bounds, *how.cuts, *how.categorical}

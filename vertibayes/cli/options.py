@@ -57,13 +57,7 @@ def _parameter(setting: Setting) -> inspect.Parameter:
 
 
 def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of settings, checked, from those of the command line.
-
-    Raises
-    ------
-    ValueError
-        If a value is not as its setting expects; the message names the option.
-    """
+    """Return the values of settings, checked, from those of the command line."""
     return {setting.name: _value(setting, given[setting.name]) for setting in settings}
 
 
@@ -89,13 +83,7 @@ def separated(text: str) -> list[str]:
 
 
 def check_arguments(unexpected: Sequence[str], expected: str = "options") -> None:
-    """Refuse arguments that belong to no option.
-
-    Raises
-    ------
-    ValueError
-        If there is one; the message says how an option takes several values.
-    """
+    """Refuse arguments that belong to no option."""
     if unexpected:
         raise ValueError(
             f"unexpected argument {unexpected[0]!r}: expected {expected}; separate several values "

@@ -29,85 +29,31 @@ from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 
 @dataclass(frozen=True)
 class Task:
-    """What a run does.
+    """What a run does."""
 
-    Parameters
-    ----------
-    options : Options
-        What to learn.
-    out : Path or None
-        The folder for the results; None writes no results.
-    quiet : bool
-        Whether to print errors and warnings only.
-    validations : Validations, default=Validations()
-        Which validations to run; none by default.
-    rule : Rule, optional
-        By which rule the learned families' tables are released; the structure is then learned by
-        choices. None learns from exact tables.
-    watch : RunWatch, optional
-        Notes what the run does, for its status.
-    """
-
-    options: Options
-    out: Path | None
-    quiet: bool
-    validations: Validations = field(default_factory=Validations)
-    rule: Rule | None = None
-    watch: RunWatch = UNWATCHED
+    options: Options  # what to learn
+    out: Path | None  # the folder for the results; None writes no results
+    quiet: bool  # whether to print errors and warnings only
+    validations: Validations = field(default_factory=Validations)  # which validations to run
+    rule: Rule | None = None  # by which rule the learned families' tables are released
+    watch: RunWatch = UNWATCHED  # notes what the run does, for its status
 
 
 class Outcome(NamedTuple):
-    """What a run learned, and from what.
+    """What a run learned, and from what."""
 
-    Attributes
-    ----------
-    learned : Learned
-        The network and its scores.
-    counter : SecureCounter or ReleasedCounter
-        The source of the counts, of the validations too.
-    further : callable
-        Returns further entries of summary.json, after the validations.
-    write : callable, optional
-        Takes the folder of the results, and writes further files.
-    fits : callable, optional
-        Of a structure by choices: takes a family; returns whether it could be a candidate.
-    warnings : sequence of str
-        The warnings that the run has printed.
-    """
-
-    learned: Learned
-    counter: SecureCounter | ReleasedCounter
+    learned: Learned  # the network and its scores
+    counter: SecureCounter | ReleasedCounter  # the source of the counts, of the validations too
     further: Callable[[], Mapping[str, Any]]
     write: Callable[[Path], object] | None = None
-    fits: Fits | None = None
-    warnings: Sequence[str] = ()
+    fits: Fits | None = None  # of a structure by choices: takes a family
+    warnings: Sequence[str] = ()  # the warnings that the run has printed
 
 
 def conclude(
     outcome: Outcome, run: Run, task: Task, commit_seconds: float, progress: Progress
 ) -> tuple[Learned, dict[str, Any]]:
-    """Say how sure the edges are, validate what was learned, warn, and write the results.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        What the run learned.
-    run : Run
-        The ledger and the traffic of the run.
-    task : Task
-        What the run does.
-    commit_seconds : float
-        Time that the sites took to commit to their columns, in seconds.
-    progress : callable
-        Called with (stage, steps done, steps at most).
-
-    Returns
-    -------
-    learned : Learned
-        What the run learned, with the strengths of its edges.
-    summary : dict
-        The content of summary.json.
-    """
+    """Say how sure the edges are, validate what was learned, warn, and write the results."""
     task.watch.phase(STRENGTHS)
     counter, learned = outcome.counter, _with_strengths(outcome, task.options, progress)
     before = perf_counter()

@@ -49,36 +49,16 @@ class UnwrittenError(ValueError):
 
 
 class Run(NamedTuple):
-    """What the summary says about a run, in one process or between machines.
+    """What the summary says about a run, in one process or between machines."""
 
-    Attributes
-    ----------
-    ledger : Ledger
-        The analyst's ledger.
-    traffic : Traffic
-        The messages of all parties in one process, or of the analyst between machines.
-    shown : mapping of Party to sequence of str
-        The variables of each site.
-    sender : Party, optional
-        The party whose messages `traffic` has; all parties if None.
-    study : mapping, optional
-        The file, the id and the parties' keys of a study between machines.
-    cuts : mapping, optional
-        The cuts of numeric columns that the run chose before.
-    people : AlignedPeople, optional
-        What the alignment of the sites' lists of people has shown.
-    left_out : mapping of str to str
-        The reason for each column of the files that was left out.
-    """
-
-    ledger: Ledger
+    ledger: Ledger  # the analyst's ledger
     traffic: Traffic
-    shown: Mapping[Party, Sequence[str]]
-    sender: Party | None = None
+    shown: Mapping[Party, Sequence[str]]  # the variables of each site
+    sender: Party | None = None  # the party whose messages `traffic` has; all parties if None
     study: Mapping[str, Any] | None = None
-    cuts: Mapping[str, Any] | None = None
+    cuts: Mapping[str, Any] | None = None  # the cuts of numeric columns that the run chose before
     people: AlignedPeople | None = None
-    left_out: Mapping[str, str] = EMPTY
+    left_out: Mapping[str, str] = EMPTY  # the reason for each column of the files that was left out
 
 
 def check_folder(folder: Path) -> None:
@@ -86,11 +66,6 @@ def check_folder(folder: Path) -> None:
 
     The folder must be new or empty, except for ledgers of runs that failed, and on a disk with free
     space.
-
-    Raises
-    ------
-    ValueError
-        If it cannot; the message names the folder.
     """
     parent = folder.resolve()
     while not parent.exists():
@@ -119,11 +94,6 @@ def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
 
     Ledgers of earlier runs that failed are kept as ledger-1.json and so on, as they say what was
     revealed. If the folder cannot be written, as on a full disk, `write` fills a temporary folder.
-
-    Raises
-    ------
-    UnwrittenError
-        If the folder cannot be written; the message says why, and which folder has the files.
     """
     folder = folder.resolve()
     try:
@@ -133,13 +103,7 @@ def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_whole(folder: Path, write: Callable[[Path], object]) -> None:
-    """Write a folder, and move it to its place when it is complete.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written; nothing is left then.
-    """
+    """Write a folder, and move it to its place when it is complete."""
     if not is_free(folder):
         raise FileExistsError(errno.EEXIST, "other files were put there during the run")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -206,25 +170,7 @@ def write_results(
     counts: Mapping[str, Any],
     further: Callable[[Path], object] | None = None,
 ) -> None:
-    """Write the files of a run.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder to write.
-    learned : Learned
-        The network, and synthetic records if there are any.
-    run : Run
-        The ledger, and the variables of each site.
-    summary : mapping
-        The content of summary.json.
-    validated : mapping of str to Validation
-        The validations, of which each gets a picture.
-    counts : mapping
-        The content of counts.json.
-    further : callable, optional
-        Takes the folder, and writes further files.
-    """
+    """Write the files of a run."""
 
     def write(part: Path) -> None:
         write_model(part, learned.network, edges_json(learned))

@@ -37,28 +37,6 @@ def run_predict(
     The columns are the identifier if there is one, the prediction, the probability of each state,
     and a note on records that are impossible under the model. Warnings on standard error name these
     records, variables that the file does not have, and values that the model does not know.
-
-    Parameters
-    ----------
-    model : Path
-        The model's file.
-    data : Path
-        The records, as CSV.
-    target : str
-        The variable to predict.
-    out : Path
-        The file to write.
-    id_column : str or None
-        The column of `data` with the records' identifiers.
-    missing_codes : tuple of str
-        The values that mean missing, beside the empty field.
-    missing_state : bool
-        Whether missing values are the model's state for missing values.
-
-    Raises
-    ------
-    ValueError
-        If an input cannot be used; nothing is then written.
     """
     check_new(out)
     known = read_naive_bayes(model) if is_naive_bayes(model) else read_model(model)

@@ -39,24 +39,7 @@ Result: TypeAlias = Auc | NDArray[np.float64]
 def run_predict_study(
     study: Path, out: Path, model: Path | None, target: str | None, rule: Rule | None, bins: int
 ) -> None:
-    """Write a CSV file with a line for each record of a study, or the AUC as JSON.
-
-    Parameters
-    ----------
-    study : Path
-        The study's file.
-    out : Path
-        The file to write.
-    model, target, rule
-        What the options say: None each if the file declares a prediction.
-    bins : int
-        With a rule: the number of bins of the AUC's table.
-
-    Raises
-    ------
-    ValueError, QueryRefusedError, ProtocolError, TransportError
-        As `connect_study`, `predict_over_sites` and `auc_over_sites`; nothing is then written.
-    """
+    """Write a CSV file with a line for each record of a study, or the AUC as JSON."""
     check_new(out)
     file = StudyFile.read(study)
     contract = None

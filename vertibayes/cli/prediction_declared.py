@@ -19,13 +19,7 @@ from vertibayes_protocols.release import Rule
 
 
 def prediction_of(file: StudyFile, rule: Rule | None) -> DeclaredPrediction:
-    """Return the prediction of a study's [learning], or its AUC if it has a rule.
-
-    Raises
-    ------
-    ValueError
-        If a setting cannot be used; the message names the file, the line and the key.
-    """
+    """Return the prediction of a study's [learning], or its AUC if it has a rule."""
     table = file.source.table("learning")
     table.take(LEARNER)
     values = table.take_all(PREDICTION)

@@ -29,17 +29,7 @@ SHORT_SECONDS = 5.0  # between two lines, at least
 
 
 class Progress:
-    """Says how far a run is.
-
-    Parameters
-    ----------
-    show : callable
-        Takes a sentence.
-    clock : callable, optional
-        Returns seconds.
-    watch : RunWatch, optional
-        Notes the same for the status of the run.
-    """
+    """Says how far a run is."""
 
     def __init__(self, show: Write, clock: Clock = monotonic, watch: RunWatch = UNWATCHED) -> None:
         self._show, self._clock, self._watch = show, clock, watch
@@ -84,15 +74,7 @@ class Progress:
 
 
 class Lines:
-    """Writes a line after a while, or when much has been done; a short run writes none.
-
-    Parameters
-    ----------
-    write : callable
-        Takes a line.
-    clock : callable, optional
-        Returns seconds.
-    """
+    """Writes a line after a while, or when much has been done; a short run writes none."""
 
     def __init__(self, write: Write, clock: Clock = monotonic) -> None:
         self._write, self._clock = write, clock
@@ -127,19 +109,7 @@ def progress_shown(
     ticks: bool = False,
     watch: RunWatch = UNWATCHED,
 ) -> Iterator[Progress]:
-    """Show how far a run is: on standard error, unless quiet.
-
-    Parameters
-    ----------
-    quiet : bool
-        Whether to show nothing.
-    watchers : list of callable, optional
-        Those of an `OpenStudy`: the progress watches the queries too, within the block.
-    ticks : bool, default=False
-        Whether to show every second how long the step has lasted, by a thread.
-    watch : RunWatch, optional
-        Notes the same for the status of the run, also if quiet.
-    """
+    """Show how far a run is: on standard error, unless quiet."""
     with _shown(quiet, watch) as progress, _ticking(progress) if ticks else nullcontext():
         if watchers is None:
             yield progress

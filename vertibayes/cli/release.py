@@ -31,22 +31,7 @@ def release_with(
     commit_seconds: float,
     warnings: Iterable[str] = (),
 ) -> tuple[Learned, dict[str, Any]]:
-    """Learn by choices and a release, whether the sites are in this process or elsewhere.
-
-    Parameters
-    ----------
-    study : OpenStudy
-        The study.
-    run, task, commit_seconds, warnings
-        As `vertibayes.cli.learn.learn_with`; the task has a rule.
-
-    Returns
-    -------
-    learned : Learned
-        What was learned, from the released tables.
-    summary : dict
-        The content of summary.json.
-    """
+    """Learn by choices and a release, whether the sites are in this process or elsewhere."""
     assert task.rule is not None  # the caller learns from tables without one
     chooser = SecretChooser(study)
     said = warn(
@@ -110,13 +95,7 @@ def cost_of(released: Released, sites: int) -> dict[str, Any] | None:
 
 
 def report_of_release(summary: Mapping[str, Any]) -> list[str]:
-    """Return the lines that the command prints about choices and a release.
-
-    Parameters
-    ----------
-    summary : mapping
-        The content of summary.json.
-    """
+    """Return the lines that the command prints about choices and a release."""
     rule, choices = summary["release"]["rule"], summary["choices"]
     estimated = ", with estimates of the counts that were cut" if rule["kind"] == "cut" else ""
     compared = "" if rule["kind"] == "exact" else "; compare scores of the same rule alone"

@@ -12,20 +12,7 @@ SUFFIXES = ".html", ".htm"
 
 
 def run_report(folder: Path, out: Path | None) -> None:
-    """Write the page of a folder of results.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of a run, also of an earlier release.
-    out : Path or None
-        The file to write, which is replaced; `report.html` in the folder if None.
-
-    Raises
-    ------
-    ValueError
-        If the folder has no results, one of its files cannot be read, or `out` cannot be a page.
-    """
+    """Write the page of a folder of results."""
     if out is not None:
         _check_page(out)
     try:

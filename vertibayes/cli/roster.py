@@ -18,26 +18,7 @@ from vertibayes_protocols.public_keys import public_text
 def run_make(
     lines: Path, key: Path, consortium: str | None, after: Path | None, out: Path | None
 ) -> None:
-    """Make the first roster of a consortium, or the one after another, and sign it.
-
-    Parameters
-    ----------
-    lines : Path
-        The file of the lines that parties have sent.
-    key : Path
-        The coordinator's private key.
-    consortium : str or None
-        The name of the consortium, for its first roster.
-    after : Path or None
-        The roster before, otherwise.
-    out : Path or None
-        The new file; ``roster-EPOCH.json`` beside the roster before, or the lines, if None.
-
-    Raises
-    ------
-    ValueError
-        If a file cannot be used, or a line is not valid; the message names it.
-    """
+    """Make the first roster of a consortium, or the one after another, and sign it."""
     if (consortium is None) == (after is None):
         raise ValueError(
             "specify --consortium NAME for the first roster, or --after ROSTER for the next one"
@@ -67,13 +48,7 @@ def run_make(
 
 
 def run_show(path: Path) -> None:
-    """Print a roster.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a roster that its coordinator has signed.
-    """
+    """Print a roster."""
     roster = read_roster(path)
     _say(f"{path}: {roster.title}")
     _say(f"signed by the coordinator with {roster.signer}")
@@ -85,20 +60,7 @@ def run_show(path: Path) -> None:
 
 
 def run_pin(file: Path, roster: Path, digest: str | None) -> None:
-    """Show what a roster changes for a party, and pin it if its owner agrees.
-
-    Parameters
-    ----------
-    file, roster : Path
-        The party's own file, and the roster.
-    digest : str or None
-        The digest that the coordinator has read out; the command asks for its beginning if None.
-
-    Raises
-    ------
-    ValueError
-        If the roster cannot be pinned, or its digest is another one; the file is unchanged.
-    """
+    """Show what a roster changes for a party, and pin it if its owner agrees."""
     found = pinning(file, roster)
     _say(f"{found.roster.title}, signed by the coordinator with {found.roster.signer}")
     for line in found.lines:
@@ -113,13 +75,7 @@ def run_pin(file: Path, roster: Path, digest: str | None) -> None:
 
 
 def run_rotate(file: Path) -> None:
-    """Make a new key for a party, and print the line that the coordinator needs.
-
-    Raises
-    ------
-    ValueError
-        If the party's file or key cannot be used.
-    """
+    """Make a new key for a party, and print the line that the coordinator needs."""
     line, key = rotate(file)
     _say(line)
     sys.stderr.write(

@@ -26,20 +26,7 @@ STATES = {HEALTHY: "runs", STOPPED: "does not run"}
 
 
 def run_status(path: Path, as_prometheus: bool) -> int:
-    """Print the status of a party or of a run; return the exit status.
-
-    Parameters
-    ----------
-    path : Path
-        The party's file, or a study's; its status is in the same folder.
-    as_prometheus : bool
-        Whether to print the text format of Prometheus.
-
-    Raises
-    ------
-    ValueError
-        If there is no status in the folder.
-    """
+    """Print the status of a party or of a run; return the exit status."""
     status, runs = read_any_status(existing_status(path))
     text = _gauges(status, runs) if as_prometheus else "\n".join(lines_of_status(status, runs))
     sys.stdout.write(text.rstrip("\n") + "\n")

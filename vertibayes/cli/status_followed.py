@@ -29,20 +29,7 @@ def check_interval(seconds: float) -> None:
 
 
 def run_watch(path: Path, interval: float) -> int:
-    """Show a status until the party or the run has ended; return the exit status.
-
-    Parameters
-    ----------
-    path : Path
-        The party's file, or a study's.
-    interval : float
-        Seconds between two looks.
-
-    Raises
-    ------
-    ValueError
-        If there is no status in the folder, or it cannot be read.
-    """
+    """Show a status until the party or the run has ended; return the exit status."""
     check_interval(interval)
     file = existing_status(path)
     with _screen() as show:
@@ -102,20 +89,7 @@ def _lines_of_log(status: Status | RunStatus, runs: bool) -> list[str]:
 
 
 def run_page(path: Path, port: int) -> int:
-    """Serve the page of a run on this machine until the run has ended; return the exit status.
-
-    Parameters
-    ----------
-    path : Path
-        The study's file.
-    port : int
-        The port; a free one if 0.
-
-    Raises
-    ------
-    ValueError
-        If there is no status of a run in the folder, or the port cannot be opened.
-    """
+    """Serve the page of a run on this machine until the run has ended; return the exit status."""
     from vertibayes.report.live.server import serving
     from vertibayes.report.live.view import View, unreadable, view_of
 

@@ -42,13 +42,7 @@ from vertibayes_protocols.study import Study
 
 
 def check_alone(context: typer.Context, study: Path) -> None:
-    """Refuse an argument that is not a study file, and options beside one.
-
-    Raises
-    ------
-    ValueError
-        If there is one; the message names the argument or the option.
-    """
+    """Refuse an argument that is not a study file, and options beside one."""
     if study.suffix != ".toml":
         check_arguments([str(study)], "a study.toml or options")
     for name in context.params:
@@ -60,22 +54,7 @@ def check_alone(context: typer.Context, study: Path) -> None:
 
 
 def run_study(path: Path, out: Path, quiet: bool) -> None:
-    """Learn what a study's file describes, and write the results.
-
-    Parameters
-    ----------
-    path : Path
-        The study's file.
-    out : Path
-        The folder for the results.
-    quiet : bool
-        Whether to print errors and warnings only.
-
-    Raises
-    ------
-    ValueError
-        If a file cannot be used; the message names the line and the key.
-    """
+    """Learn what a study's file describes, and write the results."""
     check_folder(out)
     file = StudyFile.read(path)
     learner = learner_of(file)
@@ -184,13 +163,7 @@ def check_site(file: StudyFile, site: SiteFile, data: SiteData) -> str | None:
 
 
 def _fitting(file: StudyFile, counter: SecureCounter | SecretChooser, task: Task) -> Validations:
-    """Refuse options that do not fit what the sites offer, before a table is revealed.
-
-    Raises
-    ------
-    ValueError
-        If there are some; the message names the file, the line and the key.
-    """
+    """Refuse options that do not fit what the sites offer, before a table is revealed."""
     table = file.source.table("learning")
     for key, check in checks(counter, task.options).items():
         try:

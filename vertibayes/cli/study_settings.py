@@ -45,13 +45,7 @@ def learner_of(file: StudyFile) -> str:
 
 
 def options_of(file: StudyFile) -> Options:
-    """Return the options of a study's [learning].
-
-    Raises
-    ------
-    ValueError
-        If one cannot be used; the message names the file, the line and the key.
-    """
+    """Return the options of a study's [learning]."""
     table = file.source.table("learning")
     table.take(LEARNER)
     values = table.take_all(LEARNING)

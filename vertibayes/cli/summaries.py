@@ -31,23 +31,7 @@ def summarize(
     disclosed: Disclosure,
     validated: Mapping[str, Validation],
 ) -> dict[str, Any]:
-    """Return the summary of a run as JSON data.
-
-    Parameters
-    ----------
-    learned : Learned
-        What was learned.
-    counter : Counter
-        The source of all counts.
-    run : Run
-        The ledger, the traffic, and the variables of each site.
-    other_seconds : mapping of str to float
-        The seconds of "commit" and "validation".
-    disclosed : Disclosure
-        What the revealed tables say about single records.
-    validated : mapping of str to Validation
-        The validations.
-    """
+    """Return the summary of a run as JSON data."""
     seconds = {
         "commit": other_seconds["commit"],
         "structure": learned.structure_seconds,

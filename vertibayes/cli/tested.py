@@ -38,13 +38,7 @@ class Tested(Protocol):
 def divided_records(
     source: Source, request: Tested, schema: Schema, data: SiteData
 ) -> tuple[LocalData, LocalData | None, list[str]]:
-    """Return the records to learn from and those to test on, and warnings about the latter.
-
-    Raises
-    ------
-    ValueError
-        If no records are left to learn from or to test on, or as `read_tested`.
-    """
+    """Return the records to learn from and those to test on, and warnings about the latter."""
     pooled = data.local
     if request.test is not None:
         return pooled, *read_tested(request, schema, source.missing_codes, source.ignore_case)
@@ -68,26 +62,7 @@ def read_tested(
     ignore_case: Sequence[str] = (),
     needed: Collection[str] = (),
 ) -> tuple[LocalData, list[str]]:
-    """Read the records of ``--test`` that have a class, and what to warn of.
-
-    Parameters
-    ----------
-    request : Tested
-        Names the file and the class.
-    schema : Schema
-        The class and the features, with their states.
-    missing_codes : sequence of str, default=()
-        Values that mean missing.
-    ignore_case : sequence of str, default=()
-        Columns in which values that differ only in case are one state.
-    needed : collection of str, default=()
-        Features of which the file must have a column; others may be missing in all records.
-
-    Raises
-    ------
-    ValueError
-        If the file has no column of the class or of a needed feature, or no record with a class.
-    """
+    """Read the records of ``--test`` that have a class, and what to warn of."""
     assert request.test is not None  # it was asked for
     read = read_records(
         request.test,

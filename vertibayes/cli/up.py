@@ -26,22 +26,7 @@ START_SECONDS = 60.0
 
 
 def run_up(study: Path, out: Path, quiet: bool) -> None:
-    """Start the relay, the dealer and the sites, learn, and end them all.
-
-    Parameters
-    ----------
-    study : Path
-        The study's file, beside whose folder the folders of the other parties are.
-    out : Path
-        The folder for the results.
-    quiet : bool
-        Whether to print errors and warnings only.
-
-    Raises
-    ------
-    ValueError
-        If a party's file is missing, or a party does not start; the message names it.
-    """
+    """Start the relay, the dealer and the sites, learn, and end them all."""
     check_folder(out)
     file = StudyFile.read(study)
     host, port = file.relay.host_and_port
@@ -150,13 +135,7 @@ class _Party:
                 sys.stderr.write(line)
 
     def wait_for(self, event: str) -> None:
-        """Wait until the party logs an event: "listening" or "connected".
-
-        Raises
-        ------
-        ValueError
-            If the party ends before, or does not log the event in time.
-        """
+        """Wait until the party logs an event: "listening" or "connected"."""
         end = monotonic() + START_SECONDS
         while not self._said[event].wait(0.1):
             if self.process.poll() is not None:

@@ -25,13 +25,7 @@ from vertibayes_protocols.variables import Variable
 
 @dataclass(frozen=True)
 class Validations:
-    """Which validations to run: the values of `vertibayes.settings.VALIDATION`.
-
-    Parameters
-    ----------
-    public_records : Records, optional
-        The records of the file `public`, which `prepared` reads.
-    """
+    """Which validations to run: the values of `vertibayes.settings.VALIDATION`."""
 
     validate: tuple[Validate, ...] = ()
     target: str | None = None
@@ -41,13 +35,7 @@ class Validations:
     public_records: Records | None = None
 
     def check(self) -> None:
-        """Refuse settings that do not fit each other, before any file is read.
-
-        Raises
-        ------
-        ValueError
-            If there are some; the message names them.
-        """
+        """Refuse settings that do not fit each other, before any file is read."""
         if bool(self.validate) != (self.target is not None):
             raise ValueError("`validate` and `target` belong together: specify both")
         if ("public" in self.validate) != (self.public is not None):
@@ -64,14 +52,7 @@ class Validations:
         }
 
     def prepared(self, variables: Mapping[str, Variable], records: int) -> Validations:
-        """Read the public records; refuse validations that cannot run, before a table is revealed.
-
-        Raises
-        ------
-        ValueError
-            If the target is not a variable, the folds do not fit the records or the sites'
-            policies, or the public file cannot be used; the message names the setting or the file.
-        """
+        """Read the public records; refuse impossible validations before a table is revealed."""
         if not self.validate:
             return self
         if self.target not in variables:
@@ -98,24 +79,7 @@ class Validations:
     def run(
         self, counter: Counter, learned: Learned, options: Options, progress: Progress
     ) -> dict[str, Validation]:
-        """Run the validations.
-
-        Parameters
-        ----------
-        counter : Counter
-            The source of the counts from which each fold's CPTs are learned.
-        learned : Learned
-            The network to validate.
-        options : Options
-            How each fold's CPTs are learned.
-        progress : callable
-            Called with (stage, steps done, steps at most).
-
-        Returns
-        -------
-        validations : dict of str to Validation
-            The results, by validation.
-        """
+        """Run the validations."""
         structure, target = learned.network.structure, self.target or ""
         results: dict[str, Validation] = {}
 

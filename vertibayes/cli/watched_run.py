@@ -28,28 +28,7 @@ def watched_run(
     contract: Contract | None = None,
     validates: bool = False,
 ) -> Iterator[RunWatch]:
-    """Log a run, and keep its status beside the study's file while the block runs.
-
-    Parameters
-    ----------
-    file : StudyFile
-        The study.
-    learner : str
-        What it learns.
-    result : Path
-        Where the results are when the block has ended.
-    quiet : bool, default=False
-        Whether to log warnings only, and not to write who is waited for.
-    contract : Contract, optional
-        What the sites have approved.
-    validates : bool, default=False
-        Whether the run validates what it learns.
-
-    Yields
-    ------
-    watch : RunWatch
-        The run calls it.
-    """
+    """Log a run, and keep its status beside the study's file while the block runs."""
     start_log(file.party, quiet=quiet)
     roles = {**dict.fromkeys(file.sites, "site"), file.dealer: "dealer"}
     status = RunStatus(

@@ -96,13 +96,7 @@ def portions(lengths: Mapping[str, int], families: Sequence[Family]) -> Iterator
 def check_families(
     variables: Mapping[str, Variable], families: Sequence[Family], missing: bool
 ) -> None:
-    """Refuse families that cannot be counted.
-
-    Raises
-    ------
-    ValueError
-        It names the variable, or the family whose table is too large.
-    """
+    """Refuse families that cannot be counted."""
     lengths = axis_lengths(variables, missing)
     for family in families:
         for name in family.members:
@@ -119,14 +113,7 @@ def check_families(
 
 
 class Without:
-    """A counter of all records but some: counts are additive, so it takes a difference.
-
-    Parameters
-    ----------
-    counter : Counter
-    rows : Rows
-        Those left out.
-    """
+    """A counter of all records but some: counts are additive, so it takes a difference."""
 
     def __init__(self, counter: Counter, rows: Rows) -> None:
         self._counter, self._rows = counter, rows
@@ -136,13 +123,7 @@ class Without:
     def tables(
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
     ) -> list[Table]:
-        """Count families over all records but those left out; see `Counter.tables`.
-
-        Raises
-        ------
-        ValueError
-            Also if a choice of rows is asked.
-        """
+        """Count families over all records but those left out; see `Counter.tables`."""
         if rows != Rows():
             raise ValueError("rows cannot be chosen among those of a difference")
         everything = self._counter.tables(families, missing=missing)

@@ -37,11 +37,6 @@ def with_estimates(counter: ReleasedCounter) -> ReleasedCounter:
     """Return a counter that has estimates, of float64, for the counts that a cut hides.
 
     Tables of another rule stay as they are, and so do tables that count different records.
-
-    Parameters
-    ----------
-    counter : ReleasedCounter
-        The released tables.
     """
     request, variables = counter.request, counter.variables
     if request.rule.kind != "cut" or not _same_records(counter):
@@ -58,29 +53,6 @@ def _same_records(counter: ReleasedCounter) -> bool:
 
 class HiddenCounts:
     """The hidden counts of released tables, and the sums that are known of them.
-
-    Parameters
-    ----------
-    counter : ReleasedCounter
-        Tables released by the rule cut: of complete records, or with missing values as a state.
-
-    Attributes
-    ----------
-    places : list of ndarray of the shapes of the tables, dtype int64
-        The number of the unknown of each cell; -1 where the count is released.
-    size : int
-        The number of unknowns.
-    most : int
-        The largest count that the rule hides.
-    matrix : sparse array of shape (equations, size)
-        The coefficients of the known sums: 1 and -1.
-    totals : ndarray of shape (equations,), dtype float64
-        The known sums.
-
-    Raises
-    ------
-    ValueError
-        If the tables do not count the same records, or the rule is not cut.
 
     Examples
     --------

@@ -17,31 +17,6 @@ class ReleasedCounter:
     A table is the margin of the smallest released table that has its variables: of fewer cells, a
     rule cuts fewer and noise adds up less. A count that noise has made negative is counted as 0.
 
-    Parameters
-    ----------
-    variables : mapping of str to Variable
-        The variables of the study, in its order.
-    records : int
-        The number of all records, which is public; released tables with noise have other sums.
-    request : FamilyTables
-        What was released.
-    tables : list of ndarray, dtype int64
-        One table for each family of the request; axis 0 the child, then the parents.
-
-    Attributes
-    ----------
-    variables, records, request
-        As given.
-    released : list of ndarray, dtype int64
-        The tables as they were released; with noise, some counts may be negative.
-    most_variables : None
-        Not limited.
-
-    Raises
-    ------
-    ValueError
-        If the number or the shape of the tables does not fit the request.
-
     Examples
     --------
     >>> from vertibayes_protocols.release import Rule
@@ -86,13 +61,7 @@ class ReleasedCounter:
     def tables(
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
     ) -> list[Table]:
-        """Derive tables from those that were released; see `Counter.tables`.
-
-        Raises
-        ------
-        ValueError
-            Also if a table cannot be derived; the message names its variables.
-        """
+        """Derive tables from those that were released; see `Counter.tables`."""
         if rows.count(self.records) < self.records:
             raise ValueError(
                 "tables of some of the records cannot be derived: the released tables are of all "

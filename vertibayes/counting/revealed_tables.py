@@ -24,21 +24,11 @@ _Records: TypeAlias = tuple[bool, Rows]  # of a table: missing values are a stat
 
 
 class Asked(NamedTuple):
-    """A table that is asked for, or was revealed.
+    """A table that is asked for, or was revealed."""
 
-    Attributes
-    ----------
-    family : Family
-        The variables, in the order of the axes.
-    missing : bool
-        Whether a missing value is a state.
-    rows : Rows
-        Which records are counted.
-    """
-
-    family: Family
-    missing: bool
-    rows: Rows
+    family: Family  # the variables, in the order of the axes
+    missing: bool  # whether a missing value is a state
+    rows: Rows  # which records are counted
 
 
 @dataclass(frozen=True)
@@ -100,11 +90,6 @@ class _Members:
 class RevealedTables:
     """A store of tables, which answers for their margins.
 
-    Parameters
-    ----------
-    variables : mapping of str to Variable
-        The variables of the study.
-
     Examples
     --------
     >>> variables = {name: Variable(name, ("no", "yes")) for name in ("a", "b")}
@@ -142,18 +127,7 @@ class RevealedTables:
         return [one for place, one in enumerate(asked) if place in new]
 
     def table(self, asked: Asked) -> Table:
-        """Return a table of the store, or a margin of one.
-
-        Returns
-        -------
-        table : ndarray, dtype int64, C-contiguous
-            Axis 0 the child, then the parents; the caller's own.
-
-        Raises
-        ------
-        KeyError
-            If no table of the store has it as a margin.
-        """
+        """Return a table of the store, or a margin of one."""
         sources = [
             (state, self._tables[state, rows][number])
             for (state, rows), number in self._sources(asked, self._members)

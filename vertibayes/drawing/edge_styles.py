@@ -18,37 +18,15 @@ ROW = 18.0
 
 @dataclass(frozen=True)
 class EdgeStyle:
-    """How an edge is drawn.
+    """How an edge is drawn."""
 
-    Parameters
-    ----------
-    title : str
-        The text that appears when the pointer rests on the edge.
-    width : float, default=1
-        The width of the line, in pixels.
-    is_doubtful : bool, default=False
-        Whether the line is dashed.
-    is_reversible : bool, default=False
-        Whether the edge has no arrowhead.
-    """
-
-    title: str
-    width: float = 1.0
-    is_doubtful: bool = False
-    is_reversible: bool = False
+    title: str  # the text that appears when the pointer rests on the edge
+    width: float = 1.0  # the width of the line, in pixels
+    is_doubtful: bool = False  # whether the line is dashed
+    is_reversible: bool = False  # whether the edge has no arrowhead
 
     def svg(self, path: str, end: float, tip: float, stroke: str) -> str:
-        """Return the edge as SVG.
-
-        Parameters
-        ----------
-        path : str
-            The commands of the line.
-        end, tip : float
-            Where the edge ends: the arrowhead points down to it.
-        stroke : str
-            The colour.
-        """
+        """Return the edge as SVG."""
         half, length = 2 + self.width, 5 + 2 * self.width
         dashes = f' stroke-dasharray="{DASHES}"' if self.is_doubtful else ""
         width = "" if self.width == 1 else f' stroke-width="{self.width:.1f}"'
@@ -64,17 +42,7 @@ class EdgeStyle:
 
 
 def style_of(edge: Edge, arc: ArcStrength | None, reversible: Collection[Edge]) -> EdgeStyle:
-    """Return how an edge is drawn.
-
-    Parameters
-    ----------
-    edge : (parent, child)
-        The edge.
-    arc : ArcStrength or None
-        How sure the edge is; None if that is not known.
-    reversible : collection of (parent, child)
-        The edges that can be reversed without a change of the score.
-    """
+    """Return how an edge is drawn."""
     is_reversible = edge in reversible
     title = f"{edge[0]} {'—' if is_reversible else '→'} {edge[1]}"
     if is_reversible:

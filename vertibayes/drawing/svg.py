@@ -59,24 +59,7 @@ def draw(
     strengths: Mapping[Edge, ArcStrength] = NOTHING,
     reversible: Collection[Edge] = (),
 ) -> str:
-    """Return a drawing of a structure.
-
-    Parameters
-    ----------
-    structure : Structure
-        The structure.
-    sites : mapping of str to str, optional
-        The site that holds each node.
-    strengths : mapping of (parent, child) to ArcStrength
-        How sure each edge is (`Strengths.by_edge`); not shown by default.
-    reversible : collection of (parent, child)
-        The edges whose direction says nothing; they are drawn without arrowheads.
-
-    Returns
-    -------
-    svg : str
-        The text of an SVG file; equal structures give equal texts.
-    """
+    """Return a drawing of a structure."""
     names = structure.nodes
     lines, boxes, layout = place(structure)
     fills = _fills(sites)

@@ -23,13 +23,7 @@ MOST_SETS = 10  # how many are listed if not said otherwise: their number can be
 def is_adjustment_set(
     structure: Structure, exposure: str, outcome: str, names: Collection[str]
 ) -> bool:
-    """Return whether a set of variables is valid by the back-door criterion.
-
-    Raises
-    ------
-    ValueError
-        If a variable is not in the structure, or exposure and outcome are the same.
-    """
+    """Return whether a set of variables is valid by the back-door criterion."""
     from networkx import is_d_separator
 
     check_names(structure, exposure, outcome, names)
@@ -109,13 +103,7 @@ def why_not_valid(structure: Structure, exposure: str, outcome: str, names: Coll
 
 
 def check_names(structure: Structure, exposure: str, outcome: str, names: Collection[str]) -> None:
-    """Refuse names that are not in a structure, or that have two roles.
-
-    Raises
-    ------
-    ValueError
-        If there is one; the message names it.
-    """
+    """Refuse names that are not in a structure, or that have two roles."""
     for name in (exposure, outcome, *names):
         if name not in structure.parents:
             known = ", ".join(structure.nodes)

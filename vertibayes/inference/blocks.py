@@ -25,22 +25,6 @@ def batches(
 
     Records with the same case are computed once per batch. The records are halved until each batch
     is small enough; a single record is not divided.
-
-    Parameters
-    ----------
-    tree : JunctionTree
-        The junction tree.
-    states : mapping of str to int
-        The number of states of each variable.
-    codes : mapping of str to ndarray of shape (n,), dtype int
-        The records, as in `Batch`.
-    most_numbers : int
-        The largest number of floating-point numbers in the distributions of a batch.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `Batch`.
     """
     whole = Batch(tree, states, codes)
     if whole.numbers <= most_numbers or whole.records == 1:
@@ -55,15 +39,7 @@ def _halves(half: int) -> tuple[slice, slice]:
 
 
 def expectation(records: Sequence[Batch], network: Model) -> tuple[float, list[Array]]:
-    """Return the result of the E step of EM over all batches.
-
-    Returns
-    -------
-    log_likelihood : float
-        The log-likelihood of all records, in nats.
-    counts : list of ndarray
-        The expected counts of each family, in the order of the structure's nodes; axis 0 the node.
-    """
+    """Return the result of the E step of EM over all batches."""
     families = network.structure.families
     total, counts = 0.0, [np.zeros(network.cpts[family.child].shape) for family in families]
     for batch in records:

@@ -29,43 +29,18 @@ from vertibayes_protocols.variables import Family, Variable
 
 @dataclass(frozen=True)
 class Effect:
-    """The distribution of an outcome if all records had one exposure, for each exposure.
+    """The distribution of an outcome if all records had one exposure, for each exposure."""
 
-    Attributes
-    ----------
-    exposure, outcome : Variable
-        The variable that is set, and the variable of which the risks are.
-    risks : ndarray of shape (states of `exposure`, states of `outcome`)
-        P(outcome | do(exposure)), one distribution per row; nan in the row of a state that no
-        record has.
-    adjusted : tuple of str or None
-        The variables over which the risks are standardized; None if the risks follow from the CPTs
-        of a network.
-    records : int
-        The number of records that are complete in the table; 0 without a table.
-    never : mapping of str to float
-        For each state of the exposure, the share of these records in strata where the state never
-        occurs. Above 0, the data do not support the comparison for these records (positivity).
-    used : float
-        The share of these records in the strata that the risks are standardized over.
-    """
-
-    exposure: Variable
-    outcome: Variable
-    risks: Array = field(repr=False)
-    adjusted: tuple[str, ...] | None = None
-    records: int = 0
+    exposure: Variable  # the variable that is set, and the variable of which the risks are
+    outcome: Variable  # the variable that is set, and the variable of which the risks are
+    risks: Array = field(repr=False)  # P(outcome | do(exposure)), one distribution per row
+    adjusted: tuple[str, ...] | None = None  # the variables over which the risks are standardized
+    records: int = 0  # the number of records that are complete in the table; 0 without a table
     never: Mapping[str, float] = field(default_factory=dict)
     used: float = 1.0
 
     def risk(self, outcome: str, exposure: str) -> float:
-        """Return P(outcome state | do(exposure state)).
-
-        Raises
-        ------
-        ValueError
-            If a variable has no such state.
-        """
+        """Return P(outcome state | do(exposure state))."""
         return float(self.risks[_place(self.exposure, exposure), _place(self.outcome, outcome)])
 
     def difference(self, outcome: str, exposure: str, baseline: str) -> float:

@@ -30,29 +30,7 @@ NUMBERS = 1 << 18  # of the largest array at a time: 2 MiB, which fits into a pr
 
 
 def eliminated(network: Model, part: Part, codes: Codes, target: str) -> Array:
-    """Return the distribution of a target for the records of one part.
-
-    Parameters
-    ----------
-    network : Network
-        The network.
-    part : Part
-        The part of the network that matters, and its records.
-    codes : mapping of str to ndarray of shape (n,), dtype int
-        The codes of all records, for each variable with known values.
-    target : str
-        The variable whose distribution is computed.
-
-    Returns
-    -------
-    probabilities : ndarray of shape (k, states of the target)
-        Zeros where the known values have probability zero.
-
-    Raises
-    ------
-    ValueError
-        If the sums need arrays of more than 10,000,000 states; the message names the variables.
-    """
+    """Return the distribution of a target for the records of one part."""
     families = [(child, *network.structure.parents[child]) for child in part.children]
     values = sorted(set(chain(*families)) - part.open)
     cases, case_of = _cases([codes[n][part.records] for n in values], part)

@@ -23,18 +23,6 @@ M = TypeVar("M", bound=Model)
 def intervene(network: M, states: Mapping[str, str]) -> M:
     """Return the network in which variables are set to states, without their parents.
 
-    Parameters
-    ----------
-    network : Network
-        The network; its edges are taken as causes.
-    states : mapping of str to str
-        The state of each variable that is set.
-
-    Raises
-    ------
-    ValueError
-        If the network has no such variable, or the variable no such state.
-
     References
     ----------
     Pearl, J. (2009). Causality, 2nd edition, equation 3.10. doi:10.1017/CBO9780511803161

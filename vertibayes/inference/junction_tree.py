@@ -17,42 +17,17 @@ MOST_STATES = 10_000_000  # of all cliques
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """The cliques of a triangulated moral graph, as a rooted forest.
+    """The cliques of a triangulated moral graph, as a rooted forest."""
 
-    Parameters
-    ----------
-    cliques : tuple of tuple of str
-        The variables of each clique; parents come before children.
-    parents : tuple of int
-        The parent of each clique, to which it sends its message; -1 for a root.
-    homes : mapping of str to int
-        The clique that holds the family of each node.
-    """
-
-    cliques: tuple[Clique, ...]
-    parents: tuple[int, ...]
-    homes: Mapping[str, int] = field(repr=False)
+    cliques: tuple[Clique, ...]  # the variables of each clique; parents come before children
+    parents: tuple[int, ...]  # the parent of each clique, to which it sends its message
+    homes: Mapping[str, int] = field(repr=False)  # the clique that holds the family of each node
 
     @classmethod
     def of(
         cls, structure: Structure, states: Mapping[str, int], most_states: int = MOST_STATES
     ) -> JunctionTree:
-        """Make the tree of a structure, by eliminating the node of the smallest clique first.
-
-        Parameters
-        ----------
-        structure : Structure
-            The structure.
-        states : mapping of str to int
-            The number of states of each node.
-        most_states : int, default=10_000_000
-            The largest number of states of all cliques together.
-
-        Raises
-        ------
-        ValueError
-            If the cliques have more states; the message names the largest clique.
-        """
+        """Make the tree of a structure, by eliminating the node of the smallest clique first."""
         cliques, parents = _forest(_eliminated(structure.moral_neighbours(), states))
         sizes = [prod(states[name] for name in clique) for clique in cliques]
         if sum(sizes) > most_states:

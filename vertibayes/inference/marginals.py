@@ -21,50 +21,20 @@ from vertibayes.model import Model
 
 @dataclass(frozen=True)
 class Marginals:
-    """The joint distributions of any few variables under a network.
+    """The joint distributions of any few variables under a network."""
 
-    Parameters
-    ----------
-    tree : JunctionTree
-        The junction tree of the network.
-    joints : sequence of ndarray
-        The joint distribution of each clique.
-    """
-
-    tree: JunctionTree
-    joints: Sequence[Array] = field(repr=False)
+    tree: JunctionTree  # the junction tree of the network
+    joints: Sequence[Array] = field(repr=False)  # the joint distribution of each clique
 
     @classmethod
     def of(cls, network: Model, tree: JunctionTree | None = None) -> Marginals:
-        """Return the marginals of a network; its junction tree is made if it is not given.
-
-        Raises
-        ------
-        ValueError
-            If the structure's cliques are too large.
-        """
+        """Return the marginals of a network; its junction tree is made if it is not given."""
         tree = tree or JunctionTree.of(network.structure, network.cardinalities)
         beliefs = Batch(tree, network.cardinalities, {}).propagate(network)
         return cls(tree, [joint[0] for joint in beliefs.joints])
 
     def joint(self, members: Sequence[str]) -> Array:
-        """Return the joint distribution of variables.
-
-        Parameters
-        ----------
-        members : sequence of str
-            One or more variables, each once.
-
-        Returns
-        -------
-        joint : ndarray of shape (states of `members`, in order)
-            The distribution.
-
-        Raises
-        ------
-        ValueError
-            If the network has no variable of a name.
-        """
+        """Return the joint distribution of variables."""
         names = frozenset(members)
         roots = [c for c, parent in enumerate(self.tree.parents) if parent < 0]
         unknown = names.difference(*(self.tree.beneath[root] for root in roots))

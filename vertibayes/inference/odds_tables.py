@@ -41,21 +41,11 @@ REPORT = "\0"  # before the name of a variable that may be missing: its report
 
 
 class OddsTables(NamedTuple):
-    """The log odds of a target's states, as a sum over tables of the evidence.
+    """The log odds of a target's states, as a sum over tables of the evidence."""
 
-    Parameters
-    ----------
-    target : Variable
-        What is predicted; all log odds are against its first state.
-    constant : ndarray of shape (states - 1,)
-        The log odds of a record if there are no tables: the evidence does not matter.
-    tables : tuple of (tuple of str, ndarray of shape (codes of each variable, states - 1))
-        In nats.
-    """
-
-    target: Variable
-    constant: Array
-    tables: tuple[Factor, ...]
+    target: Variable  # what is predicted; all log odds are against its first state
+    constant: Array  # the log odds of a record if there are no tables: the evidence does not matter
+    tables: tuple[Factor, ...]  # in nats
 
     @property
     def odds(self) -> Odds:
@@ -63,13 +53,7 @@ class OddsTables(NamedTuple):
         return self.as_fine_as(MOST_FRACTION_BITS)
 
     def as_fine_as(self, most_bits: int) -> Odds:
-        """Return the tables as integers.
-
-        Parameters
-        ----------
-        most_bits : int
-            The number of bits of their fractions, at most: fewer if the sums would be too large.
-        """
+        """Return the tables as integers."""
         reach = sum(float(np.abs(table).max()) for _, table in self.tables)
         bits = min(most_bits, 61 - int(reach + 1).bit_length())
         tables = tuple(
@@ -81,27 +65,6 @@ class OddsTables(NamedTuple):
 
 def odds_tables(network: Model, target: str, evidence: Mapping[str, Variable]) -> OddsTables:
     """Return the tables by which sites compute the log odds of a target from shared evidence.
-
-    Parameters
-    ----------
-    network : Network
-        The network.
-    target : str
-        The variable that is predicted.
-    evidence : mapping of str to Variable
-        The variables whose values are looked up, as the sites have them. Variables that do not
-        matter for the target are in no table.
-
-    Returns
-    -------
-    tables : OddsTables
-        No table has more than 4,096 joint values of its variables.
-
-    Raises
-    ------
-    ValueError
-        If the network does not have a variable, the target is among the evidence, the states of a
-        variable differ, or a table would have more joint values.
 
     Examples
     --------

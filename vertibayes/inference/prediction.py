@@ -26,31 +26,7 @@ MIXED = 1e-9  # share of the uniform distribution in the CPTs that predict impos
 
 
 def posterior(network: Model, codes: Mapping[str, NDArray[np.integer]], target: str) -> Array:
-    """Return the distribution of a target given the known values of each record.
-
-    Parameters
-    ----------
-    network : Network
-        The network.
-    codes : mapping of str to ndarray of shape (n,), dtype int
-        The codes of any of the variables; ``len(states)`` where the value is missing. The codes of
-        the target are ignored.
-    target : str
-        The variable that is predicted.
-
-    Returns
-    -------
-    probabilities : ndarray of shape (n, states of the target)
-        Columns in the order of the target's states; zeros where the known values have probability
-        zero. One row if there are no codes.
-
-    Raises
-    ------
-    ValueError
-        If the network does not have the target or a variable, or its cliques are too large.
-    TypeError
-        If codes are not integers.
-    """
+    """Return the distribution of a target given the known values of each record."""
     check_codes(network.cardinalities, codes)
     if target not in network.variables:
         raise ValueError(f"the network has no variable {target!r}")
@@ -92,43 +68,16 @@ def _propagate(
 
 
 def log_likelihoods(network: Model, data: SiteData) -> Array:
-    """Return the log-likelihood of each record, in nats, summed over missing values.
-
-    Parameters
-    ----------
-    network : Network
-        The network.
-    data : SiteData
-        Columns of the network's variables; other columns are ignored.
-
-    Returns
-    -------
-    log_likelihoods : ndarray of shape (n,)
-        Minus infinity where a record has probability zero.
-
-    Raises
-    ------
-    ValueError
-        If a variable has other states in the data than in the network.
-    """
+    """Return the log-likelihood of each record, in nats, summed over missing values."""
     tree = JunctionTree.of(network.structure, network.cardinalities)
     parts = batches(tree, network.cardinalities, known_codes(network, data))
     return np.concatenate([batch.propagate(network).log_likelihoods for batch in parts])
 
 
 class Prediction(NamedTuple):
-    """The distribution of a target for each record.
+    """The distribution of a target for each record."""
 
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n, states of the target)
-        Columns in the order of ``network.variables[target].states``; each row sums to 1.
-    impossible : ndarray of shape (n,), dtype bool
-        Whether the values of a record that matter for the target have probability zero under the
-        network. `predicted` says how such records are predicted.
-    """
-
-    probabilities: Array
+    probabilities: Array  # columns in the order of ``network.variables[target].states``
     impossible: NDArray[np.bool_]
 
 
@@ -140,21 +89,6 @@ def predicted(network: Model, data: SiteData, target: str) -> Prediction:
     then keep probability, in the proportions that the possible values give them. If all parents of
     the target are known, and the value of a child is impossible for every state of the target, the
     result is P(target | parents).
-
-    Parameters
-    ----------
-    network : Network
-        The network.
-    data : SiteData
-        Columns of any of the network's variables; the target's column is ignored.
-    target : str
-        The variable that is predicted.
-
-    Raises
-    ------
-    ValueError
-        If the network does not have the target, a variable has other states in the data, or a
-        record misses so many values that the sums over them are too large.
     """
     codes = known_codes(network, data)
     probabilities = posterior(network, codes, target)
@@ -233,11 +167,6 @@ def known_codes(network: Model, data: SiteData) -> dict[str, NDArray[np.integer]
 
     If the last state of a variable of the network is that of missing values, a missing value of the
     data has this state.
-
-    Raises
-    ------
-    ValueError
-        If a variable has other states in the data than in the network.
     """
     names = [name for name in data.variables if name in network.variables]
     for name in names:

@@ -34,21 +34,11 @@ APART = -1  # the case of a neighbour that has no effect
 
 @dataclass(frozen=True)
 class _Cases:
-    """The distinct cases of one clique in one direction.
+    """The distinct cases of one clique in one direction."""
 
-    Parameters
-    ----------
-    of_record : ndarray of shape (n,)
-        The case of each record.
-    first : ndarray of shape (cases,)
-        The first record of each case.
-    weight : ndarray of shape (cases,)
-        The sum of the weights of each case's records.
-    """
-
-    of_record: Places
-    first: Places
-    weight: Array
+    of_record: Places  # the case of each record
+    first: Places  # the first record of each case
+    weight: Array  # the sum of the weights of each case's records
 
     @classmethod
     def of(cls, keys: list[Places], weight: Array) -> _Cases:
@@ -64,24 +54,7 @@ class _Cases:
 
 
 class Batch:
-    """Records and their cases in a junction tree.
-
-    Parameters
-    ----------
-    tree : JunctionTree
-        The junction tree.
-    states : mapping of str to int
-        The number of states of each variable.
-    codes : mapping of str to ndarray of shape (n,), dtype int
-        The codes of each variable with known values; ``states[name]`` where the value is missing.
-    weight : ndarray of shape (n,), optional
-        The weights of the records; 1 for each record if None.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `check_codes`.
-    """
+    """Records and their cases in a junction tree."""
 
     def __init__(
         self,
@@ -220,36 +193,14 @@ class Beliefs:
         return sum(float(c.weight @ logs) for logs, c in zip(self._logs, cases, strict=True))
 
     def marginal(self, members: Clique) -> Array:
-        """Return the distribution of variables that one clique holds, for each record.
-
-        Returns
-        -------
-        marginal : ndarray of shape (n, states of `members`, in order)
-            The distributions.
-
-        Raises
-        ------
-        ValueError
-            If no clique holds them all.
-        """
+        """Return the distribution of variables that one clique holds, for each record."""
         home = self._home(members)
         joint = _summed(self.joints[home], self.batch.tree.cliques[home], members)
         possible = np.isfinite(self.log_likelihoods)
         return joint[self.batch._down[home].of_record] * _column(possible, joint.ndim)
 
     def expected_counts(self, members: Clique) -> Array:
-        """Return the sum over records of the distributions of variables that one clique holds.
-
-        Returns
-        -------
-        counts : ndarray of shape (states of `members`, in order)
-            The expected counts.
-
-        Raises
-        ------
-        ValueError
-            If no clique holds them all.
-        """
+        """Return the sum over records of the distributions of variables that one clique holds."""
         home = self._home(members)
         weighted = np.tensordot(self.batch._down[home].weight, self.joints[home], axes=1)
         (counts,) = _summed(weighted[None], self.batch.tree.cliques[home], members)
@@ -263,15 +214,7 @@ class Beliefs:
 
 
 def check_codes(states: Mapping[str, int], codes: Mapping[str, NDArray[np.integer]]) -> None:
-    """Refuse invalid codes.
-
-    Raises
-    ------
-    ValueError
-        If a variable is unknown, columns differ in length, or a code is out of range.
-    TypeError
-        If codes are not integers.
-    """
+    """Refuse invalid codes."""
     if len({len(column) for column in codes.values()}) > 1:
         raise ValueError("the columns of codes must have the same length")
     for name, column in codes.items():
@@ -298,17 +241,7 @@ def _products(tree: JunctionTree, network: Model, algebra: Algebra) -> list[Arra
 
 
 def axes_as(array: Array, names: Clique, clique: Clique) -> Array:
-    """Bring the axes of an array into the order of a clique.
-
-    Parameters
-    ----------
-    array : ndarray of shape (n, states of `names`, in order)
-        The array.
-    names : tuple of str
-        Variables of the clique.
-    clique : tuple of str
-        The clique; the axes of its other variables have length 1.
-    """
+    """Bring the axes of an array into the order of a clique."""
     order = sorted(range(len(names)), key=lambda i: clique.index(names[i]))
     moved = array.transpose(0, *(1 + i for i in order))
     lengths = {names[i]: array.shape[1 + i] for i in order}

@@ -25,40 +25,15 @@ Flags = NDArray[np.bool_]
 
 
 class Part(NamedTuple):
-    """The part of a network that matters for some records.
+    """The part of a network that matters for some records."""
 
-    Parameters
-    ----------
-    records : ndarray of shape (k,), dtype int
-        The places of the records.
-    children : tuple of str
-        The nodes whose CPTs matter.
-    open : frozenset of str
-        The target, and the variables that are summed out.
-    """
-
-    records: NDArray[np.intp]
-    children: tuple[str, ...]
-    open: frozenset[str]
+    records: NDArray[np.intp]  # the places of the records
+    children: tuple[str, ...]  # the nodes whose CPTs matter
+    open: frozenset[str]  # the target, and the variables that are summed out
 
 
 def parts(structure: Structure, known: Mapping[str, Flags], target: str) -> Iterator[Part]:
-    """Group records by the part of a network that matters for them.
-
-    Parameters
-    ----------
-    structure : Structure
-        The structure of the network.
-    known : mapping of str to ndarray of shape (n,), dtype bool
-        Whether the value of each node is known, for each record.
-    target : str
-        The target; its values count as unknown.
-
-    Yields
-    ------
-    part : Part
-        A part; each record is in exactly one.
-    """
+    """Group records by the part of a network that matters for them."""
     nodes = list(structure.nodes)
     table = np.array([known[name] for name in nodes]).reshape(len(nodes), -1)
     table[nodes.index(target)] = False

@@ -330,17 +330,7 @@ def _after(batches: Iterable[_Batch], data: LocalData) -> _Batch:
 
 
 def pooled(terms: Terms, records: Sequence[LocalData], *, alpha: float = 1.0) -> NaiveBayes:
-    """Return the model of all records in one place: what releases without noise equal.
-
-    Parameters
-    ----------
-    terms : Terms
-        What is counted; their schema is a `Schema`.
-    records : sequence of LocalData
-        The records of each party.
-    alpha : float, default=1.0
-        As of `NaiveBayes`.
-    """
+    """Return the model of all records in one place: what releases without noise equal."""
     assert isinstance(terms.schema, Schema)  # naive Bayes is of a class and features
     none = np.zeros(terms.counts, np.int64)
     sums = exact_sum([none, *(terms.schema.measure(data) for data in records)])

@@ -191,15 +191,6 @@ def paper_changes(schema: Schema, data: LocalData) -> NDArray[np.int64]:
 
     A count changes by 1. A sum changes by the largest absolute value in the class, a sum of squares
     by its square ([1]_, section 3.1); by the least step of the grid in a class without records.
-
-    Returns
-    -------
-    changes : ndarray of shape (k,), dtype int64
-
-    Raises
-    ------
-    ValueError
-        If the bounds of a number are not about 0.
     """
     counts = sum(part.cells for part in parts(schema.statistics[0], schema.variables))
     changes = [np.ones(counts, np.int64)]
@@ -250,17 +241,6 @@ def relative_error(schema: Schema, updates: Statistics, exact: Statistics) -> Fl
     record changes the value at most, as if there were one record: to leave such values out would
     make a node of few records look precise. Only the node itself knows the exact values, and
     may compute this; see `precise_updates`.
-
-    Parameters
-    ----------
-    schema : Schema
-        The class and the features.
-    updates, exact : ndarray of shape (nodes, k) or (k,)
-        The updates of nodes with noise, and without.
-
-    Returns
-    -------
-    errors : ndarray of shape (nodes,) or ()
     """
     divisors = np.where(exact == 0, changes_of(schema), np.abs(exact))
     return np.asarray((np.abs(updates - exact) / divisors).sum(axis=-1))
@@ -272,20 +252,6 @@ def precise_updates(updates: Statistics, errors: Floats, threshold: float) -> St
     Whether a node stays out depends on its exact values, and is not covered by eps: a node that
     stays out shows that its noise is large compared with its counts, so roughly how few records it
     has.
-
-    Parameters
-    ----------
-    updates : ndarray of shape (nodes, k)
-        The updates of all nodes.
-    errors : ndarray of shape (nodes,), dtype float64
-        Their relative errors; see `relative_error`.
-    threshold : float
-        The largest relative error of an update that is returned.
-
-    Raises
-    ------
-    ValueError
-        If no update is left.
     """
     kept = errors <= threshold
     if not kept.any():

@@ -44,18 +44,10 @@ Peers: TypeAlias = Callable[[Places, np.random.Generator], Places]  # of senders
 
 
 class Iteration(NamedTuple):
-    """The nodes after an iteration.
+    """The nodes after an iteration."""
 
-    Attributes
-    ----------
-    estimates : Estimate
-        What each node would send next.
-    present : ndarray of shape (nodes,), dtype bool
-        Which nodes have not left; the estimates of others do not change any more.
-    """
-
-    estimates: Estimate
-    present: NDArray[np.bool_]
+    estimates: Estimate  # what each node would send next
+    present: NDArray[np.bool_]  # which nodes have not left
 
 
 # ---- who may send to whom ------------------------------------------------------------------------
@@ -71,20 +63,7 @@ def complete(nodes: int) -> Peers:
 
 
 def along(neighbours: Any, nodes: int) -> Peers:
-    """Return the topology in which each node sends to one of its neighbours.
-
-    Parameters
-    ----------
-    neighbours : networkx.Graph or sequence of sequence of int
-        A graph of the nodes 0 to nodes - 1, or the neighbours of each node.
-    nodes : int
-        How many nodes there are.
-
-    Raises
-    ------
-    ValueError
-        If the nodes are not 0 to nodes - 1, or a node has no neighbour.
-    """
+    """Return the topology in which each node sends to one of its neighbours."""
     places = sorted(neighbours) if hasattr(neighbours, "adj") else list(range(len(neighbours)))
     if places != list(range(nodes)):
         raise ValueError(f"neighbours must be of the nodes 0 to {nodes - 1}, got {len(places)}")
@@ -118,34 +97,7 @@ def gossip(
     asleep: float = 0.0,
     leaves: ArrayLike | None = None,
 ) -> Iterator[Iteration]:
-    """Run gossip among nodes and return their estimates after each iteration, one by one.
-
-    Parameters
-    ----------
-    updates : ndarray of shape (nodes, k)
-        The local updates, noise included: whole copies, as each estimate may become known.
-    iterations : int
-        How often each node sends its estimate.
-    generator : numpy.random.Generator
-        Draws peers, slots, delays and sleep; no noise.
-    neighbours : networkx.Graph or sequence of sequence of int, optional
-        Who may send to whom; everybody to everybody, if None.
-    slots : int, default=1
-        In how many slots of an iteration nodes wake: 1 is synchronous.
-    latest : int, default=0
-        By how many slots a message is late at most; delays are uniform from 0.
-    asleep : float, default=0.0
-        The chance that a node sleeps in an iteration.
-    leaves : array_like of shape (nodes,), optional
-        Before which iteration, from 0, each node leaves for good; a number of at least `iterations`
-        for a node that stays.
-
-    Raises
-    ------
-    ValueError
-        If there is no node, an update is not finite, a parameter is out of its range, or all nodes
-        leave.
-    """
+    """Run gossip among nodes and return their estimates after each iteration, one by one."""
     nodes = GossipNodes(updates)
     count = len(updates)
     for name, value, least in (("iterations", iterations, 0), ("slots", slots, 1),
@@ -222,16 +174,6 @@ def models_of(
     floor: float = FLOOR,
     errors: Floats | None = None,
 ) -> list[NaiveBayes]:
-    """Return the model of each node's estimate ([1]_, equation 27).
-
-    Parameters
-    ----------
-    schema : Schema
-        The class and the features.
-    estimates : Estimate
-        The estimates of all nodes.
-    alpha, floor, errors
-        As of `aggregate`.
-    """
+    """Return the model of each node's estimate ([1]_, equation 27)."""
     sums = estimates.values * len(estimates.values)
     return [NaiveBayes(schema, alpha=alpha, floor=floor).fit_sums(row, errors) for row in sums]

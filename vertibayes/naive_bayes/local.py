@@ -50,15 +50,7 @@ def learn_reports(
 
 
 def simulate_reports(plan: ReportPlan, data: LocalData) -> Aggregator:
-    """Have each record's person report, and return the aggregator of these reports.
-
-    Parameters
-    ----------
-    plan : ReportPlan
-        What people report.
-    data : LocalData
-        One record per person, with the columns of ``plan.schema``.
-    """
+    """Have each record's person report, and return the aggregator of these reports."""
     aggregator = Aggregator(plan)
     aggregator.update(Client(plan).perturb_all(data))
     return aggregator

@@ -32,13 +32,7 @@ FORMAT, VERSION = "vertibayes-naive-bayes", 1
 
 
 def write_naive_bayes(model: NaiveBayes) -> str:
-    """Return a fitted model as the text of a ``naive_bayes.json``.
-
-    Parameters
-    ----------
-    model : NaiveBayes
-        The model, with numbers or without.
-    """
+    """Return a fitted model as the text of a ``naive_bayes.json``."""
     target = model.schema.target
     about = {
         "format": FORMAT,
@@ -78,13 +72,7 @@ def is_naive_bayes(path: Path) -> bool:
 
 
 def read_naive_bayes(path: Path) -> NaiveBayes:
-    """Read a ``naive_bayes.json``; the model predicts, and has no sums to which others are added.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a valid ``naive_bayes.json``, or has a later version.
-    """
+    """Read a ``naive_bayes.json``; the model predicts, and has no sums to add others to."""
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
         if not isinstance(content, dict) or content.get("format") != FORMAT:

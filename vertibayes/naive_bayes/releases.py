@@ -29,23 +29,12 @@ from vertibayes_protocols.site.statistics import exact_sum
 
 
 class Release(NamedTuple):
-    """What the analyst has of one release.
-
-    Attributes
-    ----------
-    model : NaiveBayes
-    sums : ndarray of shape (terms.counts,), dtype int64 or float64
-        Of this release, as they were released: not clamped.
-    parties : tuple of str
-        Whose counts are in them.
-    promise : SumPromise or None
-        Of the noise; None without.
-    """
+    """What the analyst has of one release."""
 
     model: NaiveBayes
-    sums: Values
-    parties: tuple[str, ...]
-    promise: SumPromise | None
+    sums: Values  # of this release, as they were released: not clamped
+    parties: tuple[str, ...]  # whose counts are in them
+    promise: SumPromise | None  # of the noise; None without
 
 
 def learn_sums(
@@ -57,32 +46,7 @@ def learn_sums(
     alpha: float = 1.0,
     before: Values | None = None,
 ) -> Release:
-    """Ask for one release, and fit a model to its sums.
-
-    Parameters
-    ----------
-    session : Session
-        With all members but the absent.
-    terms : Terms
-        Their schema is a `Schema`.
-    members : Members
-        Over whom to sum.
-    absent : collection of str, default=()
-        The members that are not there.
-    alpha : float, default=1.0
-        As of `NaiveBayes`.
-    before : ndarray of shape (terms.counts,), dtype int64, optional
-        Sums of other records, which these are added to.
-
-    Raises
-    ------
-    QueryRefusedError
-        If a site refuses: it names the site.
-    ProtocolError, TransportError
-        If a party fails on the way, or so many are missing that the promise does not hold.
-    ValueError
-        If no class has a record left.
-    """
+    """Ask for one release, and fit a model to its sums."""
     released = session.ask(Sums.of(session.role, terms, members, absent))
     return release_of(terms, released, alpha=alpha, before=before)
 
@@ -90,22 +54,7 @@ def learn_sums(
 def release_of(
     terms: Terms, released: ReleasedSums, *, alpha: float = 1.0, before: Values | None = None
 ) -> Release:
-    """Fit a model to released sums.
-
-    Parameters
-    ----------
-    terms : Terms
-        What the sums are of.
-    released : ReleasedSums
-        The sums, and whose they are.
-    alpha, before
-        As of `learn_sums`.
-
-    Raises
-    ------
-    ValueError
-        If no class has a record left.
-    """
+    """Fit a model to released sums."""
     sums = released.sums if before is None else exact_sum([before, released.sums])
     copies = released.promise.copies if released.promise else 0.0
     model = NaiveBayes(_schema(terms), alpha=alpha).fit_sums(sums, _errors(terms, copies))
@@ -121,28 +70,7 @@ def learn_updates(
     alpha: float = 1.0,
     floor: float = FLOOR,
 ) -> Release:
-    """Ask each site for its noisy statistics, and fit a model to their sum.
-
-    Parameters
-    ----------
-    session : Session
-        With all sites but the absent.
-    terms : Terms
-        With local noise.
-    sites : iterable of str
-        All sites.
-    absent : collection of str, default=()
-        The sites that are not there.
-    alpha, floor : float
-        As of `NaiveBayes`.
-
-    Raises
-    ------
-    QueryRefusedError
-        If a site refuses: it names the site.
-    ProtocolError, TransportError
-        If a site fails on the way, or more are missing than agreed.
-    """
+    """Ask each site for its noisy statistics, and fit a model to their sum."""
     gossip = session.ask(Updates.of(session.role, terms, sites, 1, absent))
     sums = np.sum(list(gossip.updates.values()), axis=0)
     model = NaiveBayes(_schema(terms), alpha=alpha, floor=floor)
@@ -151,18 +79,10 @@ def learn_updates(
 
 
 class GossipModels(NamedTuple):
-    """What the analyst has of sites that gossiped.
+    """What the analyst has of sites that gossiped."""
 
-    Attributes
-    ----------
-    models : dict of str to NaiveBayes
-        The model of each site that was there in the last iteration.
-    released : ReleasedUpdates
-        The updates, and who sent to whom.
-    """
-
-    models: dict[str, NaiveBayes]
-    released: ReleasedUpdates
+    models: dict[str, NaiveBayes]  # the model of each site that was there in the last iteration
+    released: ReleasedUpdates  # the updates, and who sent to whom
 
 
 def learn_gossip(
@@ -179,18 +99,6 @@ def learn_gossip(
 
     An estimate is of the mean update. It is taken times the number of sites that sent an update, so
     that `alpha` and `floor` mean the same as in `learn_updates`.
-
-    Parameters
-    ----------
-    session, terms, sites, absent, alpha, floor
-        As of `learn_updates`.
-    iterations : int
-        How often sites send their estimates.
-
-    Raises
-    ------
-    QueryRefusedError, ProtocolError, TransportError
-        As `learn_updates`.
     """
     gossip = session.ask(Updates.of(session.role, terms, sites, iterations, absent))
     count, schema = len(gossip.updates), _schema(terms)
@@ -203,21 +111,11 @@ def learn_gossip(
 
 
 class ReportModel(NamedTuple):
-    """What the analyst has of people's reports.
+    """What the analyst has of people's reports."""
 
-    Attributes
-    ----------
-    model : NaiveBayes
-        Of ``plan.model_schema``: it predicts what ``plan.prepare`` returns.
-    people : int
-        How many people reported.
-    promise : Promise
-        What each person is promised.
-    """
-
-    model: NaiveBayes
-    people: int
-    promise: Promise
+    model: NaiveBayes  # of ``plan.model_schema``: it predicts what ``plan.prepare`` returns
+    people: int  # how many people reported
+    promise: Promise  # what each person is promised
 
 
 def learn_people(
@@ -228,30 +126,7 @@ def learn_people(
     *,
     alpha: float = 1.0,
 ) -> ReportModel:
-    """Ask sites for reports of their people, and fit a model to the estimates.
-
-    Parameters
-    ----------
-    session : Session
-        With the sites.
-    plan : ReportPlan
-        What people report.
-    sites : iterable of str
-        Who is asked.
-    most_records : int
-        How many people a site has at most.
-    alpha : float, default=1.0
-        As of `NaiveBayes`.
-
-    Raises
-    ------
-    QueryRefusedError
-        If a site refuses: it names the site.
-    ProtocolError, TransportError
-        If a site fails on the way.
-    ValueError
-        If nobody has answered one of the questions.
-    """
+    """Ask sites for reports of their people, and fit a model to the estimates."""
     query = Report(tuple(sorted(sites)), plan, most_records)
     aggregator = session.ask(query)
     return ReportModel(learn_reports(aggregator, alpha=alpha), aggregator.people, query.promise)

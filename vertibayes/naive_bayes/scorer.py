@@ -19,18 +19,6 @@ class Scorer:
 
     The logarithm of P(x, y) is linear in the indicators of states and in each number and its
     square: the scores of all models are one product of matrices.
-
-    Parameters
-    ----------
-    schema : Schema
-        Of all models.
-    data : LocalData
-        Records without a known class are left out.
-
-    Raises
-    ------
-    ValueError
-        If no record has a known class.
     """
 
     def __init__(self, schema: Schema, data: LocalData) -> None:
@@ -49,13 +37,7 @@ class Scorer:
         self.of_class = [design[classes == c] for c in range(len(schema.target.states))]
 
     def accuracies(self, models: Sequence[NaiveBayes]) -> Floats:
-        """Return the accuracy of each model, as `NaiveBayes.score`: shape (models,).
-
-        Raises
-        ------
-        ValueError
-            If a model gives a state no probability at all: fit it with a floor.
-        """
+        """Return the accuracy of each model, as `NaiveBayes.score`: shape (models,)."""
         batches = range(0, len(models), MODELS_AT_ONCE)
         rights = [self._right(models[i : i + MODELS_AT_ONCE]) for i in batches]
         return np.concatenate(rights) / sum(len(rows) for rows in self.of_class)

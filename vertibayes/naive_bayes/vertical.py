@@ -59,34 +59,7 @@ def predict_joint_log_proba(
     records: tuple[int, int],
     via: str = "additive",
 ) -> Floats:
-    """Return ``ln P(x, y)`` of records whose attributes lie at the sites of a session.
-
-    Parameters
-    ----------
-    session : Session
-        With the sites and the dealer.
-    dealer : str
-        Who deals the keys.
-    split : Split
-        The schema, who holds what, the counts of the classes and alpha.
-    tables : mapping of str to ndarray of shape (states, classes), dtype int64
-        Of each feature: those that were published, or `tables_of` a model.
-    records : (int, int)
-        The first record's place, and the place after the last.
-    via : {"additive", "product"}, default="additive"
-        Sums of logarithms, or products of counts.
-
-    Returns
-    -------
-    joint : ndarray of shape (records, classes)
-        In nats, exact to the variant's error and the rounding of floats; minus infinity for a class
-        that no training record has.
-
-    Raises
-    ------
-    QueryRefusedError, ProtocolError
-        As `Session.ask`.
-    """
+    """Return ``ln P(x, y)`` of records whose attributes lie at the sites of a session."""
     return session.ask(Scores.of(session.role, split, dealer, tables, records, via))
 
 

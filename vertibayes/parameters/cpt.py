@@ -75,13 +75,7 @@ def fit_cpts(
 
 
 def check_pseudo_count(pseudo_count: float) -> None:
-    """Refuse a pseudo-count that is negative or not finite.
-
-    Raises
-    ------
-    ValueError
-        If the pseudo-count is negative or not finite.
-    """
+    """Refuse a pseudo-count that is negative or not finite."""
     if not 0 <= pseudo_count < np.inf:
         raise ValueError(
             f"the pseudo-count must be a finite number of at least 0, got {pseudo_count}"
@@ -94,19 +88,7 @@ def network_from(
     counts: Sequence[NDArray[Any]],
     pseudo_count: float = 0.0,
 ) -> Network:
-    """Return the network whose CPTs are observed or expected counts, divided by their sums.
-
-    Parameters
-    ----------
-    structure : Structure
-        The structure.
-    variables : mapping of str to Variable
-        The variable of each node.
-    counts : sequence of ndarray
-        The counts of each node's family, in the order of the structure's nodes; axis 0 the node.
-    pseudo_count : float, default=0
-        The number that is added to each cell.
-    """
+    """Return the network whose CPTs are observed or expected counts, divided by their sums."""
     cpts: dict[str, NDArray[np.float64]] = {}
     unseen: dict[str, int] = {}
     for node, table in zip(structure.nodes, counts, strict=True):

@@ -32,24 +32,11 @@ from vertibayes_protocols.variables import Variable
 
 @dataclass(frozen=True)
 class EmFit:
-    """A network fitted to records with missing values.
+    """A network fitted to records with missing values."""
 
-    Attributes
-    ----------
-    network : Network
-        The network.
-    trace : tuple of float
-        The objective of EM before each step, in nats: the log-likelihood of the records plus the
-        pseudo-count times the sum of the logarithms of all probabilities.
-    converged : bool
-        Whether the relative change of the trace fell below the tolerance.
-    traces : tuple of tuple of float
-        The traces of all starts.
-    """
-
-    network: Network = field(repr=False)
-    trace: tuple[float, ...]
-    converged: bool
+    network: Network = field(repr=False)  # the network
+    trace: tuple[float, ...]  # the objective of EM before each step, in nats
+    converged: bool  # whether the relative change of the trace fell below the tolerance
     traces: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
 
 

@@ -46,23 +46,7 @@ def em_steps(
     most_iterations: int,
     progress: Callable[[int, int], None] | None,
 ) -> EmSteps:
-    """Repeat EM steps from one start.
-
-    Parameters
-    ----------
-    expect : callable
-        Takes a network; returns (value for the trace, expected counts of each family).
-    network : Network
-        The start.
-    pseudo_count : float
-        The number that is added to each expected count.
-    settled : callable
-        Takes (trace, the largest change of an expected count); returns whether to stop.
-    most_iterations : int
-        The largest number of steps.
-    progress : callable, optional
-        Called with (steps done, steps at most) before each step.
-    """
+    """Repeat EM steps from one start."""
     trace: list[float] = []
     last: Counts | None = None
     for iteration in range(most_iterations):

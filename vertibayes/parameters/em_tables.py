@@ -34,25 +34,11 @@ from vertibayes_protocols.variables import Family, Rows, Variable
 
 @dataclass(frozen=True)
 class TableFit:
-    """A network fitted to tables with missing values.
+    """A network fitted to tables with missing values."""
 
-    Attributes
-    ----------
-    network : Network
-        The network.
-    trace : tuple of float
-        The composite log-likelihood before each step, in nats: the sum of the log-likelihoods of
-        the known values in each table. With wider tables, only the steps on these. The trace may
-        decrease slightly, because each CPT is fitted to its own table.
-    converged : bool
-        Whether the completed tables stopped changing.
-    widenings : tuple of Widening
-        The neighbours by which tables were widened, in the order of their choice.
-    """
-
-    network: Network = field(repr=False)
-    trace: tuple[float, ...]
-    converged: bool
+    network: Network = field(repr=False)  # the network
+    trace: tuple[float, ...]  # the composite log-likelihood before each step, in nats
+    converged: bool  # whether the completed tables stopped changing
     widenings: tuple[Widening, ...] = ()
 
 
@@ -184,15 +170,7 @@ class _Table:
         self.missing = 1 - float(known / counts.sum())
 
     def filled(self, joint: Array) -> tuple[float, NDArray[np.float64]]:
-        """Distribute the counts of incomplete cells over the states of the missing members.
-
-        Returns
-        -------
-        log_likelihood : float
-            The log-likelihood of the known members of all records, in nats.
-        counts : ndarray
-            The counts of the family.
-        """
+        """Distribute the counts of incomplete cells over the states of the missing members."""
         log_likelihood, total = 0.0, np.zeros_like(joint)
         for axes, counts in self.patterns:
             known = joint.sum(axis=axes, keepdims=True) if axes else joint

@@ -93,18 +93,6 @@ def draw_synthetic(
     """Draw records with missing values from the intermediate network: steps 1 and 2.
 
     Given parent states that no record has, a child has its distribution over all records.
-
-    Parameters
-    ----------
-    counter, structure, records, rows
-        As `fit_three_steps`.
-    seed : int, default=0
-        The seed of the synthetic records.
-
-    Raises
-    ------
-    ValueError
-        If a node is unknown, or `records` is negative.
     """
     tables = counter.tables(structure.families, missing=True, rows=rows)
     named = {node: with_missing_state(counter.variables[node]) for node in structure.nodes}

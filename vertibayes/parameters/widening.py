@@ -32,23 +32,11 @@ LEAST_GAIN = 1e-3  # in parameters
 
 
 class Widening(NamedTuple):
-    """One step: a neighbour is added to the table of a family.
+    """One step: a neighbour is added to the table of a family."""
 
-    Parameters
-    ----------
-    child : str
-        The child of the family.
-    neighbour : str
-        The variable that is added to the table.
-    cells : int
-        The number of cells that this step reveals in addition: those of the wider table, minus
-        those of the narrower table if it is no longer needed; 0 if another table has the same
-        members.
-    """
-
-    child: str
-    neighbour: str
-    cells: int
+    child: str  # the child of the family
+    neighbour: str  # the variable that is added to the table
+    cells: int  # the number of cells that this step reveals in addition
 
 
 def widen(
@@ -58,26 +46,7 @@ def widen(
     cells: int,
     most_variables: int | None = None,
 ) -> tuple[Widening, ...]:
-    """Choose neighbours one after the other, each with the highest gain per revealed cell.
-
-    Parameters
-    ----------
-    network : Network
-        A network fitted to the families' tables, which are revealed already.
-    variables : mapping of str to Variable
-        The variables as they are counted, with an additional code where values may be missing.
-    missing : mapping of str to float
-        The share of missing values of each variable.
-    cells : int
-        The number of cells that may be revealed in all.
-    most_variables : int, optional
-        The largest number of variables in a table; not limited if None.
-
-    Returns
-    -------
-    steps : tuple of Widening
-        The steps in the order of their choice; their cells add up to those of the wider tables.
-    """
+    """Choose neighbours one after the other, each with the highest gain per revealed cell."""
     choice = _Choice(network, variables, missing, cells, most_variables)
     steps: list[Widening] = []
     while True:
@@ -157,18 +126,7 @@ class _Choice:
 
 
 def gain(joint: Array, missing: list[float], own: int) -> float:
-    """Return the gain of a neighbour that is known in all records, in parameters.
-
-    Parameters
-    ----------
-    joint : ndarray
-        The distribution of the table's members (those of the family first) and, last, the
-        neighbour.
-    missing : list of float
-        The share of missing values of each member.
-    own : int
-        The number of members of the family.
-    """
+    """Return the gain of a neighbour that is known in all records, in parameters."""
     parameters: int = (joint.shape[0] - 1) * prod(joint.shape[1:own])
     incomplete = [axis for axis, share in enumerate(missing) if share > 0]
     alone = joint.sum(axis=-1)

@@ -17,56 +17,24 @@ NODES, POOLED, LIKELIHOOD = "#1d6fa5", "#b03a2e", "#6b6b6b"
 
 
 class Pooled(NamedTuple):
-    """RC and maximum likelihood on pooled records.
+    """RC and maximum likelihood on pooled records."""
 
-    Attributes
-    ----------
-    soft : ndarray of shape (iterations + 1,), dtype float64
-        The soft 0-1 loss per record of RC.
-    error, likelihood : float
-        The errors of RC and of maximum likelihood.
-    """
-
-    soft: Floats
-    error: float
-    likelihood: float
+    soft: Floats  # the soft 0-1 loss per record of RC
+    error: float  # the errors of RC and of maximum likelihood
+    likelihood: float  # the errors of RC and of maximum likelihood
 
 
 class Traces(NamedTuple):
-    """What is drawn.
+    """What is drawn."""
 
-    Attributes
-    ----------
-    errors : ndarray of shape (rounds, nodes), dtype float64
-        The error of each node's model after each round; one column where the nodes' mean is known.
-    scored : str
-        On what: "2,000 test records".
-    soft : ndarray of shape (rounds,), dtype float64
-        The soft 0-1 loss per record at the nodes.
-    pooled : Pooled or None
-        What pooled records give, where there are pooled records.
-    """
-
-    errors: Floats
-    scored: str
-    soft: Floats
-    pooled: Pooled | None = None
+    errors: Floats  # the error of each node's model after each round
+    scored: str  # on what: "2,000 test records"
+    soft: Floats  # the soft 0-1 loss per record at the nodes
+    pooled: Pooled | None = None  # what pooled records give, where there are pooled records
 
 
 def draw_calibration(traces: Traces, title: str) -> str:
-    """Return a picture of two panels: the errors of the nodes, and the loss that they lower.
-
-    Parameters
-    ----------
-    traces : Traces
-    title : str
-        The title of the picture.
-
-    Returns
-    -------
-    svg : str
-        The text of an SVG file; equal traces give equal texts.
-    """
+    """Return a picture of two panels: the errors of the nodes, and the loss that they lower."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -29,25 +29,7 @@ PLAIN = "#8ecae6"  # a node without an error
 
 
 def draw_network(graph: Graph, errors: Mapping[str, float] | None = None) -> str:
-    """Return a drawing of a communication network.
-
-    Parameters
-    ----------
-    graph : Graph
-        The network. It may have several parts.
-    errors : mapping of str to float, optional
-        The error rate of each node's model, which colours the node; some nodes may be missing.
-
-    Returns
-    -------
-    svg : str
-        The text of an SVG file; equal networks and errors give equal texts.
-
-    Raises
-    ------
-    ValueError
-        If an error is not finite: it names the node.
-    """
+    """Return a drawing of a communication network."""
     errors = errors or {}
     for node, error in errors.items():
         if not isfinite(error):

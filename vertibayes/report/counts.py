@@ -45,15 +45,7 @@ IN_WORDS = {  # beside the probabilities of a page
 
 
 def counts_json(learned: Learned, counter: Counter) -> Mapping[str, Any]:
-    """Return the counts of the learned families.
-
-    Parameters
-    ----------
-    learned : Learned
-        What was learned.
-    counter : Counter
-        The source of the counts, which has revealed the tables of the families.
-    """
+    """Return the counts of the learned families."""
     network = learned.network
     families = network.structure.families
     if isinstance(counter, ReleasedCounter):
@@ -80,15 +72,7 @@ def counts_json(learned: Learned, counter: Counter) -> Mapping[str, Any]:
 
 
 def counts_of_classifier(model: NaiveBayes, kind: str) -> Mapping[str, Any]:
-    """Return the sums from which a classifier without numbers was learned.
-
-    Parameters
-    ----------
-    model : NaiveBayes
-        The classifier, of states alone.
-    kind : {"exact", "noise", "estimated"}
-        What the sums are.
-    """
+    """Return the sums from which a classifier without numbers was learned."""
     schema, target = model.schema, model.schema.target.name
     ((classes, *tables), *_) = apart(schema.statistics, schema.variables, model.sums_)
     families = {target: {"parents": list[str](), "counts": [classes.tolist()]}}

@@ -23,18 +23,6 @@ def draw_curves(validation: Validation, title: str) -> str:
 
     Of two classes, only the ROC curve and calibration of the last are drawn: those of the other are
     their mirror images.
-
-    Parameters
-    ----------
-    validation : Validation
-        The validation.
-    title : str
-        The title of the picture.
-
-    Returns
-    -------
-    svg : str
-        The text of an SVG file; equal validations give equal texts.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

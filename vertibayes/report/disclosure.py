@@ -12,26 +12,12 @@ from vertibayes_protocols.variables import Rows
 
 
 class Disclosure(NamedTuple):
-    """Cells that count 1: exactly one record has these values.
+    """Cells that count 1: exactly one record has these values."""
 
-    Parameters
-    ----------
-    tables : int
-        The number of revealed tables with such a cell.
-    cells : int
-        The number of such cells in all tables.
-    records : int
-        A lower bound for the number of singled-out records: the largest number of such cells in one
-        table (they count different records), added up over tables of disjoint record sets. Records
-        that differences of tables single out are not included.
-    share : float
-        The share of `records` in all records.
-    """
-
-    tables: int
-    cells: int
-    records: int
-    share: float
+    tables: int  # the number of revealed tables with such a cell
+    cells: int  # the number of such cells in all tables
+    records: int  # a lower bound for the number of singled-out records
+    share: float  # the share of `records` in all records
 
     def sentence(self) -> str:
         """Return the warning that `learn` prints."""
@@ -46,15 +32,7 @@ class Disclosure(NamedTuple):
 
 
 def disclosure(tables: Iterable[tuple[Rows, Table]], records: int) -> Disclosure:
-    """Count the cells of revealed tables that count a single record.
-
-    Parameters
-    ----------
-    tables : iterable of (Rows, ndarray)
-        Each table with the records that it counts.
-    records : int
-        The number of all records.
-    """
+    """Count the cells of revealed tables that count a single record."""
     ones = [(rows, int((table == 1).sum())) for rows, table in tables]
     most: dict[Rows, int] = {}
     for rows, count in ones:

@@ -19,13 +19,7 @@ def alignment_as_json(people: AlignedPeople) -> dict[str, Any]:
 
 
 def report_of_people(alignment: Mapping[str, Any]) -> list[str]:
-    """Return the lines that a command prints about the people of a study.
-
-    Parameters
-    ----------
-    alignment : mapping
-        What `alignment_as_json` returns.
-    """
+    """Return the lines that a command prints about the people of a study."""
     if alignment["kept"]:
         return ["the people were aligned in an earlier session of this study"]
     regions = sorted(alignment["lists"], key=lambda each: -len(each["sites"]))

@@ -21,21 +21,10 @@ DRAWS = 5  # of noise, for an estimate
 
 
 class CutCost(NamedTuple):
-    """What the rule cut costs.
+    """What the rule cut costs."""
 
-    Attributes
-    ----------
-    share : float
-        The share of the records that are in counts which were cut: the mean over the tables.
-    most : float
-        The largest such share of a table.
-    nats_about : float or None
-        An estimate of the KL divergence from the CPTs of the exact tables, in nats per record; None
-        if there is no estimate.
-    """
-
-    share: float
-    most: float
+    share: float  # the share of the records that are in counts which were cut
+    most: float  # the largest such share of a table
     nats_about: float | None
 
 
@@ -47,15 +36,6 @@ def cut_cost(counter: ReleasedCounter, network: Network, pseudo_count: float) ->
     from the learned network: their tables are cut, and CPTs learned from them as from the released
     ones. The estimate uses the network alone, and tells nothing that the network does not. It is
     too low where much was cut, because the network has not learned what is hidden.
-
-    Parameters
-    ----------
-    counter : ReleasedCounter
-        The released tables.
-    network : Network
-        The network that was learned from them.
-    pseudo_count : float
-        The number that was added to each count.
     """
     request, n = counter.request, counter.records
     names = {name for family in request.families for name in family.members}
@@ -87,17 +67,6 @@ def noise_cost(network: Network, records: int, deviation: float, pseudo_count: f
     The estimate draws noise of the same size again, on the expected tables of the learned network,
     and learns CPTs from these: it is the divergence of the learned network from the mean of these
     draws. It uses the network alone, and tells nothing that the network does not.
-
-    Parameters
-    ----------
-    network : Network
-        The network learned from the released tables.
-    records : int
-        The number of records.
-    deviation : float
-        The standard deviation of the noise of a count.
-    pseudo_count : float
-        The number that was added to each count.
     """
     marginals, rng = Marginals.of(network), np.random.default_rng(0)
     tables = [records * marginals.joint(f.members) for f in network.structure.families]

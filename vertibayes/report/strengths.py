@@ -67,15 +67,7 @@ def summary_of_strengths(strengths: Strengths | None) -> dict[str, int] | None:
 
 
 def report_of_strengths(learned: Learned, summary: Mapping[str, Any]) -> list[str]:
-    """Return the lines that `learn` prints about the strengths; none if they are not known.
-
-    Parameters
-    ----------
-    learned : Learned
-        What was learned.
-    summary : mapping
-        The content of summary.json.
-    """
+    """Return the lines that `learn` prints about the strengths; none if they are not known."""
     strengths = learned.strengths
     if strengths is None:
         return []

@@ -45,18 +45,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
-        """Return ``log P(y | x)``: shape (n, n_classes), in nats; missing values are left out.
-
-        Parameters
-        ----------
-        X : DataFrame or array of shape (n, n_features)
-            Records with the columns of `fit`.
-
-        Raises
-        ------
-        ValueError
-            If the columns are others, or a category was never declared.
-        """
+        """Return ``log P(y | x)``: shape (n, n_classes), in nats; missing values are left out."""
         check_is_fitted(self, "model_")
         data = self._prepared(self.columns_.records(read_frame(self, X, self.columns_.names)))
         model: NaiveBayes = self.model_

@@ -22,24 +22,12 @@ WIDEST = 1e150  # squares of wider ranges overflow
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a data set are, as a model uses them.
+    """What the columns of a data set are, as a model uses them."""
 
-    Parameters
-    ----------
-    schema : Schema
-        The class and the features, by the columns' names as text.
-    names : tuple
-        The columns' names as the data frame has them, in its order.
-    values : mapping of str to list
-        The declared values of each categorical column, and of the class.
-    by_dtype : tuple of str
-        The columns whose values only a categorical dtype declares.
-    """
-
-    schema: Schema
-    names: tuple[Any, ...]
+    schema: Schema  # the class and the features, by the columns' names as text
+    names: tuple[Any, ...]  # the columns' names as the data frame has them, in its order
     values: Mapping[str, Sequence[Any]]
-    by_dtype: tuple[str, ...]
+    by_dtype: tuple[str, ...]  # the columns whose values only a categorical dtype declares
 
     @classmethod
     def of(
@@ -52,30 +40,7 @@ class Columns:
         private: bool,
         missing: bool = False,
     ) -> Columns:
-        """Return the columns of a data frame.
-
-        Parameters
-        ----------
-        frame : DataFrame
-            The features.
-        classes : sequence
-            The values of the class.
-        bounds : (float, float) or mapping, optional
-            The bounds of all numbers, or of each column of numbers.
-        categories : mapping, optional
-            The values of each categorical column whose dtype does not declare them.
-        private : bool
-            Whether to refuse columns without declared bounds or values: bounds and values that are
-            taken from the records reveal something about the records.
-        missing : bool, default=False
-            Whether people report that a value is missing (`LocalNB`).
-
-        Raises
-        ------
-        ValueError
-            If bounds or values are missing or invalid, two columns have the same name, or there is
-            no column; the message names the column.
-        """
+        """Return the columns of a data frame."""
         texts = pd.Index([str(name) for name in frame.columns])
         if not len(texts):
             raise ValueError("X must have at least one column, got 0")
@@ -89,14 +54,7 @@ class Columns:
         return cls(schema, tuple(frame.columns), values, tuple(reader.by_dtype))
 
     def records(self, frame: pd.DataFrame, y: Any = None) -> LocalData:
-        """Return records, with their classes if given.
-
-        Raises
-        ------
-        ValueError
-            If a column is missing, a value was never declared, or a number is infinite; the message
-            names the column.
-        """
+        """Return records, with their classes if given."""
         if absent := [name for name in self.names if name not in frame.columns]:
             raise ValueError(f"X has no column {absent[0]!r}, which the model was fitted with")
         named = {str(name): frame[name] for name in self.names}

@@ -22,28 +22,7 @@ def read_frame(
     *,
     texts: bool = False,
 ) -> pd.DataFrame:
-    """Return records as a data frame.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        The estimator, which learns what its columns are, or compares them.
-    X : DataFrame or array of shape (n, n_features)
-        The records.
-    names : sequence, optional
-        The names of the columns of an array, in `predict`. If None, the estimator learns its
-        columns, and those of an array are named x0, x1 and so on.
-    texts : bool, default=False
-        Whether an array may have texts.
-
-    Raises
-    ------
-    ValueError
-        If there are no records or no columns, the columns are others than those of `fit`, the
-        records are sparse, or values are missing and the estimator cannot do with that.
-    TypeError
-        If the records come by site.
-    """
+    """Return records as a data frame."""
     if are_sites(X):
         raise TypeError(
             "X must be one data frame with all columns, got a mapping; join the data frames first, "
@@ -74,14 +53,7 @@ def read_frame(
 
 
 def read_classes(frame: pd.DataFrame, y: Any) -> NDArray[Any]:
-    """Return classes, one for each record.
-
-    Raises
-    ------
-    ValueError
-        If no classes are given, a class is missing or infinite, they are not one for each record,
-        or they are numbers of a regression.
-    """
+    """Return classes, one for each record."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     y = column_or_1d(y, warn=True)
@@ -94,13 +66,7 @@ def read_classes(frame: pd.DataFrame, y: Any) -> NDArray[Any]:
 
 
 def distinct_classes(y: NDArray[Any], declared: Sequence[Any] | None) -> NDArray[Any]:
-    """Return the classes, sorted: those of `y` unless they are declared.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two.
-    """
+    """Return the classes, sorted: those of `y` unless they are declared."""
     classes = np.unique(y if declared is None else np.asarray(declared))
     if len(classes) < 2:
         raise ValueError(
@@ -111,14 +77,7 @@ def distinct_classes(y: NDArray[Any], declared: Sequence[Any] | None) -> NDArray
 
 
 def side_by_side(sites: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the columns of sites that hold the same people, site after site.
-
-    Raises
-    ------
-    ValueError
-        If the index of a data frame differs from that of the first, or two sites have a column of
-        the same name.
-    """
+    """Return the columns of sites that hold the same people, site after site."""
     (first, own), *others = sites.items()
     for site, frame in others:
         if not frame.index.equals(own.index):
@@ -138,13 +97,7 @@ def are_sites(records: Any) -> TypeGuard[Mapping[str, Any]]:
 
 
 def check_sites(sites: Mapping[str, Any]) -> None:
-    """Refuse a mapping that is not one of names of sites to data frames.
-
-    Raises
-    ------
-    TypeError
-        If a value is not a data frame, or there is no site.
-    """
+    """Refuse a mapping that is not one of names of sites to data frames."""
     wrong = [site for site, frame in sites.items() if not isinstance(frame, pd.DataFrame)]
     if wrong or not sites:
         given = f"{wrong[0]!r}: {type(sites[wrong[0]]).__name__}" if wrong else "no site"
@@ -152,13 +105,7 @@ def check_sites(sites: Mapping[str, Any]) -> None:
 
 
 def class_column(joined: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, pd.Series[Any]]:
-    """Return the features and the class of joined columns.
-
-    Raises
-    ------
-    ValueError
-        If `y` is not the name of one of the columns.
-    """
+    """Return the features and the class of joined columns."""
     if not isinstance(y, str) or y not in joined.columns:
         known = ", ".join(map(str, joined.columns))
         given = repr(y) if isinstance(y, str) else f"a value of type {type(y).__name__}"

@@ -41,20 +41,7 @@ IN_PYTHON = Advice(
 def encoded(
     sites: Mapping[str, pd.DataFrame], encoding: Encoding
 ) -> tuple[dict[str, SiteData], dict[str, str]]:
-    """Return the data of each site, and why columns are left out.
-
-    Parameters
-    ----------
-    sites : mapping of str to DataFrame
-        The columns of each site.
-    encoding : Encoding
-        How all sites encode their columns.
-
-    Raises
-    ------
-    DataError
-        If a column cannot be read, or a site has no column that can be used.
-    """
+    """Return the data of each site, and why columns are left out."""
     how = replace(encoding, advice=IN_PYTHON)
     data = {
         site: SiteData.from_frame(frame, how, site=site, strict=False)
@@ -79,13 +66,7 @@ def numbers_to_cut(data: Mapping[str, SiteData], target: str) -> list[str]:
 def with_class(
     frame: pd.DataFrame, name: str, y: NDArray[Any], classes: NDArray[Any]
 ) -> pd.DataFrame:
-    """Return records with their class as a column of declared states.
-
-    Raises
-    ------
-    ValueError
-        If a class is not one of the classes, or two classes are the same as text.
-    """
+    """Return records with their class as a column of declared states."""
     texts = [str(label) for label in classes]
     if len(set(texts)) < len(texts) or not all(map(str.strip, texts)):
         raise ValueError(f"the classes must be different texts, got {', '.join(map(repr, texts))}")
@@ -104,22 +85,7 @@ def with_class(
 
 
 def known_states(frame: pd.DataFrame, network: Network, target: str) -> SiteData:
-    """Return records in the states of a network; a value without a state is missing, and warned of.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The records; columns that are not variables of the network are ignored.
-    network : Network
-        The network.
-    target : str
-        The class, which is missing in all records.
-
-    Raises
-    ------
-    DataError
-        If a column cannot be read as text.
-    """
+    """Return records in the states of a network; warn of values without one: missing."""
     states = {
         name: variable.states[: -1 if name in network.missing_states else None]
         for name, variable in network.variables.items()

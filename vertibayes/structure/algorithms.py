@@ -72,13 +72,7 @@ DEFAULT = "hybrid"
 
 
 def algorithm_of(name: str) -> Algorithm:
-    """Return an algorithm.
-
-    Raises
-    ------
-    ValueError
-        If its name is unknown; the message has the known names.
-    """
+    """Return an algorithm."""
     if name not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
         raise ValueError(f"the algorithm must be one of {known}, got {name!r}")

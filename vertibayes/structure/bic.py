@@ -25,13 +25,6 @@ def bic_penalty(free_parameters: int, records: int) -> int:
     It is computed in decimals, so that all parties of a study subtract the same (Schwarz 1978,
     doi:10.1214/aos/1176344136).
 
-    Parameters
-    ----------
-    free_parameters : int
-        k; also a difference of two numbers of free parameters.
-    records : int
-        n; for none, as for one, the penalty is 0.
-
     Examples
     --------
     >>> bic_penalty(3, 10_000) / 1e6
@@ -60,14 +53,6 @@ def bic_gain(search: Search, after: Iterable[Family], before: Iterable[Family] =
     """Return by how much the BIC of a structure rises if families take the place of others.
 
     The penalty is one constant, rounded once, so that moves of equal BIC tie exactly.
-
-    Parameters
-    ----------
-    search : Search
-        The search.
-    after, before : iterable of Family
-        The families of the same children: with all gains of a set of candidates relative to one
-        structure, the likelihoods of the children alone cancel on complete data.
     """
     terms, parameters = _terms(search, after, before)
     penalty = bic_penalty(parameters, search.records)
@@ -78,11 +63,6 @@ def aic_gain(search: Search, after: Iterable[Family], before: Iterable[Family] =
     """Return by how much AIC rises, whose penalty is one nat for each free parameter.
 
     Akaike (1974), doi:10.1109/TAC.1974.1100705.
-
-    Parameters
-    ----------
-    search, after, before
-        As `bic_gain`.
     """
     terms, parameters = _terms(search, after, before)
     return (*terms, Constant(-parameters * 10**6)) if parameters else terms

@@ -28,18 +28,6 @@ def half_quantile(degrees: int, alpha: float) -> int:
     smaller model holds, so that the difference itself has half of it as its threshold (Wilks 1938,
     doi:10.1214/aoms/1177732360).
 
-    Parameters
-    ----------
-    degrees : int
-        The degrees of freedom; for 0 the quantile is 0.
-    alpha : float
-        The probability above the quantile, between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> half_quantile(1, 0.05) / 1e6  # 3.841459 / 2

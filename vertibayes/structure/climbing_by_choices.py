@@ -28,17 +28,7 @@ Move: TypeAlias = tuple[tuple[int, Mask], ...]  # the variables that change, wit
 
 
 class EdgeMoves:
-    """A structure that moves of single edges improve.
-
-    Parameters
-    ----------
-    space : SearchSpace
-        What may be asked.
-    choices : LimitedChoices
-        Asks it.
-    dag : list of int
-        The parents of each variable, which keep the constraints. It is changed by each move.
-    """
+    """A structure that moves of single edges improve."""
 
     def __init__(self, space: SearchSpace, choices: LimitedChoices, dag: Parents) -> None:
         self._space, self._choices, self.dag = space, choices, dag
@@ -149,22 +139,6 @@ def hill_climbing_steps(search: Search) -> Steps[Structure]:
 
     The path is that of hill climbing by tables, a call for each move. The search ends early with
     the structure so far if the next call would exceed `most_bits` or `hill_climbing_calls`.
-
-    Parameters
-    ----------
-    search : Search
-        The search.
-
-    Yields
-    ------
-    choices : Choices
-        In the first call one set for each variable: no move, and the moves of its edges. Then the
-        best of all moves, and the moves of the variables that have changed.
-
-    Returns
-    -------
-    structure : Structure
-        A structure that no move improves, unless the search has ended early.
     """
     space = SearchSpace(search)
     numbers = len(search.names), search.max_parents

@@ -131,26 +131,6 @@ def climb(
     0. Tabu search makes the best move that does not return to one of the last `MEMORY` structures,
     and ends after `patience` steps that are not better than the best structure before.
 
-    Parameters
-    ----------
-    scores : FamilyScores
-        The source of scores; it has the constraints, which the start keeps.
-    start : list of int
-        The parents of each variable.
-    ahead : int, default=3
-        Of how many of each child's best moves the families are asked for early.
-    patience : int, default=0
-        The steps without a better structure after which tabu search ends; 0 is greedy search.
-    tick : callable, optional
-        Called before each call with (calls so far, 0).
-    time_is_up : callable, optional
-        Called before each call: whether to end with the best structure so far.
-
-    Returns
-    -------
-    dag : list of int
-        The parents of each variable in the best structure.
-
     References
     ----------
     Glover (1989), Tabu search - part I, doi:10.1287/ijoc.1.3.190.

@@ -18,15 +18,6 @@ class Cpdag:
     All of them have the compelled arrows; each reversible edge has one direction in some of them
     and the other direction in others.
 
-    Parameters
-    ----------
-    nodes : tuple of str
-        The nodes, sorted.
-    compelled : tuple of (parent, child)
-        The arrows that all structures have, sorted.
-    reversible : tuple of (str, str)
-        The other edges: pairs sorted by name.
-
     Examples
     --------
     >>> chain = cpdag_of(Structure.of("abc", [("a", "b"), ("b", "c")]))
@@ -37,9 +28,9 @@ class Cpdag:
     ((('a', 'b'), ('c', 'b')), 2)
     """
 
-    nodes: tuple[str, ...]
-    compelled: tuple[Edge, ...]
-    reversible: tuple[Edge, ...]
+    nodes: tuple[str, ...]  # the nodes, sorted
+    compelled: tuple[Edge, ...]  # the arrows that all structures have, sorted
+    reversible: tuple[Edge, ...]  # the other edges: pairs sorted by name
 
     @classmethod
     def of(cls, graph: PartialGraph) -> Cpdag:
@@ -47,13 +38,7 @@ class Cpdag:
         return cls(graph.names, tuple(graph.arrows), tuple(graph.undirected))
 
     def hamming_distance(self, other: Cpdag) -> int:
-        """Return how many pairs of nodes have another edge: missing, additional, or other ends.
-
-        Raises
-        ------
-        ValueError
-            If the nodes differ.
-        """
+        """Return how many pairs of nodes have another edge: missing, additional, or other ends."""
         if self.nodes != other.nodes:
             differing = ", ".join(sorted(set(self.nodes) ^ set(other.nodes)))
             raise ValueError(f"the CPDAGs must have the same nodes; they differ in {differing}")
@@ -97,25 +82,7 @@ def cpdag_of(structure: Structure, constraints: Constraints = Constraints()) -> 
 
 
 def extension(cpdag: Cpdag, constraints: Constraints = Constraints()) -> Structure:
-    """Return one of the structures of a CPDAG: the one whose order is first by name.
-
-    Parameters
-    ----------
-    cpdag : Cpdag
-        The CPDAG.
-    constraints : Constraints
-        What the structure must keep.
-
-    Returns
-    -------
-    structure : Structure
-        With nodes and parents sorted by name; see `PartialGraph.extension`.
-
-    Raises
-    ------
-    ValueError
-        If no structure of the CPDAG keeps the constraints.
-    """
+    """Return one of the structures of a CPDAG: the one whose order is first by name."""
     graph = PartialGraph(cpdag.nodes, (*cpdag.compelled, *cpdag.reversible))
     for edge in cpdag.compelled:
         graph.orient(*edge)

@@ -40,20 +40,6 @@ def exact_tables(
     parents 4,943 tables. The tables are asked for in several calls if they are too large to be
     held in memory together.
 
-    Parameters
-    ----------
-    search : Search
-        The search: at most 15 variables.
-    counter : Counter
-        The source of tables.
-    progress, time_is_up
-        As for `SearchTables`. The search has no structure before its end: `time_is_up` is ignored.
-
-    Raises
-    ------
-    ValueError
-        If there are more than 15 variables, or the table of a node's required parents is too large.
-
     References
     ----------
     Silander and Myllymaki (2006), A simple approach for finding the globally optimal Bayesian
@@ -82,13 +68,7 @@ def exact_tables(
 
 
 def exact_widest(search: Search) -> list[Family]:
-    """Return a family for each set of at most `max_parents` + 1 variables, the largest sets first.
-
-    Raises
-    ------
-    ValueError
-        If there are more than 15 variables.
-    """
+    """Return a family for each set of up to `max_parents` + 1 variables, largest first."""
     if len(search.names) > MOST_VARIABLES:
         raise ValueError(
             f"exact takes at most {MOST_VARIABLES} variables, got {len(search.names)}: choose "

@@ -37,26 +37,7 @@ class Wanted(NamedTuple):
 
 
 class FamilyScores:
-    """The BIC of families relative to that of their child alone (`structure.bic`), in nats.
-
-    Parameters
-    ----------
-    search : Search
-        The search.
-    counter : Counter
-        The source of all counts.
-
-    Attributes
-    ----------
-    search : Search
-        The search.
-    space : SearchSpace
-        Its families.
-    variables : int
-        The number of variables.
-    required, allowed : list of int
-        For each child the parents that it must have, and that it may have.
-    """
+    """The BIC of families relative to that of their child alone (`structure.bic`), in nats."""
 
     def __init__(self, search: Search, counter: Counter) -> None:
         self.space, self._counter = SearchSpace(search), counter

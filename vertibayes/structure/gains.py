@@ -20,22 +20,6 @@ def edge_gains(
 
     Both families are scored from the table of the larger one, and so over the same records. A
     counter that has the tables of the structure's families is asked nothing.
-
-    Parameters
-    ----------
-    counter : Counter
-        The source of the tables.
-    structure : Structure
-        The structure, over the counter's variables.
-    missing : bool, default=False
-        Whether a missing value is a state.
-    rows : Rows
-        The records to score; all by default.
-
-    Returns
-    -------
-    gains : mapping of (parent, child) to float
-        The gains, in the order of the structure's edges.
     """
     nats = nats_per_parameter(rows.count(counter.records))
     families = [family for family in structure.families if family.parents]

@@ -49,24 +49,7 @@ Missing: TypeAlias = dict[Node, "GrowShrinkTree"]  # nodes that must be expanded
 
 
 class GrowShrinkTree:
-    """The grow-shrink tree of one variable.
-
-    Parameters
-    ----------
-    scores : FamilyScores
-        The source of scores; it has the constraints.
-    child : int
-        The variable.
-    among : int
-        The set of variables that may become parents; the required ones are parents anyway.
-
-    Attributes
-    ----------
-    predecessors : int
-        The set of variables that make a difference if they are predecessors.
-    successors : int
-        The set of variables to which this one makes a difference (`trees_of`).
-    """
+    """The grow-shrink tree of one variable."""
 
     def __init__(self, scores: FamilyScores, child: int, among: Mask) -> None:
         self._scores, self._child = scores, child

@@ -32,23 +32,7 @@ MOST_CALLS = 60
 
 
 def hybrid_steps(search: Search) -> Steps[Structure]:
-    """Learn a structure by choices.
-
-    Parameters
-    ----------
-    search : Search
-        The search.
-
-    Yields
-    ------
-    choices : Choices
-        Those of the parts.
-
-    Returns
-    -------
-    structure : Structure
-        A local optimum of BIC for single changes of edges, unless the search has ended early.
-    """
+    """Learn a structure by choices."""
     space = SearchSpace(search)
     numbers = len(search.names), search.max_parents
     choices = LimitedChoices(search, most_bits(*numbers), hybrid_calls(*numbers))

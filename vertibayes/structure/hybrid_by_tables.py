@@ -45,24 +45,7 @@ class _TimeIsUpError(Exception):
 def hybrid_tables(
     search: Search, counter: Counter, progress: Progress, time_is_up: TimeIsUp
 ) -> Structure:
-    """Learn a structure from tables.
-
-    Parameters
-    ----------
-    search : Search
-        The search.
-    counter : Counter
-        The source of all counts.
-    progress : callable
-        Called with (stage, calls so far, calls at most or 0).
-    time_is_up : callable
-        Called before each call: whether to end with the best structure so far.
-
-    Returns
-    -------
-    structure : Structure
-        A structure that is a local optimum of BIC for single changes of edges.
-    """
+    """Learn a structure from tables."""
     scores = FamilyScores(search, counter)
     skeleton = _skeleton(search, counter, progress, time_is_up)
     if skeleton is None:

@@ -56,27 +56,6 @@ def k2_steps(search: Search) -> Steps[Structure]:
     over the same records. Given an ordering the nodes are independent: each step asks for the
     choices of all nodes in one call. A predecessor whose table would be too large (`Search.fits`)
     is not a candidate.
-
-    Parameters
-    ----------
-    search : Search
-        With the ordering; that of the variables if it has none.
-
-    Yields
-    ------
-    choices : Choices
-        One set for each node that may get a further parent: first no further parent, then the gain
-        of each predecessor.
-
-    Returns
-    -------
-    structure : Structure
-        With parents in the order in which they were added, the required ones first.
-
-    Raises
-    ------
-    ValueError
-        If the ordering does not name each variable once, or contradicts a required edge.
     """
     nodes = _nodes(search)
     for _ in range(search.max_parents):
@@ -122,13 +101,7 @@ def k2_calls(variables: int, max_parents: int) -> int:
 
 
 def check_ordering(variables: Collection[str], ordering: Sequence[str] | None) -> list[str]:
-    """Return an ordering of all variables.
-
-    Raises
-    ------
-    ValueError
-        If a variable is unknown, missing or named twice.
-    """
+    """Return an ordering of all variables."""
     if ordering is None:
         return list(variables)
     unknown = [name for name in ordering if name not in variables]

@@ -99,15 +99,7 @@ def follow_search(
     progress: Progress = silent,
     time_is_up: TimeIsUp = never,
 ) -> Structure:
-    """Learn the structure of a search over a source; as `learn_structure`.
-
-    Parameters
-    ----------
-    source, algorithm, progress, time_is_up
-        As `learn_structure`.
-    search : Search
-        The search, as `search_of` returns it for the source and the algorithm.
-    """
+    """Learn the structure of a search over a source; as `learn_structure`."""
     how = algorithm_of(algorithm)
     source.check(how.widest(search), missing=search.missing)
     if how.tables is not None and not isinstance(source, Chooser):
@@ -243,13 +235,7 @@ def max_parents_of(source: Counter | Chooser, algorithm: str, given: int | None)
 
 
 def check_max_parents(source: Counter | Chooser, max_parents: int) -> None:
-    """Refuse a number of parents that is out of range, or too large for the sites' policies.
-
-    Raises
-    ------
-    ValueError
-        If the number is out of range; the message has the range.
-    """
+    """Refuse a number of parents that is out of range, or too large for the sites' policies."""
     most, why, widest = MOST_PARENTS, "", source.most_variables
     if widest is not None and widest <= MOST_PARENTS:
         most, why = widest - 1, f" (the sites allow tables of {widest} variables)"

@@ -21,21 +21,7 @@ class LimitReachedError(Exception):
 
 
 class LimitedChoices:
-    """Asks which candidates win, and remembers it.
-
-    Parameters
-    ----------
-    search : Search
-        The search, which may state fewer bits.
-    most_bits, most_calls : int
-        How many bits the winners have at most, with one of each set that says whether it is
-        decided, and the largest number of calls.
-
-    Attributes
-    ----------
-    bits, calls : int
-        How many bits and calls were used so far: bits are rounded up for each call.
-    """
+    """Asks which candidates win, and remembers it."""
 
     def __init__(self, search: Search, most_bits: int, most_calls: int) -> None:
         self._search = search
@@ -47,28 +33,7 @@ class LimitedChoices:
         self._lost: defaultdict[Candidate, dict[Candidate, bool]] = defaultdict(dict)
 
     def best(self, sets: Sequence[Sequence[Candidate]]) -> Steps[list[int]]:
-        """Find the winner of each set, in one call; in none if all winners are known.
-
-        Parameters
-        ----------
-        sets : sequence of sequence of Candidate
-            The candidates of each set, at least one; of equals the first wins.
-
-        Yields
-        ------
-        choices : Choices
-            What is not known.
-
-        Returns
-        -------
-        winners : list of int
-            The place of the winner of each set.
-
-        Raises
-        ------
-        LimitReachedError
-            If the call would exceed the bits or calls; nothing is asked then.
-        """
+        """Find the winner of each set, in one call; in none if all winners are known."""
         left = [self._open(candidates) for candidates in sets]
         unknown = tuple(dict.fromkeys(one for one in left if len(one) > 1))
         won: dict[tuple[Candidate, ...], Candidate]
@@ -116,11 +81,6 @@ class LimitedChoices:
 
 def bits_of(sizes: Sequence[int]) -> int:
     """Return how many bits the winners of sets have, rounded up: exactly, in whole numbers.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        The number of candidates of each set.
 
     Examples
     --------

@@ -47,11 +47,6 @@ def grown(space: SearchSpace, choices: LimitedChoices) -> Steps[list[Mask]]:
 
     AIC takes more than BIC does: what is no neighbour is separated later, and what is not taken is
     not considered. A variable may take its children too. It takes as many as it may have parents.
-
-    Returns
-    -------
-    taken : list of int
-        What each variable has taken, with its required parents.
     """
     taken, growing = list(space.required), list(range(space.size))
     while growing:
@@ -72,13 +67,6 @@ def separated(
 
     The tests are those of `skeleton_steps`, given up to two variables that either has taken or that
     has taken either. A pair with a required edge is not separated.
-
-    Returns
-    -------
-    neighbours : list of int
-        The neighbours of each variable.
-    separators : mapping of (int, int) to int
-        The separator of each pair that was separated.
     """
     near = neighbours_of(list(taken))
     tests = {pair: own for pair in _pairs(space, near) if (own := _tests(space, pair, near))}

@@ -51,24 +51,7 @@ class _Change(NamedTuple):
 
 
 class OrderSearch:
-    """Structures of orders, within neighbours.
-
-    Parameters
-    ----------
-    space : SearchSpace
-        What may be asked.
-    choices : LimitedChoices
-        Asks it.
-    near : sequence of int
-        The neighbours of each variable.
-    hints : sequence of sequence of int
-        For each variable sets of parents that are considered even if there are many subsets.
-
-    Attributes
-    ----------
-    dag : list of int or None
-        The parents of each variable in the first order, as soon as they are known.
-    """
+    """Structures of orders, within neighbours."""
 
     def __init__(
         self,
@@ -85,13 +68,7 @@ class OrderSearch:
         self.dag: Parents | None = None
 
     def search(self, orders: Sequence[Order]) -> Steps[Parents]:
-        """Search from several orders in step; of equal structures the first order's wins.
-
-        Parameters
-        ----------
-        orders : sequence of list of int
-            Orders in which required parents come before their children.
-        """
+        """Search from several orders in step; of equal structures the first order's wins."""
         orders = [list(order) for order in orders]
         moving = list(range(len(orders)))
         for _ in range(MOST_PASSES):

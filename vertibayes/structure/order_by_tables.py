@@ -34,27 +34,7 @@ def search_orders(
     tick: Tick,
     time_is_up: TimeIsUp,
 ) -> Parents:
-    """Search from several orders in step.
-
-    Parameters
-    ----------
-    scores : FamilyScores
-        The source of scores; it has the constraints.
-    orders : sequence of list of int
-        Where to start; required parents are put before their children.
-    among : sequence of int
-        For each child, which variables may become parents, required ones in any case.
-    tick : callable
-        Called before each call with (calls so far, 0).
-    time_is_up : callable
-        Called before each call: whether to end with the best structure so far.
-
-    Returns
-    -------
-    dag : list of int
-        The parents of each variable in the structure with the highest BIC; of equals that of the
-        first order.
-    """
+    """Search from several orders in step."""
     trees = trees_of(scores, among)
     orders = [_keeping(scores.required, order) for order in orders]
     active, calls = list(range(len(orders))), 0

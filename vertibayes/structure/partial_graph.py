@@ -14,18 +14,9 @@ from vertibayes.structure.graphs import Mask, elements
 
 @dataclass(frozen=True)
 class Extension:
-    """A DAG with the edges of a partially directed graph.
+    """A DAG with the edges of a partially directed graph."""
 
-    Parameters
-    ----------
-    structure : Structure
-        The DAG; nodes and parents are sorted by name.
-    reversed_arrows, dropped : tuple of (parent, child)
-        The arrows that the DAG has in the other direction, and those that it does not have: none
-        if some DAG has all arrows and keeps the constraints.
-    """
-
-    structure: Structure
+    structure: Structure  # the DAG; nodes and parents are sorted by name
     reversed_arrows: tuple[Edge, ...]
     dropped: tuple[Edge, ...]
 
@@ -42,13 +33,6 @@ class PartialGraph:
     """A graph with arrows and undirected edges.
 
     Sets of nodes are bit masks over the sorted names, so that whatever comes first does so by name.
-
-    Parameters
-    ----------
-    names : iterable of str
-        The nodes.
-    pairs : iterable of (str, str)
-        The neighbours; all edges are undirected at first.
     """
 
     def __init__(self, names: Iterable[str], pairs: Iterable[Edge]) -> None:

@@ -27,26 +27,11 @@ from vertibayes_protocols.variables import Family
 
 @dataclass(frozen=True)
 class PcResult:
-    """What PC has learned, and what it had to decide because tests contradict each other.
+    """What PC has learned, and what it had to decide because tests contradict each other."""
 
-    Parameters
-    ----------
-    structure : Structure
-        A DAG that keeps the constraints and the number of parents.
-    cpdag : Cpdag
-        The graph of the tests, which may have cycles or no DAG.
-    skeleton : Skeleton
-        The neighbours and separators.
-    reversed_arrows, dropped : tuple of (parent, child)
-        The arrows of the graph that the DAG has in the other direction, and those that it does not
-        have because no order of the nodes keeps them and the constraints.
-    surplus : tuple of (parent, child)
-        The edges of parents beyond the number allowed, or of tables too large.
-    """
-
-    structure: Structure
-    cpdag: Cpdag
-    skeleton: Skeleton
+    structure: Structure  # A DAG that keeps the constraints and the number of parents
+    cpdag: Cpdag  # the graph of the tests, which may have cycles or no DAG
+    skeleton: Skeleton  # the neighbours and separators
     reversed_arrows: tuple[Edge, ...]
     dropped: tuple[Edge, ...]
     surplus: tuple[Edge, ...]
@@ -72,21 +57,6 @@ def pc_result_steps(
     `PartialGraph.extension` of the graph. Where a node has more than `max_parents` parents, or a
     table too large, its required parents stay, and of the others those that raise the BIC most are
     added one by one: a call each.
-
-    Parameters
-    ----------
-    search : Search
-        The search.
-    alpha : float, default=0.05
-        As for `skeleton_steps`; 0.05 keeps more weak edges than the 0.01 that some programs use.
-    records_per_cell : int, default=0
-        As for `skeleton_steps`. All tests are made by default: no search follows that could remove
-        an edge that no test has looked at.
-
-    Yields
-    ------
-    choices : Choices
-        Those of `skeleton_steps`, and those of nodes with too many parents.
 
     References
     ----------

@@ -36,49 +36,18 @@ def silent(stage: str, done: int, steps: int) -> None:
 
 @dataclass(frozen=True)
 class Search:
-    """What a structure learner is given.
+    """What a structure learner is given."""
 
-    Parameters
-    ----------
-    variables : mapping of str to Variable
-        The variables, in the study's order. Learners break ties by name, never by this order; K2
-        alone breaks them by its ordering.
-    records : int
-        The number of records that are counted.
-    fits : callable
-        Takes a family; returns whether its table is small enough for a candidate.
-    max_parents : int
-        The largest number of parents of a node.
-    constraints : Constraints
-        What the structure must keep.
-    missing : bool, default=False
-        Whether a missing value is a state.
-    rows : Rows
-        The records to learn from; all by default.
-    ordering : tuple of str, optional
-        Of K2: all variables, each before those of which it may be a parent.
-    class_variable : str, optional
-        Of TAN: the class.
-    most_bits : int, optional
-        Of a search by choices: at how many bits of winners it ends; at those of `Algorithm.bits` if
-        None, or if these are fewer.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the constraints are not `Constraints`, or do not fit the variables.
-    """
-
-    variables: Mapping[str, Variable]
-    records: int
-    fits: Fits
-    max_parents: int
-    constraints: Constraints = Constraints()
-    missing: bool = False
-    rows: Rows = Rows()
-    ordering: tuple[str, ...] | None = None
-    class_variable: str | None = None
-    most_bits: int | None = None
+    variables: Mapping[str, Variable]  # the variables, in the study's order
+    records: int  # the number of records that are counted
+    fits: Fits  # takes a family; returns whether its table is small enough for a candidate
+    max_parents: int  # the largest number of parents of a node
+    constraints: Constraints = Constraints()  # what the structure must keep
+    missing: bool = False  # whether a missing value is a state
+    rows: Rows = Rows()  # the records to learn from; all by default
+    ordering: tuple[str, ...] | None = None  # of K2
+    class_variable: str | None = None  # of TAN: the class
+    most_bits: int | None = None  # of a search by choices: at how many bits of winners it ends
     names: tuple[str, ...] = field(init=False)  # of the variables, sorted: the order of ties
 
     def __post_init__(self) -> None:
@@ -110,36 +79,13 @@ class Algorithm:
     """How a structure is learned: by choices, by tables, or by both.
 
     An algorithm without `tables` follows its steps over tables too, and takes the same path.
-
-    Parameters
-    ----------
-    widest : callable
-        Takes a search; returns the widest families of which it may ask: they are checked, and
-        their cost is forecast, before the search begins.
-    steps : callable, optional
-        Takes a search; returns its steps by choices. None if the algorithm needs tables.
-    tables : callable, optional
-        Takes a search, a counter, a progress and what says that time is up; returns a structure,
-        when time is up the best so far. None if the steps serve tables too.
-    bits : callable, optional
-        Takes the numbers of variables and of parents at most; returns how many bits the winners
-        have at most, with one of each set that says whether it is decided. None if the algorithm
-        needs tables.
-    calls : callable, optional
-        As `bits`; returns how many steps by choices there are at most.
-    max_parents : int, default=4
-        The largest number of parents of a node if none is given.
-    ends_early : bool, default=False
-        Whether the steps end with the structure so far at `Search.most_bits`.
-    ends_in_time : bool, default=False
-        Whether `tables` ends with the structure so far when time is up.
     """
 
-    widest: Callable[[Search], list[Family]]
-    steps: StepsOfSearch | None = None
+    widest: Callable[[Search], list[Family]]  # takes a search
+    steps: StepsOfSearch | None = None  # takes a search; returns its steps by choices
     tables: SearchTables | None = None
     bits: Callable[[int, int], float] | None = None
-    calls: Callable[[int, int], int] | None = None
-    max_parents: int = 4
+    calls: Callable[[int, int], int] | None = None  # as `bits`
+    max_parents: int = 4  # the largest number of parents of a node if none is given
     ends_early: bool = False
-    ends_in_time: bool = False
+    ends_in_time: bool = False  # whether `tables` ends with the structure so far when time is up

@@ -14,24 +14,7 @@ from vertibayes_protocols.variables import Family
 
 
 class SearchSpace:
-    """The families of a search; bit i of a set of variables is `search.names[i]`.
-
-    Parameters
-    ----------
-    search : Search
-        The search.
-
-    Attributes
-    ----------
-    search : Search
-        The search.
-    size : int
-        The number of variables.
-    lengths : list of int
-        The number of states of each variable.
-    required, allowed : list of int
-        For each child the parents that it must have, and that it may have.
-    """
+    """The families of a search; bit i of a set of variables is `search.names[i]`."""
 
     def __init__(self, search: Search) -> None:
         self.search, self.size = search, len(search.names)

@@ -26,20 +26,9 @@ RECORDS_PER_CELL = 10
 
 @dataclass(frozen=True)
 class Skeleton:
-    """An undirected graph, and what separates the nodes that are not neighbours.
+    """An undirected graph, and what separates the nodes that are not neighbours."""
 
-    Parameters
-    ----------
-    neighbours : mapping of str to tuple of str
-        The neighbours of each node, sorted by name; the nodes are sorted too.
-    separators : mapping of (str, str) to tuple of str
-        For each pair that a test has removed, sorted by name: the first set of variables, in order
-        of names, given which the two are independent.
-    separating : mapping of (str, str) to frozenset of str
-        For the same pairs, the variables of all such sets of the same level.
-    """
-
-    neighbours: Mapping[str, tuple[str, ...]]
+    neighbours: Mapping[str, tuple[str, ...]]  # the neighbours of each node, sorted by name
     separators: Mapping[Edge, tuple[str, ...]]
     separating: Mapping[Edge, frozenset[str]]
 
@@ -77,27 +66,6 @@ def skeleton_steps(
     the pair stays, if its table would be too large (`Search.fits`) or has too many cells for the
     records. A pair with a required edge stays; a pair of which both directions are forbidden is
     never one of neighbours, and has no separator.
-
-    Parameters
-    ----------
-    search : Search
-        The search.
-    alpha : float, default=0.05
-        The probability that a test finds independent variables to be dependent.
-    levels : int, default=2
-        How many variables a test conditions on at most.
-    records_per_cell : int, default=10
-        A test is made if there are so many records for each cell of its table; 0 makes all.
-
-    Yields
-    ------
-    choices : Choices
-        One set for each test: independent (0, also of equals) or dependent (1).
-
-    Returns
-    -------
-    skeleton : Skeleton
-        The neighbours, and the separators of the other pairs.
 
     References
     ----------

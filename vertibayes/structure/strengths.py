@@ -40,30 +40,14 @@ STAGE = "arc strengths"
 
 @dataclass(frozen=True)
 class Strengths:
-    """How sure the edges of a network are.
-
-    Attributes
-    ----------
-    edges : tuple of ArcStrength
-        The learned edges, and all others that were learned from a sample; strongest first, then by
-        name. Empty without samples.
-    samples, planned : int
-        The numbers of samples that were learned from, and that would have been if the time had
-        allowed it.
-    records : int
-        The number of records of each sample.
-    threshold : float
-        Of the averaged structure; see `l1_threshold`.
-    averaged : Structure
-        The averaged structure; see `averaged_structure`.
-    """
+    """How sure the edges of a network are."""
 
     edges: tuple[ArcStrength, ...]
     samples: int
     planned: int
-    records: int
-    threshold: float
-    averaged: Structure
+    records: int  # the number of records of each sample
+    threshold: float  # of the averaged structure; see `l1_threshold`
+    averaged: Structure  # the averaged structure; see `averaged_structure`
 
     @property
     def by_edge(self) -> dict[Edge, ArcStrength]:
@@ -154,22 +138,7 @@ def strengths_from(
     gains: Mapping[Edge, float] | None = None,
     constraints: Constraints = Constraints(),
 ) -> tuple[ArcStrength, ...]:
-    """Return how sure each edge of a structure is, from the structures of samples.
-
-    Parameters
-    ----------
-    structure : Structure
-        The structure that was learned from the records.
-    learned : sequence of Structure
-        The structures that were learned from the samples, over the same nodes.
-    gains, constraints
-        As `arc_strengths`.
-
-    Returns
-    -------
-    strengths : tuple of ArcStrength
-        Strongest first, then by name; the edges of all structures. Empty without samples.
-    """
+    """Return how sure each edge of a structure is, from the structures of samples."""
     if not learned:
         return ()
     votes: Counter[Edge] = Counter()
@@ -203,11 +172,6 @@ def l1_threshold(strengths: Sequence[float]) -> float:
     median of F(x) over x; it is F(1/2), because F never falls. The threshold is the quantile of t:
     the largest strength of at most 1/2. So the significant edges are those that more than half of
     the samples have.
-
-    Parameters
-    ----------
-    strengths : sequence of float
-        The strengths; those of 0 make no difference.
 
     Examples
     --------

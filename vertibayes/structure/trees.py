@@ -124,21 +124,6 @@ def chow_liu_steps(search: Search) -> Steps[Structure]:
     an edge joins two trees only if the result can be directed, and the tree need not be the one of
     most information. Pairs that are not allowed may leave several trees.
 
-    Parameters
-    ----------
-    search : Search
-        The search; with `max_parents` 0 the structure has no edges.
-
-    Yields
-    ------
-    choices : Choices
-        One set for each node or tree of which several edges lead out.
-
-    Raises
-    ------
-    ValueError
-        If required edges do not fit into a tree; the message names the edge.
-
     References
     ----------
     Chow and Liu (1968), doi:10.1109/TIT.1968.1054142.
@@ -155,21 +140,6 @@ def tan_steps(search: Search) -> Steps[Structure]:
     The class is a parent of all features, except those of which the constraints forbid it, or whose
     required parents are as many as allowed. The features form the tree of most mutual information
     given the class; see `chow_liu_steps`.
-
-    Parameters
-    ----------
-    search : Search
-        The search, with the class. With `max_parents` 1 the structure is that of naive Bayes.
-
-    Yields
-    ------
-    choices : Choices
-        As `chow_liu_steps`.
-
-    Raises
-    ------
-    ValueError
-        As `chow_liu_steps`; also if the class is not a variable, or an edge to it is required.
 
     References
     ----------

@@ -11,45 +11,18 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Auc:
-    """An area under the ROC curve.
+    """An area under the ROC curve."""
 
-    Attributes
-    ----------
-    auc : float or None
-        The mean of the classes' areas, weighted by their records; None without areas.
-    by_class : mapping of str to float
-        The area of each class that some, but not all, scored records have.
-    scored : int
-        The number of records with a known class and a prediction.
-    left_out : int
-        The number of records whose class is missing.
-    """
-
-    auc: float | None
+    auc: float | None  # the mean of the classes' areas, weighted by their records
     by_class: Mapping[str, float]
-    scored: int
-    left_out: int
+    scored: int  # the number of records with a known class and a prediction
+    left_out: int  # the number of records whose class is missing
 
 
 def auc(
     classes: NDArray[np.integer], probabilities: NDArray[np.float64], states: Sequence[str]
 ) -> Auc:
     """Return the area under the ROC curve of predicted probabilities.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n,), dtype int
-        The code of each record's class; ``len(states)`` where it is missing. Such records are left
-        out.
-    probabilities : ndarray of shape (n, states)
-        The predicted probability of each class, for each record.
-    states : sequence of str
-        The names of the classes.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit.
 
     References
     ----------
@@ -83,13 +56,7 @@ def auc(
 def check_shape(
     classes: NDArray[np.integer], probabilities: NDArray[np.float64], states: Sequence[str]
 ) -> None:
-    """Refuse probabilities of another shape than (records, states).
-
-    Parameters
-    ----------
-    classes, probabilities, states
-        As `auc`.
-    """
+    """Refuse probabilities of another shape than (records, states)."""
     shape = len(classes), len(states)
     if probabilities.shape != shape:
         raise ValueError(f"probabilities must have the shape {shape}, got {probabilities.shape}")

@@ -17,26 +17,14 @@ POINTS = 101  # of a band
 
 
 class Roc(NamedTuple):
-    """A ROC curve.
+    """A ROC curve."""
 
-    Parameters
-    ----------
-    false_positive_rate, true_positive_rate : ndarray of shape (points,)
-        The corners of the curve, from (0, 0) to (1, 1).
-    """
-
-    false_positive_rate: Floats
-    true_positive_rate: Floats
+    false_positive_rate: Floats  # the corners of the curve, from (0, 0) to (1, 1)
+    true_positive_rate: Floats  # the corners of the curve, from (0, 0) to (1, 1)
 
 
 class Band(NamedTuple):
-    """The mean of the ROC curves of folds.
-
-    Parameters
-    ----------
-    false_positive_rate, true_positive_rate, low, high : ndarray of shape (points,)
-        The points of the mean curve, and the bounds of a 95 % interval of the true positive rate.
-    """
+    """The mean of the ROC curves of folds."""
 
     false_positive_rate: Floats
     true_positive_rate: Floats
@@ -45,53 +33,23 @@ class Band(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """How often records are of a class, by the predicted probability of the class.
+    """How often records are of a class, by the predicted probability of the class."""
 
-    Parameters
-    ----------
-    predicted : ndarray of shape (bins,)
-        The mean predicted probability in each bin that has records.
-    observed : ndarray of shape (bins,)
-        The share of each bin's records that are of the class.
-    records : ndarray of shape (bins,), dtype int64
-        The number of records in each bin.
-    """
-
-    predicted: Floats
-    observed: Floats
-    records: NDArray[np.int64]
+    predicted: Floats  # the mean predicted probability in each bin that has records
+    observed: Floats  # the share of each bin's records that are of the class
+    records: NDArray[np.int64]  # the number of records in each bin
 
 
 class Curves(NamedTuple):
-    """The quality of predictions of a target.
+    """The quality of predictions of a target."""
 
-    Parameters
-    ----------
-    roc, calibration : mapping of str to Roc, Calibration
-        The curves of each class. There is a ROC curve only if some, but not all, scored records
-        have the class; of two classes, only the last has one: the other is its mirror image.
-    confusion : ndarray of shape (states, states), dtype int64
-        The number of records by class (axis 0) and predicted class (axis 1).
-    """
-
-    roc: Mapping[str, Roc]
-    calibration: Mapping[str, Calibration]
+    roc: Mapping[str, Roc]  # the curves of each class
+    calibration: Mapping[str, Calibration]  # the curves of each class
     confusion: NDArray[np.int64]
 
 
 def curves(classes: NDArray[np.integer], probabilities: Floats, states: Sequence[str]) -> Curves:
-    """Return the curves of predicted probabilities, over records with a class and a prediction.
-
-    Parameters
-    ----------
-    classes, probabilities, states
-        As `vertibayes.validation.auc.auc`.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit.
-    """
+    """Return the curves of predicted probabilities, over records with a class and a prediction."""
     check_shape(classes, probabilities, states)
     known = classes < len(states)
     truth, scores = classes[known], probabilities[known]
@@ -108,13 +66,7 @@ def curves(classes: NDArray[np.integer], probabilities: Floats, states: Sequence
 
 
 def roc(inside: NDArray[np.bool_], scores: Floats) -> Roc:
-    """Return the ROC curve of one class against the rest; equal scores make one step.
-
-    Raises
-    ------
-    ValueError
-        If all records, or no records, are of the class.
-    """
+    """Return the ROC curve of one class against the rest; equal scores make one step."""
     count = int(inside.sum())
     if not 0 < count < len(inside):
         raise ValueError("there must be records of the class and records of other classes")
@@ -131,11 +83,6 @@ def roc(inside: NDArray[np.bool_], scores: Floats) -> Roc:
 def band_of(folds: Sequence[Roc]) -> Band:
     """Return the mean of folds' ROC curves, averaged at equal false positive rates.
 
-    Parameters
-    ----------
-    folds : sequence of Roc
-        The curves of two or more folds.
-
     References
     ----------
     Fawcett (2006), "An introduction to ROC analysis", section 8.2: vertical averaging.
@@ -147,17 +94,7 @@ def band_of(folds: Sequence[Roc]) -> Band:
 
 
 def calibration(inside: NDArray[np.bool_], scores: Floats, bins: int = BINS) -> Calibration:
-    """Return the calibration of a class in bins of equal width.
-
-    Parameters
-    ----------
-    inside : ndarray of shape (n,), dtype bool
-        Whether each record is of the class.
-    scores : ndarray of shape (n,)
-        The predicted probability of the class, for each record.
-    bins : int, default=10
-        The number of bins.
-    """
+    """Return the calibration of a class in bins of equal width."""
     place = np.minimum((scores * bins).astype(np.intp), bins - 1)
     records = np.bincount(place, minlength=bins)
     filled = records > 0

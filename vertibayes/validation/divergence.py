@@ -13,11 +13,6 @@ def divergence(truth: Network, model: Network) -> float:
 
     The divergence is the sum over families of the expected logarithm of the CPTs' ratio. It is
     infinite if a possible combination of values has probability zero in the model.
-
-    Raises
-    ------
-    ValueError
-        If the networks have different structures or states.
     """
     if truth.structure != model.structure or truth.variables != model.variables:
         raise ValueError("the networks must have the same structure and states")

@@ -212,13 +212,7 @@ def svdg(
 
 
 def check_folds(records: int, folds: int) -> None:
-    """Refuse fewer than two folds, and more folds than records.
-
-    Raises
-    ------
-    ValueError
-        If the number of folds is out of range.
-    """
+    """Refuse fewer than two folds, and more folds than records."""
     if not 2 <= folds <= records:
         raise ValueError(
             f"folds must be between 2 and {records} (the number of records), got {folds}"

@@ -86,11 +86,6 @@ def thresholds_of(network: Network, odds: Odds, bins: int) -> NDArray[np.int64]:
 
     A bin loses half of what its pairs of records win less what they lose. The bin that loses most
     is divided where the two halves lose least, until there are enough bins.
-
-    Parameters
-    ----------
-    network, odds, bins
-        The network, its log odds, and how many bins there are at most.
     """
     codes = _codes(network, odds)
     scores = np.zeros(SAMPLES, np.int64)
@@ -161,13 +156,6 @@ class _Losses:
 
 def auc_of_table(table: NDArray[np.int64], states: Sequence[str]) -> Auc:
     """Return the area of a table of records by bin of the log odds, and class.
-
-    Parameters
-    ----------
-    table : ndarray of shape (bins, codes), dtype int64
-        A third column has the records whose class is missing. Counts below 0 are taken as 0.
-    states : sequence of str
-        The two classes.
 
     Examples
     --------

@@ -36,24 +36,12 @@ MOST_SIZE = 1e9  # m0
 
 
 class ClassifierSpec(NamedTuple):
-    """A classifier as it is declared.
+    """A classifier as it is declared."""
 
-    Attributes
-    ----------
-    target : str
-        The class.
-    variables : mapping of str to Variable
-        The class and the categorical features.
-    numerics : mapping of str to Numeric
-        The features that are numbers, with their bounds.
-    families : tuple of Family, default=()
-        Of a Bayesian network; without families, the classifier is naive Bayes.
-    """
-
-    target: str
-    variables: Mapping[str, Variable]
-    numerics: Mapping[str, Numeric]
-    families: tuple[Family, ...] = ()
+    target: str  # the class
+    variables: Mapping[str, Variable]  # the class and the categorical features
+    numerics: Mapping[str, Numeric]  # the features that are numbers, with their bounds
+    families: tuple[Family, ...] = ()  # of a Bayesian network
 
     @classmethod
     def of(cls, schema: Schema) -> ClassifierSpec:
@@ -87,13 +75,7 @@ class ClassifierSpec(NamedTuple):
         return of_numbers + sum(prod(sizes[n] for n in f.members) for f in self.tables)
 
     def check(self) -> None:
-        """Refuse a declaration that is not one of a classifier.
-
-        Raises
-        ------
-        ValueError
-            It names the variable.
-        """
+        """Refuse a declaration that is not one of a classifier."""
         if self.target not in self.variables or len(self.variables[self.target].states) < 2:
             raise ValueError(f"the class {self.target!r} must be declared with two states or more")
         check_columns(self.variables, self.numerics)
@@ -130,45 +112,17 @@ class ClassifierSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class Calibration:
-    """A calibration of a classifier over a communication network.
+    """A calibration of a classifier over a communication network."""
 
-    Parameters
-    ----------
-    spec : ClassifierSpec
-        The classifier.
-    network : Graph
-        All nodes, and who speaks with whom.
-    most_records : int
-        How many records a node has at most.
-    mixing : {"mean", "metropolis", "relay"}
-    start : {"uniform", "data"}
-    shown : bool, default=False
-        Whether a node sends its statistics to its neighbours; otherwise a neighbour sees the sum
-        over its neighbourhood alone. A relay must be shown.
-    rate : float, default=0.05
-        The learning rate of RC: of a relay's updates, and of what a record weighs in an average's
-        start from data.
-    size : float, default=1.0
-        m0, the equivalent sample size, which averages use.
-    iterations : int, default=1
-        Local updates per round.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, the network is not connected, or, where sums are shown,
-        a node has a single neighbour.
-    """
-
-    spec: ClassifierSpec
-    network: Graph
-    most_records: int
+    spec: ClassifierSpec  # the classifier
+    network: Graph  # all nodes, and who speaks with whom
+    most_records: int  # how many records a node has at most
     mixing: Mixing = "mean"
     start: Start = "uniform"
-    shown: bool = False
-    rate: float = 0.05
-    size: float = 1.0
-    iterations: int = 1
+    shown: bool = False  # whether a node sends its statistics to its neighbours
+    rate: float = 0.05  # the learning rate of RC
+    size: float = 1.0  # m0, the equivalent sample size, which averages use
+    iterations: int = 1  # local updates per round
 
     def __post_init__(self) -> None:
         self.spec.check()

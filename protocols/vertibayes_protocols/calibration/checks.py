@@ -16,13 +16,7 @@ GROWTH = 1e3  # of a statistic, in units of the largest sum over the classes
 
 
 def check_choices(mixing: str, start: str) -> None:
-    """Refuse ways that do not exist.
-
-    Raises
-    ------
-    ValueError
-        It names the parameter.
-    """
+    """Refuse ways that do not exist."""
     for name, value, choices in (
         ("mixing", mixing, get_args(Mixing)),
         ("start", start, get_args(Start)),
@@ -32,13 +26,7 @@ def check_choices(mixing: str, start: str) -> None:
 
 
 def check_examples(node: str, classifier: GenerativeClassifier, examples: Examples) -> None:
-    """Refuse records that do not fit the classifier, or are not finite.
-
-    Raises
-    ------
-    DataError
-        It names the node.
-    """
+    """Refuse records that do not fit the classifier, or are not finite."""
     columns, classes = examples
     if columns.ndim != 2 or columns.shape != (len(classes), classifier.width):
         raise DataError(
@@ -61,15 +49,6 @@ def growth(statistics: Floats) -> Floats:
     Updates keep the sums over the classes, so that valid statistics have a growth of at most 1:
     a larger one shows that some are negative. Under a learning rate that is too high it has no
     bound.
-
-    Parameters
-    ----------
-    statistics : ndarray of shape (..., classes, width), dtype float64
-
-    Returns
-    -------
-    growth : ndarray of shape (...), dtype float64
-        Infinite if a statistic is not finite.
     """
     with np.errstate(all="ignore"):
         sums = np.abs(statistics.sum(axis=-2)).max(axis=-1)
@@ -80,22 +59,7 @@ def growth(statistics: Floats) -> Floats:
 def check_statistics(
     node: str, statistics: Floats, moment: str, advice: str = "specify a lower rate"
 ) -> None:
-    """Refuse statistics that a learning rate has driven out of bounds.
-
-    Parameters
-    ----------
-    node : str
-    statistics : ndarray of shape (classes, width), dtype float64
-    moment : str
-        When, for the error: ``round 3``.
-    advice : str
-        What to do, for the error.
-
-    Raises
-    ------
-    ValueError
-        If `growth` is above `GROWTH`: it names the node.
-    """
+    """Refuse statistics that a learning rate has driven out of bounds."""
     times = float(growth(statistics))
     if times > GROWTH:
         raise ValueError(

@@ -43,18 +43,10 @@ def scales_within(numerics: Mapping[str, Numeric]) -> dict[str, Scale]:
 
 
 class Examples(NamedTuple):
-    """Records as calibration reads them.
+    """Records as calibration reads them."""
 
-    Attributes
-    ----------
-    columns : ndarray of shape (n, width), dtype float64
-        phi(x): what the factors say of each record.
-    classes : ndarray of shape (n,), dtype int64
-        y: the place of each record's class.
-    """
-
-    columns: Floats
-    classes: NDArray[np.int64]
+    columns: Floats  # phi(x): what the factors say of each record
+    classes: NDArray[np.int64]  # y: the place of each record's class
 
 
 class GenerativeClassifier(Protocol):
@@ -89,18 +81,10 @@ class GenerativeClassifier(Protocol):
 
 @dataclass(frozen=True)
 class FactoredClassifier:
-    """A classifier that is a product of factors: naive Bayes, and Bayesian networks.
+    """A classifier that is a product of factors: naive Bayes, and Bayesian networks."""
 
-    Parameters
-    ----------
-    target : Variable
-        The class.
-    factors : tuple of Factor
-        All factors in which the class appears.
-    """
-
-    target: Variable
-    factors: tuple[Factor, ...]
+    target: Variable  # the class
+    factors: tuple[Factor, ...]  # all factors in which the class appears
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -117,13 +101,7 @@ class FactoredClassifier:
         return np.concatenate([factor.columns(data) for factor in self.factors], axis=1)
 
     def examples(self, data: LocalData) -> Examples:
-        """Return phi(x) and y of the records whose class is known.
-
-        Raises
-        ------
-        DataError
-            If a column is missing, or has other states than declared.
-        """
+        """Return phi(x) and y of the records whose class is known."""
         own = data.variables.get(self.target.name)
         if own is None or own.states != self.target.states:
             raise DataError(f"the data do not have {self.target.name!r} in the declared states")
@@ -157,18 +135,7 @@ def naive_bayes(
     alpha: float = 0.0,
     smoothing: float = 0.0,
 ) -> FactoredClassifier:
-    """Return naive Bayes with categorical and Gaussian features.
-
-    Parameters
-    ----------
-    schema : Schema
-        The class and the features.
-    scales : mapping of str to Scale
-        How each number is measured.
-    alpha, smoothing : float, default=0.0
-        Added to counts and variances by theta. CRC equals RC for 0 alone, because the statistics
-        of the two have different sizes.
-    """
+    """Return naive Bayes with categorical and Gaussian features."""
     factors: list[Factor] = [Prior()]
     for name, feature in schema.features.items():
         if isinstance(feature, Numeric):
@@ -184,16 +151,6 @@ def network_classifier(
     """Return the classifier of a discrete Bayesian network.
 
     Families without the class are left out: they do not change which class is probable.
-
-    Parameters
-    ----------
-    target : str
-        The class.
-    variables : mapping of str to Variable
-    families : iterable of Family
-        A child with its parents, for each node of the network.
-    alpha : float, default=0.0
-        Added to each count by theta, except those of a class without parents; as of `naive_bayes`.
     """
 
     def of(names: Sequence[str]) -> tuple[Variable, ...]:

@@ -40,17 +40,10 @@ TINY = 1e-12  # of all records: the count of a configuration that no record has
 
 
 class Weights(NamedTuple):
-    """Natural parameters, and how many statistics were not valid.
-
-    Attributes
-    ----------
-    values : ndarray of shape (..., classes, width), dtype float64
-    repairs : ndarray of shape (...), dtype int64
-        Counts, and variances, that were raised to the least valid ones.
-    """
+    """Natural parameters, and how many statistics were not valid."""
 
     values: Floats
-    repairs: NDArray[np.int64]
+    repairs: NDArray[np.int64]  # counts, and variances, that were raised to the least valid ones
 
 
 class Factor(Protocol):
@@ -96,17 +89,10 @@ class Prior:
 
 @dataclass(frozen=True)
 class ClassGiven:
-    """P(y | parents of the class).
-
-    Parameters
-    ----------
-    parents : tuple of Variable
-    alpha : float, default=0.0
-        Added to each count by theta; see `network_classifier`.
-    """
+    """P(y | parents of the class)."""
 
     parents: tuple[Variable, ...]
-    alpha: float = 0.0
+    alpha: float = 0.0  # added to each count by theta; see `network_classifier`
 
     @property
     def width(self) -> int:
@@ -129,20 +115,11 @@ class ClassGiven:
 
 @dataclass(frozen=True)
 class Categorical:
-    """P(child | y, further parents).
-
-    Parameters
-    ----------
-    child : Variable
-    parents : tuple of Variable
-        The parents beside the class.
-    alpha : float, default=0.0
-        Added to each count by theta; see `network_classifier`.
-    """
+    """P(child | y, further parents)."""
 
     child: Variable
-    parents: tuple[Variable, ...] = ()
-    alpha: float = 0.0
+    parents: tuple[Variable, ...] = ()  # the parents beside the class
+    alpha: float = 0.0  # added to each count by theta; see `network_classifier`
 
     @property
     def width(self) -> int:
@@ -167,21 +144,11 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """The normal density of a number given y.
+    """The normal density of a number given y."""
 
-    Parameters
-    ----------
-    numeric : Numeric
-        The column and its bounds; numbers beyond a bound count as the bound.
-    centre, spread : float
-        Numbers are measured as ``z = (x - centre) / spread``: the same at all nodes.
-    smoothing : float, default=0.0
-        Added to each variance, in units of `spread`**2, as scikit-learn's `var_smoothing`.
-    """
-
-    numeric: Numeric
-    centre: float
-    spread: float
+    numeric: Numeric  # the column and its bounds; numbers beyond a bound count as the bound
+    centre: float  # numbers are measured as ``z = (x - centre) / spread``: the same at all nodes
+    spread: float  # numbers are measured as ``z = (x - centre) / spread``: the same at all nodes
     smoothing: float = 0.0
 
     width = 3  # how many numbers are known, their sum and the sum of their squares
@@ -207,12 +174,7 @@ class Gaussian:
         return Weights(np.stack([constant, mean / variance, -0.5 / variance], axis=-1), repairs)
 
     def moments(self, statistics: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
-        """Return mean and variance of z in each class, each (..., classes), and the repairs.
-
-        Parameters
-        ----------
-        statistics : ndarray of shape (..., classes, 3), dtype float64
-        """
+        """Return mean and variance of z in each class, each (..., classes), and the repairs."""
         counts, of_counts = _positive(statistics[..., :1])
         count, total, squares = counts[..., 0], statistics[..., 1], statistics[..., 2]
         everyone = statistics.sum(axis=-2, keepdims=True)

@@ -24,17 +24,6 @@ from vertibayes_mpc.rounds import Party
 class Graph:
     """An undirected communication network.
 
-    Parameters
-    ----------
-    neighbours : mapping of Party to tuple of Party
-        The neighbours of each node, itself not among them.
-
-    Raises
-    ------
-    ValueError
-        If there are no nodes, or a node is its own neighbour, has a neighbour that is not a node,
-        has one twice, or is not its neighbour's neighbour: it names the node.
-
     Examples
     --------
     >>> chain = Graph.of(["a", "b", "c"], [("a", "b"), ("b", "c")])
@@ -64,19 +53,7 @@ class Graph:
 
     @classmethod
     def of(cls, nodes: Iterable[Party], edges: Iterable[tuple[Party, Party]]) -> Self:
-        """Return the network of some edges.
-
-        Parameters
-        ----------
-        nodes, edges
-            All nodes, and the pairs of nodes that speak with each other, each in any order.
-
-        Raises
-        ------
-        ValueError
-            If a node appears twice, or an edge has a node that is not in `nodes`, or leads from a
-            node to itself.
-        """
+        """Return the network of some edges."""
         peers: dict[Party, dict[Party, None]] = {}
         for node in nodes:
             if node in peers:
@@ -99,26 +76,14 @@ class Graph:
         return tuple((n, p) for n, peers in self.neighbours.items() for p in peers if n < p)
 
     def without(self, absent: Collection[Party]) -> Graph:
-        """Return the network of the nodes that are there.
-
-        Raises
-        ------
-        ValueError
-            If all nodes are absent.
-        """
+        """Return the network of the nodes that are there."""
         there = {n: peers for n, peers in self.neighbours.items() if n not in absent}
         if not there:
             raise ValueError("all nodes are absent; a round needs at least one that is there")
         return Graph({n: tuple(p for p in peers if p in there) for n, peers in there.items()})
 
     def check_connected(self) -> None:
-        """Refuse a network of several parts, whose nodes could not reach one model.
-
-        Raises
-        ------
-        ValueError
-            It names two nodes between which there is no path.
-        """
+        """Refuse a network of several parts, whose nodes could not reach one model."""
         first = self.nodes[0]
         reached = {first, *self._parents_from(first)}
         if apart := [node for node in self.nodes if node not in reached]:
@@ -140,13 +105,7 @@ class Graph:
 
     @cached_property
     def tree(self) -> Graph:
-        """A spanning tree, breadth first from the node of most neighbours: the same at all nodes.
-
-        Raises
-        ------
-        ValueError
-            As `check_connected`.
-        """
+        """A spanning tree, breadth first from the node of most neighbours, the same at all."""
         self.check_connected()
         root = max(self.nodes, key=lambda node: (len(self.neighbours[node]), node))
         return Graph.of(self.nodes, self._parents_from(root).items())
@@ -166,13 +125,7 @@ class Graph:
         return sum(2 * below[node] * (n - below[node]) for node in parents) / n**2
 
     def mean_weights(self, *, own: bool = True) -> dict[Party, dict[Party, float]]:
-        """Return the weights of the plain mean of a neighbourhood ([1]_, Algorithm 2).
-
-        Parameters
-        ----------
-        own : bool, default=True
-            Whether a node counts itself, as Theorem 1 supposes. A node without neighbours does.
-        """
+        """Return the weights of the plain mean of a neighbourhood ([1]_, Algorithm 2)."""
         hoods = {
             node: (*peers, node) if own or not peers else peers
             for node, peers in self.neighbours.items()

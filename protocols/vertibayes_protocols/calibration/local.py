@@ -27,47 +27,22 @@ Wholes = NDArray[np.int64]
 
 
 class Update(NamedTuple):
-    """How nodes' own records change their statistics, and how well they are classified before.
+    """How nodes' own records change their statistics, and how well they are classified before."""
 
-    Attributes
-    ----------
-    difference : ndarray of shape (..., classes, width), dtype float64
-        s(X, Y) - s(X, theta(s)).
-    soft : ndarray of shape (...), dtype float64
-        The soft 0-1 loss of theta(s), summed over records: the probability of the wrong classes.
-    errors : ndarray of shape (...), dtype int64
-        How many records have a most probable class that is wrong.
-    repairs : ndarray of shape (...), dtype int64
-        How many statistics were not valid; see `Weights`.
-    """
-
-    difference: Floats
-    soft: Floats
-    errors: Wholes
-    repairs: Wholes
+    difference: Floats  # s(X, Y) - s(X, theta(s))
+    soft: Floats  # the soft 0-1 loss of theta(s), summed over records
+    errors: Wholes  # how many records have a most probable class that is wrong
+    repairs: Wholes  # how many statistics were not valid; see `Weights`
 
 
 def statistics_of(classifier: GenerativeClassifier, examples: Examples) -> Floats:
-    """Return s(X, Y): the sums of phi(x) over the records of each class.
-
-    Returns
-    -------
-    statistics : ndarray of shape (classes, width), dtype float64
-    """
+    """Return s(X, Y): the sums of phi(x) over the records of each class."""
     places = np.arange(len(classifier.classes))[:, None] == examples.classes
     return np.asarray(places.astype(float) @ examples.columns)
 
 
 def posterior(columns: Floats, weights: Floats) -> Floats:
-    """Return P(y | x) of each record: shape (..., n, classes).
-
-    Parameters
-    ----------
-    columns : ndarray of shape (..., n, width), dtype float64
-        phi(x).
-    weights : ndarray of shape (..., classes, width), dtype float64
-        theta.
-    """
+    """Return P(y | x) of each record: shape (..., n, classes)."""
     scores = columns @ np.swapaxes(weights, -1, -2)
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
@@ -76,15 +51,7 @@ def posterior(columns: Floats, weights: Floats) -> Floats:
 
 
 def update(classifier: GenerativeClassifier, statistics: Floats, examples: Examples) -> Update:
-    """Return s(X, Y) - s(X, theta(s)), and the loss of theta(s) ([1]_, equation 3).
-
-    Parameters
-    ----------
-    classifier : GenerativeClassifier
-    statistics : ndarray of shape (..., classes, width), dtype float64
-    examples : Examples
-        Of shapes (..., n, width) and (..., n). A class of -1 is no record: its columns are zero.
-    """
+    """Return s(X, Y) - s(X, theta(s)), and the loss of theta(s) ([1]_, equation 3)."""
     weights, repairs = classifier.weights(statistics)
     probable = posterior(examples.columns, weights)
     there = examples.classes >= 0
@@ -104,26 +71,7 @@ def local_rc(
     iterations: int = 1,
     step: float | Floats = 1.0,
 ) -> tuple[Floats, Update]:
-    """LocalRC: return the sum of the differences, and the first update ([1]_, Algorithm 3).
-
-    Parameters
-    ----------
-    update_of : callable
-        Returns the update of statistics with the nodes' own records.
-    statistics : ndarray of shape (..., classes, width), dtype float64
-        What the nodes start from.
-    iterations : int, default=1
-        How often the statistics are updated.
-    step : float or ndarray of shape (..., 1, 1), default=1.0
-        By how much of a difference the next iteration moves the statistics.
-
-    Returns
-    -------
-    change : ndarray of shape (..., classes, width), dtype float64
-        The sum of the differences of all iterations.
-    first : Update
-        The first update.
-    """
+    """LocalRC: return the sum of the differences, and the first update ([1]_, Algorithm 3)."""
     first = update_of(statistics)
     change = first.difference
     for _ in range(iterations - 1):

@@ -32,17 +32,9 @@ LATE = 0.5  # iterations times rate times delay, at most: at .96, Letter over 32
 
 @dataclass(frozen=True)
 class Attendance:
-    """Who is there in a round.
+    """Who is there in a round."""
 
-    Parameters
-    ----------
-    network : Graph
-        All nodes; for a relay, its spanning tree.
-    absent, back : frozenset of Party
-        The nodes that are away, and those that were away in the round before.
-    """
-
-    network: Graph
+    network: Graph  # all nodes; for a relay, its spanning tree
     absent: frozenset[Party] = frozenset()
     back: frozenset[Party] = frozenset()
 
@@ -87,44 +79,12 @@ class Node(Protocol):
         ...
 
     def receive(self, there: Attendance, received: Mapping[Party, Floats]) -> Update:
-        """Take what neighbours have sent, and update with the own records.
-
-        Returns
-        -------
-        first : Update
-            The update of the combined statistics, and their loss on the node's own records.
-
-        Raises
-        ------
-        ValueError
-            If the statistics diverge: it names the node.
-        """
+        """Take what neighbours have sent, and update with the own records."""
         ...
 
 
 class AveragingNode:
-    """A node that replaces its statistics with a mean of its neighbourhood's, and updates them.
-
-    Parameters
-    ----------
-    party : Party
-        The node's name.
-    classifier : GenerativeClassifier
-    examples : Examples
-        The node's own records.
-    size : float
-        m0: the equivalent sample size.
-    rate : float
-        The learning rate of RC: a start from data weighs records by 1 / rate, as m0 = m / (rate n).
-    start : {"uniform", "data"}, default="uniform"
-    mixing : {"mean", "metropolis"}, default="mean"
-    iterations : int, default=1
-        Of the local update.
-
-    Attributes
-    ----------
-    statistics : ndarray of shape (classes, width), dtype float64
-    """
+    """A node that replaces its statistics with a mean of its neighbourhood's, and updates them."""
 
     def __init__(
         self,
@@ -166,17 +126,7 @@ class AveragingNode:
         return self.add(there, total, tuple(received))
 
     def add(self, there: Attendance, total: Floats, heard: Collection[Party]) -> Update:
-        """Average with a sum of weighted statistics, and update.
-
-        Parameters
-        ----------
-        there : Attendance
-        total : ndarray of shape (length,), dtype float64
-            The statistics of those who were heard, each times its weight.
-        heard : collection of Party
-            A sender who was not heard gives its weight to the others in a plain mean, and to the
-            node itself with Metropolis weights.
-        """
+        """Average with a sum of weighted statistics, and update."""
         weights = there.weights(self.party, self.mixing)
         mixed = self.statistics
         total = total.reshape(mixed.shape)
@@ -198,14 +148,6 @@ def relay_rate(rate: float, iterations: int, network: Graph) -> float:
     All nodes update with differences that are `Graph.delay` rounds late in the mean. As in any
     descent by late differences, the statistics swing, and then diverge, if the rate times the delay
     is large.
-
-    Parameters
-    ----------
-    rate : float
-        The learning rate of RC.
-    iterations : int
-        How often a node updates in each round.
-    network : Graph
     """
     return min(rate, LATE / (iterations * max(network.delay, 1.0)))
 
@@ -216,18 +158,6 @@ class RelayNode:
     A contribution is one vector: the sums of a node's records, the sum of its differences so far,
     and how many records it has. A message to a neighbour is the sum of all contributions that did
     not come from there; it contains those of earlier messages, so that a lost one does no harm.
-
-    Parameters
-    ----------
-    party, classifier, examples, start, iterations
-        As of `AveragingNode`.
-    rate : float
-        The learning rate; see `relay_rate`.
-
-    Attributes
-    ----------
-    own : ndarray of shape (length,), dtype float64
-        The node's own contribution.
     """
 
     def __init__(
@@ -294,18 +224,9 @@ class Checkpoints:
     """A site's nodes at the ends of the last two parts of a calibration, in memory only.
 
     The analyst may have missed the end of a part: it then asks for the part again.
-
-    Attributes
-    ----------
-    calibration : bytes
-        What the calibration is about, as a digest.
-    nodes : dict of int to Node
-        By the number of rounds that are done.
-    begun : dict of bytes to int
-        Of each calibration of an approved study, the last round that a part had which began.
     """
 
-    calibration: bytes = b""
+    calibration: bytes = b""  # what the calibration is about, as a digest
     nodes: dict[int, Node] = field(default_factory=dict, repr=False)
     begun: dict[bytes, int] = field(default_factory=dict)
 

@@ -26,21 +26,6 @@ def start_of(
 
     All nodes of a mean have one `scale`. Divided by their own numbers of records, counts would have
     different denominators, and who knows these could separate the counts in a sum over nodes.
-
-    Parameters
-    ----------
-    classifier : GenerativeClassifier
-    sums : ndarray of shape (..., classes, width), dtype float64
-        s(X, Y).
-    scale : ndarray of shape (..., 1, 1), or float
-        What each record weighs in a start from data.
-    size : float
-        How many records the uniform statistics stand for.
-    start : {"uniform", "data"}
-
-    Returns
-    -------
-    statistics : ndarray of shape (..., classes, width), dtype float64
     """
     even = np.broadcast_to(classifier.uniform(size), sums.shape)
     if start == "uniform":
@@ -49,17 +34,7 @@ def start_of(
 
 
 def contribution(sums: Floats, records: Floats | Wholes) -> Floats:
-    """Return what nodes of a relay contribute at first: s(X, Y), differences of 0, and records.
-
-    Parameters
-    ----------
-    sums : ndarray of shape (..., classes, width), dtype float64
-    records : ndarray of shape (...), dtype float64 or int64
-
-    Returns
-    -------
-    contribution : ndarray of shape (..., 2 * classes * width + 1), dtype float64
-    """
+    """Return what nodes of a relay contribute at first: s(X, Y), differences of 0, and records."""
     flat = sums.reshape(*sums.shape[:-2], -1)
     return np.concatenate([flat, np.zeros_like(flat), records[..., None]], axis=-1)
 
@@ -67,23 +42,7 @@ def contribution(sums: Floats, records: Floats | Wholes) -> Floats:
 def of_contributions(
     classifier: GenerativeClassifier, total: Floats, rate: float, start: Start
 ) -> tuple[Floats, Floats]:
-    """Return b = start + rate G / m of sums of contributions, and rate / m.
-
-    Parameters
-    ----------
-    classifier : GenerativeClassifier
-    total : ndarray of shape (..., 2 * classes * width + 1), dtype float64
-        The sums S and G of statistics and differences, and the number m of records.
-    rate : float
-        The learning rate of RC.
-    start : {"uniform", "data"}
-
-    Returns
-    -------
-    statistics : ndarray of shape (..., classes, width), dtype float64
-        For one record.
-    step : ndarray of shape (..., 1, 1), dtype float64
-    """
+    """Return b = start + rate G / m of sums of contributions, and rate / m."""
     shape = *total.shape[:-1], 2, len(classifier.classes), classifier.width
     sums, differences = np.moveaxis(total[..., :-1].reshape(shape), -3, 0)
     scale = 1 / np.maximum(total[..., -1], 1.0)[..., None, None]

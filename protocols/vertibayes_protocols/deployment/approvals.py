@@ -34,27 +34,13 @@ class Approval(NamedTuple):
 
 @dataclass(frozen=True)
 class ApprovalFolder:
-    """Approvals by digest, as a site's process reads them.
+    """Approvals by digest, as a site's process reads them."""
 
-    Parameters
-    ----------
-    folder : Path
-        The folder with the approvals; it need not exist.
-    learner : callable
-        (contract) -> its steps.
-    """
-
-    folder: Path
-    learner: Learner
+    folder: Path  # the folder with the approvals; it need not exist
+    learner: Learner  # (contract) -> its steps
 
     def __call__(self, digest: bytes) -> Approved | None:
-        """Return the approved study of a digest; None if it is not approved.
-
-        Raises
-        ------
-        ValueError
-            If the file is not an approval of this digest, or other users may write to it.
-        """
+        """Return the approved study of a digest; None if it is not approved."""
         path = path_of(self.folder, digest)
         if not path.exists():
             return None
@@ -69,14 +55,7 @@ def path_of(folder: Path, digest: bytes) -> Path:
 
 
 def read_approval(path: Path) -> Approval:
-    """Read an approval.
-
-    Raises
-    ------
-    ValueError
-        If the file is not an approval of the digest in its name, or other users may write to the
-        file or its folder; the message names it.
-    """
+    """Read an approval."""
     check_own(path)
     if path.stat().st_size > 2 * MOST_BYTES:
         raise ValueError(f"{path}: it has more than {2 * MOST_BYTES:,} bytes")
@@ -102,13 +81,7 @@ def read_approval(path: Path) -> Approval:
 
 
 def write_approval(folder: Path, approval: Approval) -> Path:
-    """Write an approval, whole or not at all; only the owner can read or write it.
-
-    Returns
-    -------
-    path : Path
-        The file, on disk.
-    """
+    """Write an approval, whole or not at all; only the owner can read or write it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = path_of(folder, approval.contract.digest)
     content = {
@@ -127,19 +100,7 @@ def approvals_in(folder: Path) -> list[Path]:
 
 
 def withdraw(folder: Path, start: str) -> Path:
-    """Withdraw an approval: its file stays under another name, which no process reads.
-
-    Parameters
-    ----------
-    folder : Path
-    start : str
-        The digest, or how it begins; spaces are ignored.
-
-    Raises
-    ------
-    ValueError
-        If no approval's digest begins like this, or several do.
-    """
+    """Withdraw an approval: its file stays under another name, which no process reads."""
     begins = "".join(start.split()).lower()
     chosen = [path for path in approvals_in(folder) if begins and path.stem.startswith(begins)]
     if len(chosen) != 1:

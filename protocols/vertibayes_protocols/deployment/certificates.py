@@ -46,31 +46,6 @@ def provision(
 
     A root and the relay's certificate are made if they do not exist. An old certificate stays valid
     until it expires: the relay's list of revoked certificates ends it before.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the authority.
-    parties : sequence of Party
-        Sites, dealer and analyst; "relay" renews the relay's certificate.
-    host : str
-        The host name or IPv4 address of the relay.
-    days : int, default=365
-        Number of days for which the certificates are valid.
-    new_root : bool, default=False
-        Whether to replace the root. No party can connect with a certificate of the old root.
-
-    Returns
-    -------
-    folders : list of Path
-        One folder for each party, to be given to it.
-
-    Raises
-    ------
-    ValueError
-        If a name is not valid or appears twice, the relay has a certificate for another host, the
-        certificates would be valid for longer than the root, or a new root would leave a party
-        without a certificate.
     """
     names = party_names([name for name in parties if name != RELAY])
     host_name(host)
@@ -242,24 +217,7 @@ def _builder(
 def check_certificate(
     root: Path, certificate: Path, key: Path, party: Party, now: datetime
 ) -> datetime:
-    """Check that a party's certificate is valid; return when it expires.
-
-    Parameters
-    ----------
-    root, certificate, key : Path
-        The certificate of the root, and the party's certificate and private key.
-    party : Party
-        The name that the certificate must be in.
-    now : datetime
-        The time at which it must be valid.
-
-    Raises
-    ------
-    ValueError
-        If a file cannot be read, others can read the key, the key is not that of the certificate,
-        the root has not signed the certificate, it is in another name or for another purpose, or it
-        is not valid now.
-    """
+    """Check that a party's certificate is valid; return when it expires."""
     check_secret(key)
     own, above = _certificate(certificate), _certificate(root)
     try:

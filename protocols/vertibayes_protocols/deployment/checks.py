@@ -47,38 +47,18 @@ class Outside(NamedTuple):
     """Checks outside the files: each returns a warning or None, or raises a ValueError.
 
     `site` and `digest` return what is right, or None if it is not checked.
-
-    Parameters
-    ----------
-    reach : callable
-        Checks that the relay of this study listens at its address.
-    listen : callable
-        Checks that the relay can listen at its address, or does.
-    study : callable
-        Checks the settings of a study.
-    site : callable
-        Checks that a site of a study, with its data, takes part in it.
-    digest : callable
-        Returns the digest of a study that sites approve; None of another study.
     """
 
     reach: Callable[[RelayAddress], str | None]
     listen: Callable[[RelayAddress], str | None]
-    study: Callable[[StudyFile], str | None]
+    study: Callable[[StudyFile], str | None]  # checks the settings of a study
     site: Callable[[StudyFile, SiteFile, SiteData], str | None] = lambda *_: None
     digest: Callable[[StudyFile], str | None] = lambda _: None
 
 
 @dataclass
 class Findings:
-    """The findings, in order.
-
-    Attributes
-    ----------
-    parts : list of list of (str, str)
-        The lines about each file, and about all files together. Each line is "ok", "warning" or
-        "wrong", and a sentence.
-    """
+    """The findings, in order."""
 
     parts: list[list[tuple[How, str]]] = field(default_factory=list)
 
@@ -96,17 +76,7 @@ class Findings:
         self.parts[-1].append((how, text))
 
     def ask(self, subject: str, good: str, question: Callable[[], str | None]) -> None:
-        """Add the line of one check.
-
-        Parameters
-        ----------
-        subject : str
-            What is checked: the first words of the line.
-        good : str
-            The rest of the line if the check finds nothing.
-        question : callable
-            The check: it returns a warning or None, or raises a ValueError.
-        """
+        """Add the line of one check."""
         try:
             doubt = question()
         except ValueError as error:
@@ -129,13 +99,7 @@ class Findings:
 
 
 def read_any(path: Path) -> AnyFile:
-    """Read the file of a party of any kind.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be used, or is not the file of a party.
-    """
+    """Read the file of a party of any kind."""
     tables = TomlFile.read(path).values
     if "site" in tables:
         return SiteFile.read(path)
@@ -149,17 +113,7 @@ def read_any(path: Path) -> AnyFile:
 
 
 def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = None) -> Findings:
-    """Check each file, and that several files agree.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files, of any parties.
-    outside : Outside
-        The checks outside the files.
-    now : datetime, optional
-        The time at which certificates must be valid; the clock's time if None.
-    """
+    """Check each file, and that several files agree."""
     findings, files = Findings(), list[AnyFile]()
     public: dict[Party, bytes] = {}
     data: dict[Party, SiteData] = {}
@@ -327,13 +281,7 @@ def _few_changes(memory: SiteMemory, data: SiteData, fewest: int) -> dict[str, i
 
 
 def check_matching(study: StudyFile, site: SiteFile) -> None:
-    """Refuse an alignment in which a site would not take part, by the two files.
-
-    Raises
-    ------
-    ValueError
-        If there is one; the message names the file and the key.
-    """
+    """Refuse an alignment in which a site would not take part, by the two files."""
     asked, own = study.alignment, site.matching
     assert asked is not None  # of a study with an alignment
     if own is None:

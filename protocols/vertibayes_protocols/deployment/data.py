@@ -45,12 +45,6 @@ def read_data(site: SiteFile) -> SiteData:
 
     Variables that cannot be used are left out, unless the file has ``strict = true``; the report of
     the data lists them.
-
-    Raises
-    ------
-    DataError
-        If the file or database cannot be read or has no column of a variable, or if a column cannot
-        be encoded.
     """
     source, title = site.data, site.data.title
     columns = read_table(

@@ -19,13 +19,6 @@ def expiry_logged(file: PartyFile | RelayFile, tell: Tell) -> Iterator[None]:
     """Log that a party's certificate expires soon or is not valid, until the block ends.
 
     The files are read each time: after a renewal the lines end without a restart.
-
-    Parameters
-    ----------
-    file : SiteFile, DealerFile, StudyFile or RelayFile
-        The file of the party; without certificates nothing is logged.
-    tell : callable
-        Logs an event.
     """
     over = Event()
 

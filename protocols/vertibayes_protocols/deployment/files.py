@@ -279,14 +279,7 @@ PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile
 
 
 def own_keys(file: PartyFile) -> KeyPair:
-    """Read the private key of a party's file; refuse it if it does not fit what the file pins.
-
-    Raises
-    ------
-    ValueError
-        If the key cannot be read, another party is pinned with it, or the roster has another key of
-        the party; the message names the party.
-    """
+    """Read the private key of a party's file; refuse it if it does not fit what the file pins."""
     keys = read_private(file.key)
     for name, key in file.pinned.items():
         if key == keys.public:

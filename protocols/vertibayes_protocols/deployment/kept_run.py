@@ -46,18 +46,7 @@ OPENING = {  # which phase of the run a query belongs to; others belong to what 
 
 
 class KeptRun(RunWatch):
-    """Keeps the status of a run while it is called.
-
-    Parameters
-    ----------
-    file : StatusFile or None
-        None keeps nothing on disk: another run has the file.
-    status : RunStatus
-    notices : RunWatch, optional
-        Is notified too of late parties and of sessions that broke.
-    clock : callable, optional
-        Returns seconds.
-    """
+    """Keeps the status of a run while it is called."""
 
     def __init__(
         self,
@@ -273,27 +262,7 @@ def _why(error: PartyGoneError) -> str:
 def kept_run(
     path: Path, status: RunStatus, result: str, tell: Tell, notices: RunWatch = UNWATCHED
 ) -> Iterator[tuple[KeptRun, Tell]]:
-    """Keep the status of a run while the block runs.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    status : RunStatus
-        The state to begin with.
-    result : str
-        Where the results are when the block has ended.
-    tell : callable
-        Logs an event.
-    notices : RunWatch, optional
-        As of `KeptRun`.
-
-    Yields
-    ------
-    watch : KeptRun
-    tell : callable
-        Logs an event, and keeps it in the status.
-    """
+    """Keep the status of a run while the block runs."""
     with ExitStack() as held:
         file: StatusFile | None = StatusFile(path, status)
         try:

@@ -20,13 +20,7 @@ def make_private(path: Path) -> KeyPair:
 
 
 def write_private(path: Path, keys: KeyPair) -> None:
-    """Write a private key to a new file that only its owner can read.
-
-    Raises
-    ------
-    ValueError
-        If the file exists, or cannot be written.
-    """
+    """Write a private key to a new file that only its owner can read."""
     write_secret(path, (HEAD + base64.b64encode(keys.private).decode() + "\n").encode())
 
 
@@ -46,14 +40,7 @@ def write_secret(path: Path, content: bytes) -> None:
 
 
 def read_private(path: Path) -> KeyPair:
-    """Read a private key.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file, other users may read it, or it is not a private key. The message
-        shows nothing of the key.
-    """
+    """Read a private key."""
     check_secret(path)
     text = path.read_text(encoding="ascii", errors="replace")
     try:
@@ -66,13 +53,7 @@ def read_private(path: Path) -> KeyPair:
 
 
 def check_secret(path: Path) -> None:
-    """Refuse a file that does not exist, or that users other than its owner may read.
-
-    Raises
-    ------
-    ValueError
-        If it is one; the message names the file.
-    """
+    """Refuse a file that does not exist, or that users other than its owner may read."""
     try:
         mode = path.stat().st_mode
     except OSError as error:

@@ -81,13 +81,7 @@ def teller(party: Party) -> Tell:
 
 
 def line(party: Party, event: str, **facts: Fact) -> str:
-    """Return an event as a line.
-
-    Raises
-    ------
-    TypeError
-        If a fact is not a text, a number or a tuple of texts: other objects may show their content.
-    """
+    """Return an event as a line."""
     return " ".join([party, event, *(f"{name}={_shown(value)}" for name, value in facts.items())])
 
 
@@ -101,19 +95,7 @@ def _shown(value: object) -> str:
 
 
 class SessionLog(Watch):
-    """Logs the events of a session: each line names the session, its analyst and its study.
-
-    Parameters
-    ----------
-    tell : callable
-        Logs an event.
-    role : SiteRole or DealerRole
-        The party's state in the session.
-    session : bytes
-        The name of the session; lines have its first eight hexadecimal digits.
-    reason_of : callable, optional
-        Returns what the log may have of an error.
-    """
+    """Logs the events of a session: each line names the session, its analyst and its study."""
 
     def __init__(
         self,

@@ -167,13 +167,7 @@ class DataSource:
 
     @property
     def place(self) -> Path | Database:
-        """The file or the database.
-
-        Raises
-        ------
-        ValueError
-            If the settings do not name one of them, as `Database`.
-        """
+        """The file or the database."""
         of_database = "table", "query", "password_variable"
         if self.database is not None:
             if self.file is not None:
@@ -199,13 +193,7 @@ class DataSource:
 
 
 def party_name(text: str) -> Party:
-    """Return a party's name.
-
-    Raises
-    ------
-    ValueError
-        If it is not a valid name, or is reserved.
-    """
+    """Return a party's name."""
     if NAME.fullmatch(text) is None or text in RESERVED:
         raise ValueError(
             f"{text!r} is not a valid name: expected 1 to 63 letters, digits, - and _, none of "
@@ -215,13 +203,7 @@ def party_name(text: str) -> Party:
 
 
 def party_names(texts: Sequence[str]) -> list[Party]:
-    """Return the names of several parties.
-
-    Raises
-    ------
-    ValueError
-        If one is not valid (`party_name`), or appears twice.
-    """
+    """Return the names of several parties."""
     names = [party_name(text) for text in texts]
     for name in names:
         if names.count(name) > 1:
@@ -235,13 +217,7 @@ def own_party(table: Table) -> tuple[Party, Path]:
 
 
 def address(text: str) -> str:
-    """Return the address of a relay.
-
-    Raises
-    ------
-    ValueError
-        If it is not HOST:PORT.
-    """
+    """Return the address of a relay."""
     name, _, port = text.rpartition(":")
     good = HOST.fullmatch(name) and re.fullmatch(r"[0-9]{1,5}", port)
     if not good or not 0 < int(port) < 65_536:
@@ -250,13 +226,7 @@ def address(text: str) -> str:
 
 
 def host_name(text: str) -> str:
-    """Return a host name or an IPv4 address.
-
-    Raises
-    ------
-    ValueError
-        If the text is neither.
-    """
+    """Return a host name or an IPv4 address."""
     if HOST.fullmatch(text) is None:
         raise ValueError(f"{text!r} is not a host: expected a host name or an IPv4 address")
     return text
@@ -353,17 +323,7 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
 
 
 def matching_of(file: TomlFile, source: DataSource, peers: Collection[Party]) -> Matching | None:
-    """Return how a site matches its list of people with others; None without [alignment].
-
-    Parameters
-    ----------
-    file : TomlFile
-        The file of the site.
-    source : DataSource
-        Its data, of which the rules are.
-    peers : collection of Party
-        The site, and the other sites that it pins.
-    """
+    """Return how a site matches its list of people with others; None without [alignment]."""
     if "alignment" not in file.values:
         return None
     table = file.table("alignment")

@@ -23,23 +23,13 @@ WORDS: Mapping[RosterRole, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Pins:
-    """The other parties that a file pins, and their public keys.
+    """The other parties that a file pins, and their public keys."""
 
-    Parameters
-    ----------
-    sites, dealer, analysts : mapping of Party to bytes
-        The parties in each role; the party whose file it is is in none of them.
-    signing : mapping of Party to bytes
-        The signing keys of the sites that have one.
-    roster : Roster, optional
-        The roster that the file pins.
-    """
-
-    sites: Mapping[Party, bytes]
-    dealer: Mapping[Party, bytes]
-    analysts: Mapping[Party, bytes]
+    sites: Mapping[Party, bytes]  # the parties in each role
+    dealer: Mapping[Party, bytes]  # the parties in each role
+    analysts: Mapping[Party, bytes]  # the parties in each role
     signing: Mapping[Party, bytes] = field(default_factory=dict)
-    roster: Roster | None = None
+    roster: Roster | None = None  # the roster that the file pins
 
     @property
     def all(self) -> dict[Party, bytes]:
@@ -50,25 +40,7 @@ class Pins:
 def pins_of(
     file: TomlFile, role: RosterRole, own: Party, chosen: Sequence[Party] | None = None
 ) -> Pins:
-    """Return the parties that a file pins, by its own tables and by its roster.
-
-    Parameters
-    ----------
-    file : TomlFile
-        The file of a site, the dealer or an analyst.
-    role : str
-        Whose file it is.
-    own : Party
-        The name of the party whose file it is.
-    chosen : sequence of Party, optional
-        The sites of the roster that take part in a study; all of them if None.
-
-    Raises
-    ------
-    ValueError
-        If a key is missing or not valid, the roster cannot be used, or two parties have one name or
-        one key; the message names the file, the line and the party.
-    """
+    """Return the parties that a file pins, by its own tables and by its roster."""
     roster = pinned_roster(file)
     peers = file.table("peers" if role == "site" else "sites")
     pins = Pins(
@@ -181,14 +153,7 @@ def _check_not_in_both(file: TomlFile, pasted: Pins, roster: Roster) -> None:
 
 
 def pinned_roster(file: TomlFile) -> Roster | None:
-    """Return the roster that a file pins by its digest; None if the file pins none.
-
-    Raises
-    ------
-    ValueError
-        If the roster cannot be read, or has another digest; the message names the file and what to
-        do.
-    """
+    """Return the roster that a file pins by its digest; None if the file pins none."""
     if "roster" not in file.values:
         return None
     table = file.table("roster")
@@ -209,13 +174,7 @@ def pinned_roster(file: TomlFile) -> Roster | None:
 
 
 def digest_of_text(text: str) -> bytes:
-    """Return the digest of a text; spaces are ignored.
-
-    Raises
-    ------
-    ValueError
-        If the text does not have 64 hexadecimal digits.
-    """
+    """Return the digest of a text; spaces are ignored."""
     try:
         digest = bytes.fromhex("".join(text.split()))
     except ValueError:

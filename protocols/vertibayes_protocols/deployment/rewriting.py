@@ -18,19 +18,7 @@ TEXT = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
 
 
 def with_texts(file: TomlFile, texts: Mapping[tuple[str, str], str]) -> TomlFile:
-    """Return a file with other texts at some keys; nothing is written.
-
-    Parameters
-    ----------
-    file : TomlFile
-    texts : mapping of (str, str) to str
-        The text at each table and key. A table or key that the file does not have is added.
-
-    Raises
-    ------
-    ValueError
-        If the text of the file cannot be changed in this way; the message names the key.
-    """
+    """Return a file with other texts at some keys; nothing is written."""
     changed = file
     for (table, key), text in texts.items():
         values: dict[str, Any] = deepcopy(dict(changed.values))

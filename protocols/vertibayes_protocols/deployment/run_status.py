@@ -49,84 +49,40 @@ WRITTEN, FAILED, ENDED_EARLY = "written", "failed", "stopped"  # how a run ends
 
 @dataclass
 class RunStatus:
-    """The state of an analyst's run.
+    """The state of an analyst's run."""
 
-    Attributes
-    ----------
-    party, release, learner : str
-        The analyst, the release of the packages, and what the study learns.
-    approved : str
-        The digest that the sites have approved, in groups; empty without a contract.
-    role : str
-    protocol, process : int
-        As of `Status`.
-    started, updated : str
-        Times in ISO 8601, UTC.
-    connected : bool
-        Whether the relay can be reached.
-    plan : list of str
-        The phases of the run, in their order.
-    phase : str
-        The phase now.
-    spent : dict of str to float
-        Seconds that each earlier phase took.
-    since : str
-        When the phase began.
-    stage : str
-    step, most_steps : int
-        What the learner does, the number of its step, and how many there are at most; 0: unknown.
-    share, left : float
-        The share of the step's work that is done, and the estimated seconds that are left in it.
-    query : str
-        The kind of the current query; empty between two queries.
-    queries, sessions, warnings : int
-        How many queries were answered, sessions begun and warnings printed.
-    parties : dict of Party to dict
-        Of each its role, its state, when its last message came, of which query, and why it is away.
-    waits : list of Party
-        Whose messages the analyst waits for.
-    waits_since, waits_for : str
-        Since when, and for what.
-    sent, rounds : int
-        Bytes that the analyst has sent, and rounds, in all sessions.
-    notes : list of dict
-        The last events: when, and what.
-    ended, result : str
-        "", "written", "failed" or "stopped"; the folder of the results, or the reason.
-    """
-
-    party: Party
-    release: str
-    learner: str
-    approved: str = ""
+    party: Party  # the analyst, the release of the packages, and what the study learns
+    release: str  # the analyst, the release of the packages, and what the study learns
+    learner: str  # the analyst, the release of the packages, and what the study learns
+    approved: str = ""  # the digest that the sites have approved, in groups
     role: str = ROLE
-    protocol: int = VERSION
-    process: int = field(default_factory=os.getpid)
-    started: str = ""
-    updated: str = ""
-    connected: bool = True
-    plan: list[str] = field(default_factory=list)
-    phase: str = "connecting"
-    spent: dict[str, float] = field(default_factory=dict)
-    since: str = ""
+    protocol: int = VERSION  # as of `Status`
+    process: int = field(default_factory=os.getpid)  # as of `Status`
+    started: str = ""  # times in ISO 8601, UTC
+    updated: str = ""  # times in ISO 8601, UTC
+    connected: bool = True  # whether the relay can be reached
+    plan: list[str] = field(default_factory=list)  # the phases of the run, in their order
+    phase: str = "connecting"  # the phase now
+    spent: dict[str, float] = field(default_factory=dict)  # seconds that each earlier phase took
+    since: str = ""  # when the phase began
     stage: str = ""
-    step: int = 0
+    step: int = 0  # what the learner does, the number of its step, and how many there are at most
     most_steps: int = 0
     share: float = 0.0
     left: float = 0.0
-    query: str = ""
-    queries: int = 0
-    sessions: int = 0
-    warnings: int = 0
+    query: str = ""  # the kind of the current query; empty between two queries
+    queries: int = 0  # how many queries were answered, sessions begun and warnings printed
+    sessions: int = 0  # how many queries were answered, sessions begun and warnings printed
+    warnings: int = 0  # how many queries were answered, sessions begun and warnings printed
     parties: dict[Party, dict[str, str]] = field(default_factory=dict)
-    waits: list[Party] = field(default_factory=list)
-    waits_since: str = ""
-    waits_for: str = ""
-    sent: int = 0
-    rounds: int = 0
-    notes: list[dict[str, str]] = field(default_factory=list)
-    ended: str = ""
-    result: str = ""
+    waits: list[Party] = field(default_factory=list)  # whose messages the analyst waits for
+    waits_since: str = ""  # since when, and for what
+    waits_for: str = ""  # since when, and for what
+    sent: int = 0  # bytes that the analyst has sent, and rounds, in all sessions
+    rounds: int = 0  # bytes that the analyst has sent, and rounds, in all sessions
+    notes: list[dict[str, str]] = field(default_factory=list)  # the last events: when, and what
+    ended: str = ""  # "", "written", "failed" or "stopped"
+    result: str = ""  # "", "written", "failed" or "stopped"
 
     def note(self, text: str, at: str) -> None:
         """Keep an event, among the last ones."""

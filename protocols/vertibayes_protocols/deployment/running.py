@@ -60,19 +60,7 @@ LOCK = "run.lock"  # in the folder of a study that is run
 
 @contextmanager
 def site_role(file: SiteFile, learner: Learner | None = None) -> Iterator[SiteRole]:
-    """Read a site's key, data, memory and ledger; keep memory and ledger open until the block ends.
-
-    Parameters
-    ----------
-    file : SiteFile
-    learner : callable, optional
-        (contract) -> the steps of an approved study. Without it no study is approved.
-
-    Raises
-    ------
-    ValueError
-        If one of them cannot be used; the message names the file.
-    """
+    """Read a site's key, data, memory and ledger, which stay open until the block ends."""
     keys, data = own_keys(file), read_data(file)
     file.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with ExitStack() as held:
@@ -125,18 +113,7 @@ def _all_but_the_analysts(file: SiteFile | DealerFile) -> dict[str, bytes]:
 def run_site(
     file: SiteFile, tell: Tell, keep: Keep | None = None, learner: Learner | None = None
 ) -> None:
-    """Serve the analysts' sessions until stopped.
-
-    Parameters
-    ----------
-    file : SiteFile
-    tell : callable
-        Logs an event.
-    keep : callable, optional
-        Writes a folder with the site's own classifier after each calibration.
-    learner : callable, optional
-        As of `site_role`.
-    """
+    """Serve the analysts' sessions until stopped."""
 
     def calibrated(number: int, spec: ClassifierSpec, statistics: Floats) -> None:
         assert keep is not None  # set with it
@@ -208,26 +185,7 @@ def study_session(
 def study_sessions(
     file: StudyFile, watch: RunWatch = UNWATCHED, *, runs: bool = True
 ) -> Iterator[BeginSession]:
-    """Connect as the analyst.
-
-    Parameters
-    ----------
-    file : StudyFile
-    watch : RunWatch, optional
-        Notes what the sessions do.
-    runs : bool, default=True
-        Whether the sessions run the study, which one process at a time may do in its folder.
-
-    Yields
-    ------
-    begin : callable
-        Begins a session with all parties of the study. The sessions share what was revealed.
-
-    Raises
-    ------
-    InUseError
-        If another process runs the study.
-    """
+    """Connect as the analyst."""
     with _locked(file) if runs else nullcontext(), _connected(file) as (mailbox, role):
 
         def begin() -> Session:
@@ -243,24 +201,7 @@ def study_sessions(
 def star_session(
     file: StudyFile, most_absent: int, watch: RunWatch = UNWATCHED
 ) -> Iterator[tuple[Session, frozenset[Party]]]:
-    """Connect as the analyst, and begin a session with sites that need not know each other.
-
-    Parameters
-    ----------
-    file : StudyFile
-        The study; its dealer takes no part.
-    most_absent : int
-        How many of its sites may be missing.
-    watch : RunWatch, optional
-        As of `NetworkTransport`.
-
-    Yields
-    ------
-    session : Session
-        With the sites that are there.
-    absent : frozenset of Party
-        The sites that are missing.
-    """
+    """Connect as the analyst, and begin a session with sites that need not know each other."""
     with _analyst(file) as (mailbox, role):
         transport = NetworkTransport(mailbox, file.sites, watch, star=True, most_absent=most_absent)
         with Session(role, transport, watch) as session:
@@ -271,21 +212,7 @@ def star_session(
 def record_sessions(
     file: StudyFile, watch: RunWatch = UNWATCHED
 ) -> Iterator[Callable[[], AbstractContextManager[tuple[Session, frozenset[Party]]]]]:
-    """Connect as the analyst to sites that speak with each other, without their dealer.
-
-    Parameters
-    ----------
-    file : StudyFile
-        The study; each of its sites pins the keys of the others.
-    watch : RunWatch, optional
-        As of `NetworkTransport`.
-
-    Yields
-    ------
-    open_session : callable
-        Begins a session with the sites that are there; yields it and who is absent. The first
-        session waits longer for the others than the next ones do.
-    """
+    """Connect as the analyst to sites that speak with each other, without their dealer."""
     with _analyst(file) as (mailbox, role):
         patience: list[float | None] = [mailbox.patience.hello]
 
@@ -352,13 +279,7 @@ def _mailbox(
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:
-    """Return a party's certificates if they are valid; with others, its peer would only hang up.
-
-    Raises
-    ------
-    ValueError
-        As `check_certificate`.
-    """
+    """Return a party's certificates if they are valid; with others, its peer would only hang up."""
     certificates = file.relay.certificates
     if certificates is not None:
         check_certificate(*certificates, file.party, datetime.now(UTC))

@@ -23,18 +23,7 @@ HEAD = """\
 
 
 def draft_schema(path: Path) -> str:
-    """Return the draft of the variables of a table, as TOML.
-
-    Parameters
-    ----------
-    path : Path
-        A data file, or a site's file, whose ``[data]`` says where the table is.
-
-    Raises
-    ------
-    ValueError
-        If a file cannot be used, or no column can be a variable.
-    """
+    """Return the draft of the variables of a table, as TOML."""
     if path.suffix == ".toml":
         source = data_of(TomlFile.read(path), {})
         columns = read_table(source.place, keep_spaces=source.keep_spaces)
@@ -100,18 +89,7 @@ def _quoted(text: str) -> str:
 
 
 def compare_schemas(one: Path, other: Path) -> tuple[list[str], int]:
-    """Return where two files declare variables differently, and how many variables they share.
-
-    Parameters
-    ----------
-    one, other : Path
-        Drafts or sites' files.
-
-    Raises
-    ------
-    ValueError
-        If a file cannot be used.
-    """
+    """Return where two files declare variables differently, and how many variables they share."""
     first, second = (variables_of(TomlFile.read(path)) for path in (one, other))
     shared = [name for name in first if name in second]
     lines = [

@@ -53,40 +53,20 @@ class Kept(Protocol):
 
 @dataclass
 class Status:
-    """The state of a party, as its events tell it.
-
-    Attributes
-    ----------
-    party, role, release : str
-    protocol, process : int
-        The version of the protocols, and the number of the process.
-    started, updated : str
-        Times in ISO 8601, UTC.
-    connected : bool
-        Whether the relay gives receipts.
-    sessions : dict of str to dict
-        The sessions that are open: by their name, the analyst, since when, the study, how many
-        queries were run, and the latest.
-    last : str
-        The latest event.
-    last_error : dict
-        The latest reason for which a session ended or a packet was refused, and when.
-    events : dict of str to int
-        How often each event has happened.
-    """
+    """The state of a party, as its events tell it."""
 
     party: Party
     role: str
     release: str
-    protocol: int = VERSION
+    protocol: int = VERSION  # the version of the protocols, and the number of the process
     process: int = field(default_factory=os.getpid)
-    started: str = ""
-    updated: str = ""
-    connected: bool = False
+    started: str = ""  # times in ISO 8601, UTC
+    updated: str = ""  # times in ISO 8601, UTC
+    connected: bool = False  # whether the relay gives receipts
     sessions: dict[str, dict[str, str | int]] = field(default_factory=dict)
-    last: str = ""
+    last: str = ""  # the latest event
     last_error: dict[str, str] = field(default_factory=dict)
-    events: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)  # how often each event has happened
 
     def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
         """Take in an event of the log."""
@@ -120,17 +100,7 @@ class Status:
 
 
 class StatusFile:
-    """Writes a party's status.
-
-    Parameters
-    ----------
-    path : Path
-        The file, in a folder that exists.
-    status : Status or RunStatus
-        The state to begin with.
-    clock : callable, optional
-        Returns seconds.
-    """
+    """Writes a party's status."""
 
     def __init__(self, path: Path, status: Kept, clock: Callable[[], float] = monotonic) -> None:
         self.path, self.status = path, status
@@ -174,18 +144,7 @@ def status_path(file: Path) -> Path:
 
 
 def existing_status(file: Path) -> Path:
-    """Return the file of the status of a party or of a run.
-
-    Parameters
-    ----------
-    file : Path
-        The file of the configuration: a party's, or a study's.
-
-    Raises
-    ------
-    ValueError
-        If it does not exist; the message says why, and what to do.
-    """
+    """Return the file of the status of a party or of a run."""
     path = status_path(file)
     if path.exists() or path.is_symlink():
         return path
@@ -203,27 +162,7 @@ def existing_status(file: Path) -> Path:
 
 @contextmanager
 def kept_status(path: Path, status: Status, tell: Tell) -> Iterator[Tell]:
-    """Keep a party's status while the block runs.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    status : Status
-        The state to begin with.
-    tell : callable
-        Logs an event.
-
-    Yields
-    ------
-    tell : callable
-        Logs an event, and keeps the status.
-
-    Raises
-    ------
-    InUseError
-        If another process of the party runs in this folder.
-    """
+    """Keep a party's status while the block runs."""
     file = StatusFile(path, status)
 
     def tell_and_keep(event: str, **facts: Fact) -> None:
@@ -272,13 +211,7 @@ def _lock_of(path: Path) -> Path:
 
 
 def read_status(path: Path) -> tuple[Status, bool]:
-    """Read a party's status, and whether the party runs.
-
-    Raises
-    ------
-    ValueError
-        If there is no status, or it was written by another release.
-    """
+    """Read a party's status, and whether the party runs."""
     content, runs = read_content(path)
     with as_status(path):
         check_shape(content, SHAPE)
@@ -288,13 +221,7 @@ def read_status(path: Path) -> tuple[Status, bool]:
 
 
 def read_content(path: Path) -> tuple[dict[str, Any], bool]:
-    """Read the content of a status of this format, and whether its party runs.
-
-    Raises
-    ------
-    ValueError
-        As `read_status`; also if the file is a symbolic link, a device or too large.
-    """
+    """Read the content of a status of this format, and whether its party runs."""
     ran = _runs(path)
     try:
         with as_status(path):
@@ -335,17 +262,7 @@ def as_status(path: Path) -> Iterator[None]:
 
 
 def check_shape(value: object, shape: object, name: str = "the file") -> None:
-    """Refuse, with a TypeError, JSON data of other types than a shape has.
-
-    Parameters
-    ----------
-    value : object
-        The data.
-    shape : object
-        Example data: a dictionary with the key "" stands for any keys, a list for any length.
-    name : str
-        What the data are, for the error.
-    """
+    """Refuse, with a TypeError, JSON data of other types than a shape has."""
     if isinstance(shape, float) and type(value) is int:
         return
     if type(value) is not type(shape):

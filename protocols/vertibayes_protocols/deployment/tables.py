@@ -34,13 +34,7 @@ class TomlFile:
 
     @classmethod
     def read(cls, path: Path) -> TomlFile:
-        """Read a file.
-
-        Raises
-        ------
-        ValueError
-            If there is no such file, or it is not TOML; the message names the file and the line.
-        """
+        """Read a file."""
         try:
             text = _text(path)
             return cls(path, text, tomllib.loads(text))
@@ -86,13 +80,7 @@ class TomlFile:
         return Table(self, (), self.values).table(name)
 
     def check(self, known: Collection[str]) -> None:
-        """Refuse tables that this kind of file does not have.
-
-        Raises
-        ------
-        ValueError
-            If there is one; the message names it.
-        """
+        """Refuse tables that this kind of file does not have."""
         for name in self.values:
             if name not in known:
                 raise self.error((name,), f"unknown table; expected {', '.join(known)}")
@@ -202,13 +190,7 @@ class Table:
             raise self.error(key, str(error)) from None
 
     def end(self) -> None:
-        """Refuse keys that nobody has taken.
-
-        Raises
-        ------
-        ValueError
-            If there is one; the message names it and the known keys.
-        """
+        """Refuse keys that nobody has taken."""
         for key in self.values:
             if key not in self._asked:
                 raise self.error(key, f"unknown key; expected one of {', '.join(self._asked)}")

@@ -243,34 +243,7 @@ def init(
     variables: Mapping[Party, Sequence[str]] | None = None,
     roster: bool = False,
 ) -> list[Path]:
-    """Write a file for each party.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder to write to, which must be new or empty.
-    names : Names
-        The names of the parties.
-    practice : bool, default=False
-        Whether to make all private keys too and pin their public keys, for trying on one machine.
-    relay_address : str, optional
-        The address of the relay, HOST:PORT; an example if None.
-    variables : mapping of Party to sequence of str, optional
-        The variables that each site offers; a placeholder if None.
-    roster : bool, default=False
-        Whether a roster has the keys of the parties, so that the files have none.
-
-    Returns
-    -------
-    files : list of Path
-        The files that were written.
-
-    Raises
-    ------
-    ValueError
-        If the folder is not empty, the address is not valid, or `practice` is given with that of
-        another machine.
-    """
+    """Write a file for each party."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"--out {folder}: it has files; specify a new or empty folder")
     where = address(relay_address or (PRACTICE_ADDRESS if practice else EXAMPLE_ADDRESS))

@@ -25,19 +25,6 @@ from vertibayes_protocols.variables import Variable
 def binned_schema(schema: Schema, bins: int, *, missing: bool = False) -> Schema:
     """Return a schema in which each number is a variable of as many states as there are bins.
 
-    Parameters
-    ----------
-    schema : Schema
-    bins : int
-        The number of bins of each number; at least 2.
-    missing : bool, default=False
-        Whether numbers may be missing.
-
-    Raises
-    ------
-    ValueError
-        If the bounds of a number are so close that two edges are equal.
-
     Examples
     --------
     >>> schema = Schema(Variable("ill", ("no", "yes")), {"age": Numeric("age", 0, 100)})

@@ -32,25 +32,15 @@ TANH_BELOW = 1 - 2.0**-50  # more than the rounding of a hyperbolic tangent
 class CodeQuestion:
     """Which class, or which state and class? The answer is one report of a frequency oracle.
 
-    Parameters
-    ----------
-    name : str
-        The name of the question in reports.
-    members : tuple of Variable
-        The target; or a feature and the target. The code is ``state * classes + class``, from 0.
-        The last code is that of incomplete records, if a member may be missing.
-    oracle : FrequencyOracle
-        Perturbs the code.
-
     References
     ----------
     .. [1] E. Yilmaz, M. Al-Rubaie, J. M. Chang (2019). Locally Differentially Private Naive Bayes
        Classification. Sections 3.1.1 and 3.1.2.
     """
 
-    name: str
-    members: tuple[Variable, ...]
-    oracle: FrequencyOracle
+    name: str  # the name of the question in reports
+    members: tuple[Variable, ...]  # the target; or a feature and the target
+    oracle: FrequencyOracle  # perturbs the code
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,30 +79,17 @@ class NumberQuestion:
     those of the person's class, so that the answer hides the class too. A number is an integer
     about the middle of its bounds, from ``-reach`` to ``reach`` (its square from 0 to ``reach``).
 
-    Parameters
-    ----------
-    name : str
-        The name of the question in reports.
-    columns : tuple of Numeric
-        The columns that one answer is about.
-    power : {1, 2}
-        1 for the numbers, 2 for their squares.
-    target : Variable
-        The class.
-    eps : float
-        The privacy parameter of one answer.
-
     References
     ----------
     .. [1] E. Yilmaz, M. Al-Rubaie, J. M. Chang (2019). Locally Differentially Private Naive Bayes
        Classification. Sections 2.2.2, 2.2.3 and 3.2.
     """
 
-    name: str
-    columns: tuple[Numeric, ...]
-    power: int
-    target: Variable
-    eps: float
+    name: str  # the name of the question in reports
+    columns: tuple[Numeric, ...]  # the columns that one answer is about
+    power: int  # 1 for the numbers, 2 for their squares
+    target: Variable  # the class
+    eps: float  # the privacy parameter of one answer
 
     def __post_init__(self) -> None:
         self.check()

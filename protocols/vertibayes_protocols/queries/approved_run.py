@@ -38,17 +38,7 @@ from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Show
 
 
 class ApprovedRun(StudyRun):
-    """A run of a study whose learner asks steps.
-
-    Parameters
-    ----------
-    site : SiteRole
-    approved : Approved
-    study : bytes, default=b""
-        The id of the study; any that is committed if empty.
-    resumed : bool, default=False
-        Whether the run continues from the site's record.
-    """
+    """A run of a study whose learner asks steps."""
 
     def __init__(
         self, site: SiteRole, approved: Approved, *, study: bytes = b"", resumed: bool = False
@@ -138,13 +128,7 @@ class ApprovedRun(StudyRun):
             self.site.memory.begin_step(digest, self._place)
 
     def end(self, query: Asked) -> None:
-        """Advance: record the winners of a choice, and derive the next step when all are there.
-
-        Raises
-        ------
-        UnknownFaultyPartyError
-            If a step that was asked again has other winners than before.
-        """
+        """Advance: record the winners of a choice, and derive the next step when all are there."""
         if self._opened < len(self._opening):
             self._opened += 1
             return

@@ -41,13 +41,7 @@ def declare_opening(
 
 
 class DeclaredRun(StudyRun):
-    """A run of a study whose contract declares its queries.
-
-    Parameters
-    ----------
-    site : SiteRole
-    approved : Approved
-    """
+    """A run of a study whose contract declares its queries."""
 
     def __init__(self, site: SiteRole, approved: Approved) -> None:
         super().__init__(site, approved)

@@ -9,13 +9,7 @@ from vertibayes_protocols.roles import SiteRole
 
 
 class StudyRun:
-    """A run of an approved study at a site.
-
-    Parameters
-    ----------
-    site : SiteRole
-    approved : Approved
-    """
+    """A run of an approved study at a site."""
 
     def __init__(self, site: SiteRole, approved: Approved) -> None:
         self.site, self.approved = site, approved

@@ -30,25 +30,10 @@ class People(NamedTuple):
 
 @dataclass(frozen=True)
 class Aggregation:
-    """How the rows of a person become one record. Rows without a value do not count.
+    """How the rows of a person become one record. Rows without a value do not count."""
 
-    Parameters
-    ----------
-    rules : mapping of str to str
-        The rule of each column: ``first`` or ``last`` (the value of its first or last row, in the
-        order of `order_by`), ``min`` or ``max`` (of numbers, or of declared states in their order),
-        ``count`` (the number of rows with a value), ``same`` (the value, which all rows share).
-    order_by : str, optional
-        The column of numbers or of ISO dates that orders the rows; ``first`` and ``last`` need it.
-
-    Raises
-    ------
-    ValueError
-        If a rule is unknown, or needs `order_by` and has none.
-    """
-
-    rules: Mapping[str, str]
-    order_by: str | None = None
+    rules: Mapping[str, str]  # the rule of each column
+    order_by: str | None = None  # the column of numbers or of ISO dates that orders the rows
 
     def __post_init__(self) -> None:
         for name, rule in self.rules.items():
@@ -65,28 +50,7 @@ class Aggregation:
         encoding: Encoding,
         order: TextColumn | None = None,
     ) -> People:
-        """Return one record for each person, in the order of their first rows.
-
-        Parameters
-        ----------
-        source : str
-            The table, as errors name it.
-        ids : TextColumn
-            The identifier of each row.
-        columns : mapping of str to TextColumn
-            The columns that have a rule.
-        encoding : Encoding
-            Which values are missing, and the declared states.
-        order : TextColumn, optional
-            The column `order_by`.
-
-        Raises
-        ------
-        DataError
-            If a row has no valid value of `order_by`, if a column that is ``min`` or ``max`` has
-            other values than numbers, or if the rows of a person do not determine the value. The
-            message names rows by number, and never quotes an identifier.
-        """
+        """Return one record for each person, in the order of their first rows."""
         moments = None
         if order is not None and set(self.rules.values()) & set(BY_ORDER):
             moments = _moments(source, str(self.order_by), order)[order.places]

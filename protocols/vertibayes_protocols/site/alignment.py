@@ -11,23 +11,7 @@ from vertibayes_protocols.site.text import TextColumn
 
 
 def check_ids(source: str, named: str, ids: TextColumn, remedy: str = "") -> None:
-    """Refuse identifiers that are missing or appear twice.
-
-    Parameters
-    ----------
-    source, named : str
-        The file or site, and the column of identifiers, as errors name them.
-    ids : TextColumn
-        The identifiers.
-    remedy : str, default=""
-        What to do about an identifier that appears twice.
-
-    Raises
-    ------
-    DataError
-        If an identifier is missing or appears twice. The message names the records by number, and
-        never quotes an identifier.
-    """
+    """Refuse identifiers that are missing or appear twice."""
     counts = np.bincount(ids.places)
     if counts.max() > 1:
         twice = np.flatnonzero(ids.places == int(counts.argmax()))[:2] + 1
@@ -37,13 +21,7 @@ def check_ids(source: str, named: str, ids: TextColumn, remedy: str = "") -> Non
 
 
 def check_known(source: str, named: str, ids: TextColumn) -> None:
-    """Refuse identifiers that are missing.
-
-    Raises
-    ------
-    DataError
-        If one is missing; the message names the record by number.
-    """
+    """Refuse identifiers that are missing."""
     for place, text in enumerate(ids.texts):
         if not text.strip():
             record = int(np.argmax(ids.places == place)) + 1

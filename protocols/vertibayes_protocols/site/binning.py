@@ -51,20 +51,6 @@ def equal_frequency(values: Sequence[Decimal], counts: Sequence[int], share: flo
     There are at most ``1 / share`` bins of at least 10 records each. A value with more records than
     a bin should have gets its own bin; the other records are divided among the other bins.
 
-    Parameters
-    ----------
-    values : sequence of Decimal
-        The distinct values, ascending.
-    counts : sequence of int
-        The number of records of each value.
-    share : float
-        The share of all records in a bin, in (0, 1].
-
-    Returns
-    -------
-    bins : list of Bin
-        The bins, ascending; a single bin if there are too few records for two.
-
     Examples
     --------
     >>> ages = [Decimal(age) for age in range(20, 50)]
@@ -79,11 +65,6 @@ def intervals(values: Sequence[Decimal], counts: Sequence[int], share: float) ->
     """Cut sorted distinct values into the bins of `equal_frequency`, each named as an interval.
 
     A value that has its own bin is then not named: the edges of all bins can be declared as cuts.
-
-    Parameters
-    ----------
-    values, counts, share
-        As `equal_frequency`.
 
     Examples
     --------
@@ -131,11 +112,6 @@ def equal_width(values: Sequence[Decimal], counts: Sequence[int], share: float) 
 
     Edges are rounded to a hundredth of their distance, and edges of whole numbers to whole numbers.
     A bin of fewer than 10 records is merged with its smaller neighbour.
-
-    Parameters
-    ----------
-    values, counts, share
-        As `equal_frequency`.
     """
     with localcontext(prec=PRECISION):
         width = (values[-1] - values[0]) / _most_bins(share)
@@ -231,11 +207,6 @@ def _bins(
 
 def shortest_between(low: Decimal, high: Decimal) -> Decimal:
     """Return the decimal with the fewest digits strictly between two numbers.
-
-    Raises
-    ------
-    ValueError
-        If `low` is not below `high`.
 
     Examples
     --------

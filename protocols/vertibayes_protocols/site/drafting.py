@@ -23,25 +23,12 @@ DIGITS = 2  # of a proposed edge
 
 
 class Draft(NamedTuple):
-    """The draft of one column.
+    """The draft of one column."""
 
-    Parameters
-    ----------
-    spec : dict of str to sequence
-        Its settings, as ``{"states": ["f", "m"]}`` or ``{"cut": [Decimal(18)]}``; empty if the
-        states are those that the data have.
-    missing : float
-        The share of the records without a value.
-    findings : tuple of Finding
-        What to check: values that may say missing, spellings.
-    left_out : Finding, optional
-        Why the column cannot be a variable as it is.
-    """
-
-    spec: dict[str, Sequence[str] | Sequence[Decimal]]
-    missing: float
-    findings: tuple[Finding, ...] = ()
-    left_out: Finding | None = None
+    spec: dict[str, Sequence[str] | Sequence[Decimal]]  # its settings, as ``{"states"
+    missing: float  # the share of the records without a value
+    findings: tuple[Finding, ...] = ()  # what to check: values that may say missing, spellings
+    left_out: Finding | None = None  # why the column cannot be a variable as it is
 
 
 def draft(name: str, column: TextColumn, encoding: Encoding) -> Draft:

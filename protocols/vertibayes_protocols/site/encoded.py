@@ -45,15 +45,7 @@ class Numbers(NamedTuple):
 def read_column_of_numbers(
     source: str, name: str, column: TextColumn, encoding: Encoding
 ) -> Numbers:
-    """Read a column that stays numbers: one of ``encoding.bounds``.
-
-    Raises
-    ------
-    UnsuitableColumnError
-        If the column has no values.
-    DataError
-        If it has a word that does not say missing, or numbers in several units or notations.
-    """
+    """Read a column that stays numbers: one of ``encoding.bounds``."""
     finder, numeric = StateFinder(source, name, column, encoding), encoding.numerics[name]
     if not finder.counts:
         raise finder.unsuitable("no values", "no values")
@@ -66,14 +58,6 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
 
     Without declared states, the states are the column's texts, sorted by their characters, or up to
     16 distinct numbers, ascending. More numbers are binned.
-
-    Raises
-    ------
-    UnsuitableColumnError
-        If the column has no values, one state, too many states, identifiers, dates, or words among
-        numbers.
-    DataError
-        If a value is not one of the declared states; the message names the record.
     """
     finder = StateFinder(source, name, column, encoding)
     if not finder.counts:
@@ -116,19 +100,6 @@ def encode_known(
 
     If all states are numbers, a text that writes one of them in another way ("1.0" for "1") is that
     state.
-
-    Parameters
-    ----------
-    source, name, column, encoding
-        As `encode`.
-    unseen : list of Unseen, optional
-        The list to which values that are not one of the states are added; such values are then
-        missing. If None, they are refused.
-
-    Raises
-    ------
-    DataError
-        If a value is not one of the states; the message names the record.
     """
     states = tuple(encoding.states[name])
     code_of = {state: code for code, state in enumerate(states)}
@@ -153,20 +124,7 @@ def encode_known(
 def read_known_numbers(
     name: str, column: TextColumn, encoding: Encoding, unseen: list[Unseen]
 ) -> NDArray[np.float64]:
-    """Return the numbers of new records, each text read by itself; other texts are missing.
-
-    Parameters
-    ----------
-    name, column, encoding
-        As `encode`.
-    unseen : list of Unseen
-        The list to which texts that are not numbers are added.
-
-    Returns
-    -------
-    numbers : ndarray of shape (n,), dtype float64
-        Nan where the number is missing.
-    """
+    """Return the numbers of new records, each text read by itself; other texts are missing."""
     texts = [text for text in column.texts if not encoding.says_missing(text, name)]
     values = read_each(texts)
     unseen += _unseen(name, column, [text for text in texts if text not in values])

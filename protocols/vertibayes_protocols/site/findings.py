@@ -16,21 +16,11 @@ NAMES = "{names}"  # in a remedy, stands for the columns
 
 
 class Finding(NamedTuple):
-    """A finding about a column.
+    """A finding about a column."""
 
-    Parameters
-    ----------
-    kind : str
-        The finding in one or two words, without values, for logs.
-    what : str
-        The finding, with values.
-    remedy : str
-        What to do about it; ``{names}`` stands for the columns. Empty if nothing can be done.
-    """
-
-    kind: str
-    what: str
-    remedy: str = ""
+    kind: str  # the finding in one or two words, without values, for logs
+    what: str  # the finding, with values
+    remedy: str = ""  # what to do about it; ``{names}`` stands for the columns
 
 
 class UnsuitableColumnError(DataError):
@@ -85,29 +75,13 @@ COMMAND_LINE = Advice()
 
 @dataclass(frozen=True)
 class Report:
-    """The findings about a site's columns.
+    """The findings about a site's columns."""
 
-    Parameters
-    ----------
-    source : str
-        The file or site.
-    columns : int
-        The number of columns that were read.
-    left_out : mapping of str to Finding
-        The columns that are left out, and why.
-    warnings : sequence of (str, Finding)
-        The other findings, each with its column.
-    advice : Advice
-        The remedies that the findings advise.
-    empty_rows : int, default=0
-        The number of rows at the end that are empty in all columns, as spreadsheets write them.
-    """
-
-    source: str = ""
-    columns: int = 0
+    source: str = ""  # the file or site
+    columns: int = 0  # the number of columns that were read
     left_out: Mapping[str, Finding] = field(default_factory=dict)
-    warnings: Sequence[tuple[str, Finding]] = ()
-    advice: Advice = COMMAND_LINE
+    warnings: Sequence[tuple[str, Finding]] = ()  # the other findings, each with its column
+    advice: Advice = COMMAND_LINE  # the remedies that the findings advise
     empty_rows: int = 0
 
     def message(self) -> str | None:

@@ -22,13 +22,7 @@ KINDS = {
 
 
 def open_text(path: Path) -> TextIO:
-    """Open a CSV file in UTF-8, gzipped or not, whatever its name.
-
-    Raises
-    ------
-    DataError
-        If it is another kind of file; the message says how to make a CSV file of it.
-    """
+    """Open a CSV file in UTF-8, gzipped or not, whatever its name."""
     binary = _open(path)
     try:
         _check_kind(path, binary.read(LOOKED_AT))

@@ -31,15 +31,7 @@ class FrameColumns(NamedTuple):
 
 
 def columns_of(source: str, frame: DataFrame) -> FrameColumns:
-    """Read the columns of a data frame; its index is ignored.
-
-    Raises
-    ------
-    DataError
-        If the frame has no columns or records, if a column name is not a text or a number or
-        appears twice, or if a column has periods, durations, complex numbers or values that
-        cannot be hashed.
-    """
+    """Read the columns of a data frame; its index is ignored."""
     names = [_name(source, name) for name in frame.columns]
     if not names or not len(frame):
         raise DataError(f"{source}: the data frame has no {'records' if names else 'columns'}")

@@ -29,29 +29,12 @@ Codes: TypeAlias = Mapping[str, NDArray[np.unsignedinteger]]
 
 @dataclass(frozen=True)
 class CarriedColumns:
-    """The columns of an alignment at level 2, and the forms in which it carries them.
+    """The columns of an alignment at level 2, and the forms in which it carries them."""
 
-    Parameters
-    ----------
-    variables : mapping of str to Variable
-        In the study's order.
-    owners : mapping of str to Party
-        The site whose table has each variable.
-    most_indicators : int
-        The most indicators of a column that is carried as indicators.
-    size : int
-        The public size of the longest list: indicators are in a ring that holds it.
-
-    Raises
-    ------
-    ValueError
-        If there is no column, one of fewer than two states, or one without an owner.
-    """
-
-    variables: Mapping[str, Variable]
-    owners: Mapping[str, Party]
-    most_indicators: int
-    size: int
+    variables: Mapping[str, Variable]  # in the study's order
+    owners: Mapping[str, Party]  # the site whose table has each variable
+    most_indicators: int  # the most indicators of a column that is carried as indicators
+    size: int  # the public size of the longest list: indicators are in a ring that holds it
 
     def __post_init__(self) -> None:
         if any(name != variable.name for name, variable in self.variables.items()):
@@ -143,24 +126,11 @@ class CarriedColumns:
 
 @dataclass(frozen=True)
 class HiddenRows:
-    """A site's shares of the rows of a study whose people no site knows.
+    """A site's shares of the rows of a study whose people no site knows."""
 
-    Parameters
-    ----------
-    alignment : bytes
-        The name of the alignment: all its sites have the same.
-    sites : tuple of Party
-        The sites of the alignment, sorted: each has shares of every column.
-    records : int
-        The number of people in the study.
-    carried : CarriedColumns
-    shares : mapping of str to mapping of str to ndarray of shape (width, records)
-        The shares of each variable, by the name of the form.
-    """
-
-    alignment: bytes
-    sites: tuple[Party, ...]
-    records: int
+    alignment: bytes  # the name of the alignment: all its sites have the same
+    sites: tuple[Party, ...]  # the sites of the alignment, sorted: each has shares of every column
+    records: int  # the number of people in the study
     carried: CarriedColumns
     shares: Mapping[str, Mapping[str, Elements]] = field(repr=False)
 

@@ -72,18 +72,6 @@ RULES: Mapping[str, Callable[[str], str]] = {
 def rule_of(name: str) -> Callable[[str], str]:
     """Return what brings a text into its normal form; empty if it has no such form.
 
-    Parameters
-    ----------
-    name : str
-        ``exact``: as it is. ``text``: Unicode form NFKC, without case, single spaces. ``digits``:
-        the decimal digits, without leading zeros. ``name``: the letters alone, without accents and
-        case. ``date:FORMAT``: a date, of which FORMAT has %Y, %m and %d each once.
-
-    Raises
-    ------
-    ValueError
-        If there is no such rule, or the format of dates is not valid.
-
     Examples
     --------
     >>> rule_of("digits")(" 007-1"), rule_of("name")("Ångström, J."), rule_of("text")(" Bo  X")
@@ -110,31 +98,15 @@ def _date(text: str, form: str) -> str:
 
 @dataclass(frozen=True)
 class Identifiers:
-    """The identifiers of a site's records, in normal form, each once.
+    """The identifiers of a site's records, in normal form, each once."""
 
-    Parameters
-    ----------
-    rules : tuple of str
-        The rule of each column.
-    forms : tuple of bytes
-        The normal forms, in the order of the records. A record without a valid identifier has none.
-    records : ndarray of shape (identifiers,), dtype int64
-        The place of the record that has each of them.
-    incomplete, dropped : int, default=0
-        How many records lack a part, and how many were left out because they share an identifier.
-    advice : tuple of str, default=()
-        Sentences about the columns, for the site's owner: which rule would join more people.
-    shapes : tuple of str, default=()
-        Sentences for the site's owner: what is in each column.
-    """
-
-    rules: tuple[str, ...]
-    forms: tuple[bytes, ...] = field(repr=False)
-    records: NDArray[np.int64] = field(repr=False)
+    rules: tuple[str, ...]  # the rule of each column
+    forms: tuple[bytes, ...] = field(repr=False)  # the normal forms, in the order of the records
+    records: NDArray[np.int64] = field(repr=False)  # the place of the record that has each of them
     incomplete: int = 0
     dropped: int = 0
-    advice: tuple[str, ...] = ()
-    shapes: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()  # sentences about the columns, for the site's owner
+    shapes: tuple[str, ...] = ()  # sentences for the site's owner: what is in each column
 
     def __len__(self) -> int:
         return len(self.forms)
@@ -150,31 +122,7 @@ class Identifiers:
         drop: bool = False,
         remedy: str = "correct one of them",
     ) -> Identifiers:
-        """Bring the identifiers of all records into their normal form.
-
-        Parameters
-        ----------
-        source : str
-            The file or site, as errors name it.
-        columns : mapping of str to TextColumn
-            The columns of the identifier, by name.
-        rules : sequence of str
-            The rule of each column.
-        missing : collection of str, optional
-            Texts that mean a missing value.
-        drop : bool, default=False
-            Whether to leave out all records that share an identifier, instead of refusing them.
-        remedy : str, optional
-            What to do about records that share an identifier.
-
-        Raises
-        ------
-        DataError
-            If two records have one identifier, or no record has one; if the rule digits would read
-            decimals as digits. It quotes no identifier.
-        ValueError
-            If the rules do not fit the columns.
-        """
+        """Bring the identifiers of all records into their normal form."""
         if len(rules) != len(columns):
             raise ValueError(
                 f"each column of the identifier needs a rule: {len(columns)} columns "
@@ -209,15 +157,7 @@ class Identifiers:
         )
 
     def take(self, order: NDArray[np.integer], records: int) -> Identifiers:
-        """Return the identifiers of some of the records, or of all in another order.
-
-        Parameters
-        ----------
-        order : ndarray of int
-            Which records.
-        records : int
-            The number of records so far.
-        """
+        """Return the identifiers of some of the records, or of all in another order."""
         which = np.full(records, -1, np.int64)
         which[self.records] = np.arange(len(self.forms))
         chosen = which[order]
@@ -275,13 +215,6 @@ def _forms(column: TextColumn, rule: str, missing: Collection[str]) -> list[str]
 
 def unified(column: TextColumn, rule: str, missing: Collection[str] = ()) -> TextColumn:
     """Return a column in which all texts of one normal form are the first of them.
-
-    Parameters
-    ----------
-    column : TextColumn
-        A column of an identifier.
-    rule, missing : str, collection of str
-        As of `Identifiers.of`. Texts without a normal form stay as they are.
 
     Examples
     --------

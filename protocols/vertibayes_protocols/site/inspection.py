@@ -63,19 +63,7 @@ def spellings(counts: Mapping[str, int]) -> list[list[str]]:
 
 
 def identifies(values: Collection[Decimal], different: int, known: int, records: int) -> bool:
-    """Whether a column names records rather than describes them.
-
-    Parameters
-    ----------
-    values : collection of Decimal
-        The distinct values of a numeric column; otherwise empty.
-    different : int
-        The number of distinct values.
-    known : int
-        The number of records that have a value.
-    records : int
-        The number of records.
-    """
+    """Whether a column names records rather than describes them."""
     if any(value != value.to_integral_value() for value in values):
         return False
     if different == records > 2:
@@ -92,13 +80,6 @@ def codes_among(values: Sequence[Decimal], counts: Sequence[int]) -> list[int]:
     the other numbers than they lie from each other. The only negative number may also be a code if
     it is -1 or repeats one of the digits 7, 8 and 9. Among few numbers, a code must repeat such a
     digit and lie more than three times as far apart.
-
-    Parameters
-    ----------
-    values : sequence of Decimal
-        The distinct values, ascending.
-    counts : sequence of int
-        The number of records of each value.
 
     Examples
     --------

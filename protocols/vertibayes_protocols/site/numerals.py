@@ -26,27 +26,13 @@ _PARTS = re.compile(  # a currency, a number, a unit
 
 
 class Numerals(NamedTuple):
-    """Texts read as numbers.
+    """Texts read as numbers."""
 
-    Parameters
-    ----------
-    values : mapping of str to Decimal
-        The values of the texts that are numbers.
-    words : tuple of str
-        The other texts.
-    notes : tuple of str
-        Messages about numbers that are not written in plain digits.
-    fault : str
-        Why texts that look like numbers cannot be read; empty if they can.
-    sure : bool
-        Whether the separators have one meaning only.
-    """
-
-    values: Mapping[str, Decimal]
-    words: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    fault: str = ""
-    sure: bool = True
+    values: Mapping[str, Decimal]  # the values of the texts that are numbers
+    words: tuple[str, ...]  # the other texts
+    notes: tuple[str, ...] = ()  # messages about numbers that are not written in plain digits
+    fault: str = ""  # why texts that look like numbers cannot be read; empty if they can
+    sure: bool = True  # whether the separators have one meaning only
 
 
 def number(text: str) -> Decimal | None:

@@ -14,13 +14,7 @@ _AT_ONCE = 1 << 16  # texts that are decoded together
 
 
 class PackedTexts(Sequence[str]):
-    """A sequence of texts, each in UTF-8 and of at most `WIDEST` bytes, without NUL characters.
-
-    Parameters
-    ----------
-    block : ndarray of shape (n,), dtype S
-        The texts. Its width is a multiple of 8.
-    """
+    """A sequence of texts, each in UTF-8 and of at most `WIDEST` bytes, without NUL characters."""
 
     def __init__(self, block: NDArray[np.bytes_]) -> None:
         self._block = block
@@ -101,15 +95,7 @@ def packed(texts: Sequence[str]) -> NDArray[np.bytes_] | None:
 def packed_ascii(
     offsets: NDArray[np.integer], content: NDArray[np.uint8]
 ) -> NDArray[np.bytes_] | None:
-    """Pack texts that lie one after the other; None if they need more than copying.
-
-    Parameters
-    ----------
-    offsets : ndarray of shape (n + 1,)
-        Where each text begins in the content; the last one is the end of the last text.
-    content : ndarray of shape (m,), dtype uint8
-        The texts. Spaces and other characters than those of ASCII need more than copying.
-    """
+    """Pack texts that lie one after the other; None if they need more than copying."""
     lengths = np.diff(offsets)
     longest = int(lengths.max(initial=0))
     body = content[offsets[0] : offsets[-1]]

@@ -10,18 +10,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a site's records are among those of a study.
+    """Where a site's records are among those of a study."""
 
-    Parameters
-    ----------
-    records : int
-        The number of records of the study, at all sites.
-    places : ndarray of shape (n,), dtype int64
-        The place of each of the site's records in the study, 0 to ``records - 1``; -1 for a record
-        that is not in the study.
-    """
-
-    records: int
+    records: int  # the number of records of the study, at all sites
     places: NDArray[np.int64] = field(repr=False)
 
     @property
@@ -37,11 +28,6 @@ class Placement:
 
     def own_among(self, chosen: NDArray[np.integer] | None) -> NDArray[np.intp]:
         """Return the site's records that are at some places of the study, in the study's order.
-
-        Parameters
-        ----------
-        chosen : ndarray of shape (m,), optional
-            The places; all places if None.
 
         Examples
         --------

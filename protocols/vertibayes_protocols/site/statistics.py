@@ -129,13 +129,7 @@ class Part(NamedTuple):
 
 
 def parts(statistic: Statistic, variables: Mapping[str, Variable]) -> list[Part]:
-    """Return the parts of a statistic, in the order of its values.
-
-    Raises
-    ------
-    ValueError
-        If moments are not centred: no noise is added to these.
-    """
+    """Return the parts of a statistic, in the order of its values."""
     sizes = shapes(statistic, variables)
     if isinstance(statistic, Counts):
         return [Part(prod(shape), 1) for shape in sizes]
@@ -196,13 +190,7 @@ class LocalData:
 def check_numbers(
     numerics: Mapping[str, Numeric], numbers: Mapping[str, NDArray[np.float64]]
 ) -> None:
-    """Refuse columns of numbers whose bounds are out of range, or whose numbers are not finite.
-
-    Raises
-    ------
-    DataError
-        It names the column.
-    """
+    """Refuse columns of numbers whose bounds are out of range, or whose numbers are not finite."""
     for name, numeric in numerics.items():
         numeric.check()
         if np.isinf(numbers[name]).any():
@@ -213,11 +201,6 @@ def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tupl
     """Return the shape of each array of a statistic: a family's, or that of a column.
 
     That of a column is (3, states), or (2, states) for centred moments.
-
-    Raises
-    ------
-    DataError
-        If a variable is unknown.
     """
     named = (
         [statistic.by]
@@ -237,19 +220,7 @@ def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tupl
 
 
 def measure(statistics: Sequence[Statistic], data: LocalData) -> NDArray[np.int64]:
-    """Return the statistics of a party's records as one flat array.
-
-    Returns
-    -------
-    values : ndarray of shape (length(statistics),), dtype int64
-        Of dtype object, with exact integers, if one exceeds int64: sums of squares of numbers can
-        from 8,388,608 records on. A release never has such sums: its terms are refused.
-
-    Raises
-    ------
-    DataError
-        If a column is unknown.
-    """
+    """Return the statistics of a party's records as one flat array."""
     arrays = [array for statistic in statistics for array in _arrays(statistic, data)]
     return np.concatenate([array.reshape(-1) for array in arrays] or [np.zeros(0, np.int64)])
 
@@ -262,20 +233,7 @@ def length(statistics: Sequence[Statistic], variables: Mapping[str, Variable]) -
 def apart(
     statistics: Sequence[Statistic], variables: Mapping[str, Variable], values: NDArray[N]
 ) -> list[list[NDArray[N]]]:
-    """Return the arrays of each statistic from their flat values: the inverse of `measure`.
-
-    Parameters
-    ----------
-    statistics, variables : sequence of Statistic, mapping of str to Variable
-        The statistics and their variables.
-    values : ndarray of shape (length(statistics),)
-        The flat values; the arrays have their dtype.
-
-    Raises
-    ------
-    ValueError
-        If there are too few or too many values.
-    """
+    """Return the arrays of each statistic from their flat values: the inverse of `measure`."""
     expected = length(statistics, variables)
     if values.shape != (expected,):
         raise ValueError(f"the values must have the shape {(expected,)}, got {values.shape}")
@@ -335,19 +293,7 @@ def _powers(
 
 
 def exact_sum(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return the sum of arrays of one shape; that of integers is exact.
-
-    Parameters
-    ----------
-    arrays : sequence of ndarray
-        One at least; of integers, which int64 or Python holds, or of float64.
-
-    Returns
-    -------
-    total : ndarray
-        Of dtype int64 for integers; of dtype object, with Python's integers, if one exceeds int64;
-        otherwise float64.
-    """
+    """Return the sum of arrays of one shape; that of integers is exact."""
     if any(array.dtype.kind == "f" for array in arrays):
         return np.asarray(np.sum([array.astype(np.float64) for array in arrays], axis=0))
     total = np.asarray(np.sum([array.astype(object) for array in arrays], axis=0))

@@ -20,32 +20,15 @@ class StudyPeople:
 
     One of three cases: all sites hold everybody in the study (`chosen`), the site knows where its
     own people are among those of the study (`placement`), or no site knows who is in it (`hidden`).
-
-    Parameters
-    ----------
-    everybody : SiteData
-        The data of all people that the site holds.
-    study : bytes, default=b""
-        The id of the study that was aligned; empty if the places come from no alignment.
-    chosen : ndarray of int, optional
-        Which records the session's data has, in the study's order; all records if None.
-    placement : Placement, optional
-        Where the site's records are in the study.
-    hidden : HiddenRows, optional
-        The site's shares of the study's rows.
-    apart : tuple of (Party, Party), default=()
-        With `placement`, the pairs of sites that hold different people of the study.
-    everyone : tuple of Party, default=()
-        With `placement`, the sites that hold everybody in the study.
     """
 
-    everybody: SiteData = field(repr=False)
-    study: bytes = b""
+    everybody: SiteData = field(repr=False)  # the data of all people that the site holds
+    study: bytes = b""  # the id of the study that was aligned
     chosen: NDArray[np.integer] | None = field(default=None, repr=False)
-    placement: Placement | None = None
-    hidden: HiddenRows | None = None
+    placement: Placement | None = None  # where the site's records are in the study
+    hidden: HiddenRows | None = None  # the site's shares of the study's rows
     apart: tuple[tuple[Party, Party], ...] = ()
-    everyone: tuple[Party, ...] = ()
+    everyone: tuple[Party, ...] = ()  # with `placement`, the sites that hold everybody in the study
 
     @classmethod
     def placed(

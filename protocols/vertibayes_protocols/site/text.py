@@ -23,21 +23,14 @@ from vertibayes_protocols.site.formats import encoding_error, open_text
 class TextColumn:
     """A column of text.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        The distinct texts, in the order of their first record.
-    places : ndarray of shape (n,), dtype int
-        The place in `texts` of each record's text.
-
     Examples
     --------
     >>> TextColumn.of(["yes", None, "yes"])
     TextColumn(texts=('yes', ''), places=array([0, 1, 0]))
     """
 
-    texts: Sequence[str]
-    places: NDArray[np.integer]
+    texts: Sequence[str]  # the distinct texts, in the order of their first record
+    places: NDArray[np.integer]  # the place in `texts` of each record's text
 
     @classmethod
     def of(cls, values: Iterable[object]) -> TextColumn:
@@ -75,26 +68,7 @@ def read_columns(
     choose: Choice = list,
     keys: str | None = None,
 ) -> dict[str, TextColumn]:
-    """Read a CSV file, gzipped or not: a header, then records of text.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    keep_spaces : bool, default=False
-        Whether to keep the spaces around names and values.
-    choose : callable, optional
-        Returns which of the columns to read, in which order; it may raise an error.
-    keys : str, optional
-        The column of identifiers, which are packed.
-
-    Raises
-    ------
-    DataError
-        If the file is not found, is not a CSV file in UTF-8, has no header or no records, if a
-        column appears twice or has no name, or if a record has more or fewer fields than the
-        header. The message names the file and the line.
-    """
+    """Read a CSV file, gzipped or not: a header, then records of text."""
     path = Path(path)
     try:
         with open_text(path) as lines:
@@ -177,13 +151,7 @@ def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, li
 
 
 def check_names(source: str, names: Sequence[str]) -> None:
-    """Refuse columns without a name, and columns with the same name.
-
-    Raises
-    ------
-    DataError
-        If a column has no name, or a name appears twice.
-    """
+    """Refuse columns without a name, and columns with the same name."""
     for place, name in enumerate(names):
         if not name.strip():
             raise DataError(f"{source}: column {place + 1} has no name")
@@ -203,13 +171,7 @@ def _empty_at_end(column: TextColumn) -> int:
 
 
 def same_length(source: str, columns: Mapping[str, TextColumn]) -> int:
-    """Return the number of records of columns.
-
-    Raises
-    ------
-    DataError
-        If the columns differ in length, or there are no columns.
-    """
+    """Return the number of records of columns."""
     lengths = {name: len(column) for name, column in columns.items()}
     if not lengths or min(lengths.values()) != max(lengths.values()):
         raise DataError(f"{source}: expected at least one column, all of the same length")

@@ -24,34 +24,16 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class KeptAlignment:
-    """What a site keeps of an alignment.
+    """What a site keeps of an alignment."""
 
-    Parameters
-    ----------
-    alignment : bytes
-        The digest of the alignment, of which the sizes are no part.
-    people : bytes
-        The keyed digest of the site's list of people.
-    records : int
-        The number of people in the study.
-    arrays : mapping of str to ndarray
-        At level 1 ``places``: of `Placement`. At level 2 what the site holds instead.
-    """
-
-    alignment: bytes
-    people: bytes
-    records: int
-    arrays: Mapping[str, NDArray[Any]] = field(repr=False)
+    alignment: bytes  # the digest of the alignment, of which the sizes are no part
+    people: bytes  # the keyed digest of the site's list of people
+    records: int  # the number of people in the study
+    arrays: Mapping[str, NDArray[Any]] = field(repr=False)  # at level 1 ``places``
 
 
 class Alignments:
-    """The alignments of a site, by study.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        The folder, which need not exist; in memory alone if None.
-    """
+    """The alignments of a site, by study."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
@@ -76,13 +58,7 @@ class Alignments:
         write_whole(_path(self._folder, study), buffer.getvalue())
 
     def of(self, study: bytes) -> KeptAlignment | None:
-        """Return the alignment of a study; None if the site has none.
-
-        Raises
-        ------
-        ValueError
-            If the file is damaged, or of a newer release; the message names it.
-        """
+        """Return the alignment of a study; None if the site has none."""
         if self._folder is None:
             return self._kept.get(study)
         path = _path(self._folder, study)

@@ -13,13 +13,7 @@ from vertibayes_mpc.ring import Elements
 
 
 class BlockFile(MutableMapping[Hashable, Elements]):
-    """Blocks of columns in an unnamed temporary file, which is deleted with this object.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        The folder of the file; the system's temporary folder by default.
-    """
+    """Blocks of columns in an unnamed temporary file, which is deleted with this object."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = cast("BinaryIO", tempfile.TemporaryFile(dir=folder))  # noqa: SIM115 (lives with this)

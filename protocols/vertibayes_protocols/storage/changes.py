@@ -51,18 +51,10 @@ Values: TypeAlias = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The values of a column, as keyed digests.
+    """The values of a column, as keyed digests."""
 
-    Parameters
-    ----------
-    digests : ndarray of shape (m,), dtype uint64
-        The digests that appear.
-    places : ndarray of shape (n,), dtype uint8, uint16 or uint32
-        Of each person, the place of the digest in `digests`.
-    """
-
-    digests: Values = field(repr=False)
-    places: Digests = field(repr=False)
+    digests: Values = field(repr=False)  # the digests that appear
+    places: Digests = field(repr=False)  # of each person, the place of the digest in `digests`
 
     @property
     def values(self) -> Values:
@@ -81,33 +73,14 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The values that a study used at a site.
-
-    Parameters
-    ----------
-    people : ndarray of shape (n,), dtype uint64 or uint32
-        The keyed digests of the records' identifiers, ascending, each once.
-    columns : mapping of str to Column
-        The values of each column, in the order of `people`.
-    """
+    """The values that a study used at a site."""
 
     people: Digests = field(repr=False)
     columns: Mapping[str, Column] = field(repr=False)
 
     @classmethod
     def of(cls, key: bytes, data: SiteData, names: Iterable[str], identifiers: Digests) -> Snapshot:
-        """Return the snapshot of some columns of a site's data.
-
-        Parameters
-        ----------
-        key : bytes
-            The local key of the digests.
-        data : SiteData
-        names : iterable of str
-            The columns.
-        identifiers : ndarray of shape (n,), dtype uint64 or uint32
-            The digest of each record's identifier.
-        """
+        """Return the snapshot of some columns of a site's data."""
         order = np.argsort(identifiers, kind="stable")
         people = identifiers[order]
         first = np.append(True, people[1:] != people[:-1])[: len(people)]
@@ -120,14 +93,7 @@ class Snapshot:
         return cls(people[first], columns)
 
     def changes(self, later: Snapshot) -> dict[str, int]:
-        """Return how many records changed, in each way that tables can separate.
-
-        Returns
-        -------
-        changes : dict of str to int
-            By column that both snapshots have, the number of people whose value changed. If most
-            identifiers are new, also the number of exchanged rows, under `ROWS`.
-        """
+        """Return how many records changed, in each way that tables can separate."""
         names = [name for name in self.columns if name in later.columns]
         mine, theirs = _in_both(self.people, later.people)
         counts = {n: _unequal(self.columns[n], later.columns[n], mine, theirs) for n in names}
@@ -144,20 +110,7 @@ class Snapshot:
 
 
 class Changes:
-    """The snapshots of all studies that a site has answered, kept in a file or only in memory.
-
-    Parameters
-    ----------
-    path : Path, optional
-        The file, which is replaced as a whole.
-    tag : bytes
-        Names the key of the digests: a file of another key is not read.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
-    """
+    """The snapshots of all studies that a site has answered, kept in a file or only in memory."""
 
     def __init__(self, path: Path | None, tag: bytes) -> None:
         self.snapshots: list[Snapshot] = []
@@ -173,22 +126,7 @@ class Changes:
         return {where: count for where, count in counts if 0 < count < fewest}
 
     def check(self, snapshot: Snapshot, fewest: int) -> None:
-        """Refuse a snapshot in which few records changed since an earlier one.
-
-        Parameters
-        ----------
-        snapshot : Snapshot
-            The values of the next study.
-        fewest : int
-            The smallest number of records that may have changed.
-
-        Raises
-        ------
-        ChangedDataError
-            If at least one but fewer than `fewest` records changed.
-        ValueError
-            If the memory is full.
-        """
+        """Refuse a snapshot in which few records changed since an earlier one."""
         if few := self.few(snapshot, fewest):
             raise ChangedDataError(
                 f"fewer than {fewest} records have changed since an earlier study, whose tables "
@@ -208,18 +146,6 @@ class Changes:
 
         A site whose study has people that it does not know cannot see whether the people who came
         or went are in the study: tables of two studies may differ by them.
-
-        Parameters
-        ----------
-        people : ndarray of shape (n,)
-            The digests of all people, each once.
-        fewest : int
-            The smallest number of people, except none, who may have come or gone.
-
-        Raises
-        ------
-        ChangedDataError
-            If at least one but fewer than `fewest` people came, or went.
         """
         for earlier in self.snapshots:
             came = len(np.setdiff1d(people, earlier.people))

@@ -18,24 +18,7 @@ class NewerFormatError(ValueError):
 
 
 def check_format(path: Path, given: object, newest: int) -> int:
-    """Return the format of a file, or refuse it.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for the error.
-    given : object
-        The number that the file has; `OLDEST` if it has none.
-    newest : int
-        The newest format that this release reads.
-
-    Raises
-    ------
-    NewerFormatError
-        If the format is newer; the message says what to do.
-    ValueError
-        If it is not a number of a format.
-    """
+    """Return the format of a file, or refuse it."""
     if type(given) is not int or given < OLDEST:
         raise ValueError(f"the format of {path} must be a whole number, got {given!r:.20}")
     if given > newest:

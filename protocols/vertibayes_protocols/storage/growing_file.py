@@ -15,20 +15,7 @@ from vertibayes_protocols.storage.whole_file import naming, sync
 
 
 class GrowingFile:
-    """An open file of whole entries.
-
-    Parameters
-    ----------
-    descriptor : int
-        The file, open for writing; this object closes it.
-    path : Path
-        Its name, for errors.
-    whole : int, optional
-        Where the last whole entry ends, in bytes; the end of the file if None. What follows is cut
-        off before the next entry is written.
-    head : bytes, default=b""
-        What is written before the next entry, such as the mark of its format.
-    """
+    """An open file of whole entries."""
 
     def __init__(
         self, descriptor: int, path: Path, whole: int | None = None, head: bytes = b""
@@ -39,15 +26,7 @@ class GrowingFile:
         self._whole = os.fstat(descriptor).st_size if whole is None else whole
 
     def append(self, entry: bytes) -> None:
-        """Write an entry, which is on disk when this returns.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written; the error names the file, which then has no part of the entry.
-        ValueError
-            If another program has shortened the file.
-        """
+        """Write an entry, which is on disk when this returns."""
         with naming(self.path):
             self.cut()
             try:

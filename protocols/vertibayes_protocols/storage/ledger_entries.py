@@ -31,18 +31,10 @@ BEGINS = b'{"at": "'  # of each entry
 
 
 class Tables(NamedTuple):
-    """The tables that a query reveals.
+    """The tables that a query reveals."""
 
-    Parameters
-    ----------
-    tables : tuple of RevealedTable
-        The tables that the study had not revealed before.
-    again, cells_again : int
-        The number of the others, which are the same counts again, and of their cells.
-    """
-
-    tables: tuple[RevealedTable, ...]
-    again: int = 0
+    tables: tuple[RevealedTable, ...]  # the tables that the study had not revealed before
+    again: int = 0  # the number of the others, which are the same counts again, and of their cells
     cells_again: int = 0
 
 
@@ -55,25 +47,13 @@ class Refusal(NamedTuple):
 
 
 class SessionNote(NamedTuple):
-    """A session has begun, or ended.
+    """A session has begun, or ended."""
 
-    Parameters
-    ----------
-    event : str
-        "begun" or "ended".
-    reason : str
-        Why it failed; empty if it did not.
-    refusals : int
-        The number of refused queries, of which the ledger has each kind and reason once.
-    again, cells_again : int
-        The number of tables that were revealed again, and of their cells.
-    """
-
-    event: str
-    reason: str = ""
+    event: str  # "begun" or "ended"
+    reason: str = ""  # why it failed; empty if it did not
     refusals: int = 0
-    again: int = 0
-    cells_again: int = 0
+    again: int = 0  # the number of tables that were revealed again, and of their cells
+    cells_again: int = 0  # the number of tables that were revealed again, and of their cells
 
 
 Noted: TypeAlias = Fact | Tables | Refusal | SessionNote
@@ -88,36 +68,17 @@ class Entry(NamedTuple):
 
 
 class LedgerContent(NamedTuple):
-    """What a ledger's file has.
-
-    Parameters
-    ----------
-    entries : list of Entry
-    whole : int
-        The bytes of all whole lines.
-    cut : int
-        The bytes of a last line that was cut short.
-    joined : list of int
-        Lines that begin with an entry which release 0.1.0 could not finish.
-    format : int
-        The format of the next line.
-    """
+    """What a ledger's file has."""
 
     entries: list[Entry]
-    whole: int
-    cut: int
-    joined: list[int]
-    format: int
+    whole: int  # the bytes of all whole lines
+    cut: int  # the bytes of a last line that was cut short
+    joined: list[int]  # lines that begin with an entry which release 0.1.0 could not finish
+    format: int  # the format of the next line
 
 
 def read_ledger(path: Path) -> LedgerContent:
-    """Read a ledger; the file is not changed, and another process may write to it.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a valid ledger, or of a newer release; the message names the line.
-    """
+    """Read a ledger; the file is not changed, and another process may write to it."""
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
     entries, joined, form = list[Entry](), list[int](), OLDEST

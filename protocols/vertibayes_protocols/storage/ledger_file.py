@@ -52,25 +52,7 @@ class _Session:
 
 
 class LedgerFile(Ledger):
-    """A ledger that continues the entries of its file.
-
-    Parameters
-    ----------
-    path : Path
-        The file, created if it does not exist; only its owner can read it.
-
-    Attributes
-    ----------
-    cut : int
-        Bytes of a last line that a crash or a full disk had cut short.
-    joined : list of int
-        Lines that begin with an entry which release 0.1.0 could not finish.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a valid ledger, or of a newer release; the message names the line.
-    """
+    """A ledger that continues the entries of its file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -39,13 +39,7 @@ class Count(NamedTuple):
 
 
 class MeetCounts:
-    """The counts of a site, by the other site.
-
-    Parameters
-    ----------
-    forgiven : Path, optional
-        The file of forgiven comparisons; it need not exist.
-    """
+    """The counts of a site, by the other site."""
 
     def __init__(self, forgiven: Path | None = None) -> None:
         self._counts: dict[Party, Count] = {}
@@ -110,13 +104,7 @@ class MeetCounts:
 
 
 def read_forgiven(path: Path | None) -> dict[Party, int]:
-    """Return the number of each site's last forgiveness.
-
-    Raises
-    ------
-    ValueError
-        If the file is not such a file, or other users may write to it; the message names it.
-    """
+    """Return the number of each site's last forgiveness."""
     if path is None or not path.exists():
         return {}
     check_own(path)

@@ -46,21 +46,7 @@ T = TypeVar("T")
 
 @dataclass
 class SiteMemory:
-    """A site's memory, kept in a file or only in this process.
-
-    Parameters
-    ----------
-    path : Path, optional
-        The file, which is replaced as a whole before each action that it records.
-    randomness : Randomness, optional
-        The source of the local key and of the site's parts of the studies' seeds.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a site's memory, another process uses it, or other users may write to its
-        folder.
-    """
+    """A site's memory, kept in a file or only in this process."""
 
     path: Path | None = None
     randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
@@ -99,13 +85,7 @@ class SiteMemory:
 
     @classmethod
     def read(cls, path: Path) -> SiteMemory:
-        """Return what a file has, also while its site runs: the file is neither locked nor changed.
-
-        Raises
-        ------
-        ValueError
-            If the file is not a site's memory, or of a newer release.
-        """
+        """Return what a file has; it is neither locked nor changed, so its site may run."""
         memory = cls()
         memory._read(path)
         return memory
@@ -121,13 +101,7 @@ class SiteMemory:
         self._keep(bool(new))
 
     def check(self, study: bytes, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> None:
-        """Refuse columns that were committed in a study with other data.
-
-        Raises
-        ------
-        DataError
-            If a column has changed: a study's tables would count two versions of it.
-        """
+        """Refuse columns that were committed in a study with other data."""
         known = self._committed.get(study.hex(), {})
         for name in known.keys() & codes.keys():
             if not hmac.compare_digest(known[name], self._digest(name, codes[name])):
@@ -181,14 +155,7 @@ class SiteMemory:
         self._keep(bool(peers))
 
     def differ(self, peer: Party, *, was_asked: bool) -> None:
-        """Remember that a site's list is another one, before anything else is sent to it.
-
-        Parameters
-        ----------
-        peer : Party
-        was_asked : bool
-            Whether `meet` has counted this comparison.
-        """
+        """Remember that a site's list is another one, before anything else is sent to it."""
         self.meets.differ(peer, was_asked=was_asked)
         self._keep(True)
 
@@ -229,15 +196,7 @@ class SiteMemory:
         return self._runs.get(contract.hex(), (0, 0))
 
     def begin_run(self, contract: bytes, study: bytes = b"") -> None:
-        """Remember that a run begins, before anything of the data is answered.
-
-        Parameters
-        ----------
-        contract : bytes
-            The digest of the contract.
-        study : bytes, default=b""
-            The id of the study, of a run that can be resumed.
-        """
+        """Remember that a run begins, before anything of the data is answered."""
         begun, used = self.runs(contract)
         self._runs[contract.hex()] = begun + 1, used
         self._steps.pop(contract.hex(), None)
@@ -290,22 +249,7 @@ class SiteMemory:
     # ---- what queries use up ---------------------------------------------------------------------
 
     def apply(self, effects: Effects, contract: bytes = b"", *, ends_run: bool = False) -> None:
-        """Remember what a query uses up before its first byte is sent, all at once.
-
-        Parameters
-        ----------
-        effects : Effects
-            Of the query.
-        contract : bytes, default=b""
-            The digest of the contract that is run; empty for free queries.
-        ends_run : bool, default=False
-            Whether the query uses up the run of a contract.
-
-        Raises
-        ------
-        ValueError
-            If the site has taken part in a sum of this number or above with the analyst.
-        """
+        """Remember what a query uses up before its first byte is sent, all at once."""
         number, leaves, before = effects.number, effects.leaves, self._used
         if number is not None and number.analyst:
             if number.value <= (last := self.last_sum(number.analyst)):
@@ -343,13 +287,7 @@ class SiteMemory:
     # ---- record sets -------------------------------------------------------------------------
 
     def digests(self, data: SiteData) -> Digests:
-        """Return a keyed digest of each record's identifier, or the places of the records.
-
-        Raises
-        ------
-        ChangedDataError
-            If the records have no identifiers and differ from those of an earlier session.
-        """
+        """Return a keyed digest of each record's identifier, or the places of the records."""
         if data.ids is not None:
             texts = [self._text_digest(text) for text in data.ids.texts]
             return np.asarray(np.array(texts, np.uint64)[data.ids.places])
@@ -415,17 +353,7 @@ class SiteMemory:
         return any(0 < abs(people - known) < fewest for known in self.sizes)
 
     def is_near_hidden(self, study: bytes, people: int, fewest: int) -> bool:
-        """Whether a record set differs in size by a few from another study of unknown people.
-
-        Parameters
-        ----------
-        study : bytes
-            The id of the study that has the record set.
-        people : int
-            The size of the record set.
-        fewest : int
-            The smallest difference, except none, that is not few.
-        """
+        """Whether a record set differs in size by a few from another study of unknown people."""
         others = (known for name, known in self._hidden.items() if name != study.hex())
         return any(0 < abs(people - known) < fewest for known in others)
 

@@ -17,17 +17,9 @@ from vertibayes_protocols.storage.changes import Digests
 
 @dataclass
 class RecordSets:
-    """The record sets that a site has answered for.
+    """The record sets that a site has answered for."""
 
-    Attributes
-    ----------
-    digests : list of str
-        The digest of each set.
-    records, atoms : ndarray of shape (n,)
-        All records in these sets, ascending, and the number of each record's atom.
-    """
-
-    digests: list[str] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)  # the digest of each set
     records: Digests = field(default_factory=lambda: np.zeros(0, np.uint32))
     atoms: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
 
@@ -55,20 +47,7 @@ class RecordSets:
 def refined(
     records: Digests, atoms: NDArray[np.uint32], chosen: Digests
 ) -> tuple[Digests, NDArray[np.uint32]]:
-    """Return the records of some sets and of one more set, and the atom of each record.
-
-    Parameters
-    ----------
-    records, atoms : ndarray of shape (n,)
-        The records of the earlier sets, ascending, and the number of each record's atom.
-    chosen : ndarray of shape (m,)
-        The further set, ascending.
-
-    Returns
-    -------
-    records, atoms : ndarray
-        Records that are in the same sets have the same atom.
-    """
+    """Return the records of some sets and of one more set, and the atom of each record."""
     if not len(records):
         return chosen, np.zeros(len(chosen), np.uint32)
     everyone: Digests = np.union1d(records, chosen)

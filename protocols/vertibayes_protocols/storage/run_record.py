@@ -19,45 +19,21 @@ OPEN, KEPT, GIVEN = range(3)  # of a release: not counted yet; share kept; share
 
 
 class Shown(NamedTuple):
-    """What a step has shown to the analyst and all sites.
+    """What a step has shown to the analyst and all sites."""
 
-    Attributes
-    ----------
-    won : tuple of int
-        Of each set, the place of the winner.
-    decided : tuple of bool
-        Of each set, whether exact scores have the same winner.
-    """
-
-    won: tuple[int, ...]
-    decided: tuple[bool, ...]
+    won: tuple[int, ...]  # of each set, the place of the winner
+    decided: tuple[bool, ...]  # of each set, whether exact scores have the same winner
 
 
 @dataclass
 class RunRecord:
-    """The record of one run.
+    """The record of one run."""
 
-    Attributes
-    ----------
-    study : bytes
-        The id of the study.
-    begun : int
-        How many steps have begun.
-    shown : list of Shown
-        What the steps have shown that were answered.
-    state : int
-        `OPEN`, `KEPT` or `GIVEN`.
-    label : bytes
-        The label of the release whose share is kept.
-    share : ndarray, dtype of the release's ring
-        This site's share of it.
-    """
-
-    study: bytes
-    begun: int = 0
-    shown: list[Shown] = field(default_factory=list)
-    state: int = OPEN
-    label: bytes = b""
+    study: bytes  # the id of the study
+    begun: int = 0  # how many steps have begun
+    shown: list[Shown] = field(default_factory=list)  # what the steps have shown that were answered
+    state: int = OPEN  # `OPEN`, `KEPT` or `GIVEN`
+    label: bytes = b""  # the label of the release whose share is kept
     share: NDArray[np.unsignedinteger] = field(
         default_factory=lambda: np.zeros(0, np.uint64), repr=False
     )
@@ -84,13 +60,7 @@ class RunRecord:
 
     @classmethod
     def of_json(cls, content: Mapping[str, Any]) -> RunRecord:
-        """Return the record of JSON data.
-
-        Raises
-        ------
-        ValueError, KeyError, TypeError
-            If it is damaged.
-        """
+        """Return the record of JSON data."""
         shown = [Shown(tuple(map(int, w)), tuple(map(bool, d))) for w, d in content["shown"]]
         kind, encoded = content["share"]
         share = np.frombuffer(b64decode(encoded, validate=True), np.dtype(kind))

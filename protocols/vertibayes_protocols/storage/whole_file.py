@@ -21,20 +21,7 @@ class InUseError(ValueError):
 
 
 class WholeFile:
-    """A file that only its owner can read; it is locked while this object is open.
-
-    Parameters
-    ----------
-    path : Path
-        The file; its folder must exist.
-
-    Raises
-    ------
-    InUseError
-        If another process uses the file.
-    ValueError
-        If other users may write to its folder.
-    """
+    """A file that only its owner can read; it is locked while this object is open."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,15 +52,7 @@ def check_own(path: Path) -> None:
 
 
 def lock(descriptor: int, path: Path) -> None:
-    """Lock an open file for this process until the file is closed.
-
-    Raises
-    ------
-    InUseError
-        If another process uses the file.
-    ValueError
-        If the system cannot lock files this way.
-    """
+    """Lock an open file for this process until the file is closed."""
     try:
         import fcntl
     except ImportError:
@@ -98,13 +77,7 @@ def is_locked(descriptor: int) -> bool:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file, which only its owner can read; it is on disk when this returns.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written; the error names the file, which is then unchanged, or complete.
-    """
+    """Replace a file, which only its owner can read; it is on disk when this returns."""
     with naming(path):
         with replacing(path) as part, os.fdopen(open_own(part, os.O_TRUNC), "wb") as file:
             os.fchmod(file.fileno(), 0o600)  # also if an old part exists

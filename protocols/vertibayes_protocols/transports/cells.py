@@ -38,23 +38,7 @@ CellMessage: TypeAlias = Any
 
 
 class Outgoing:
-    """A party's connections to the relay, one after the other.
-
-    Parameters
-    ----------
-    certificates : Certificates or None
-        None connects without TLS.
-
-    Attributes
-    ----------
-    failure : str
-        Why the latest connection failed; empty if it did not.
-
-    Raises
-    ------
-    TransportError
-        If a file cannot be used.
-    """
+    """A party's connections to the relay, one after the other."""
 
     def __init__(self, certificates: Certificates | None) -> None:
         self.certificates, self.failure = certificates, ""
@@ -89,11 +73,6 @@ def make_cell(name: str, address: str, end: Outgoing | Entrance) -> Cell:
     """Make a cell that refuses all but plain bytes, and at the relay also another's name.
 
     CellNet gets no certificate and no key: its connections are those of `end`.
-
-    Raises
-    ------
-    TransportError
-        If NVFlare does not start the cell, or is not installed.
     """
     nv = nvflare()
     try:
@@ -177,13 +156,7 @@ def keeps_process() -> bool:
 
 @cache
 def nvflare() -> SimpleNamespace:
-    """Import NVFlare, when it is needed, and return what this package uses of it.
-
-    Raises
-    ------
-    TransportError
-        If it is not installed.
-    """
+    """Import NVFlare, when it is needed, and return what this package uses of it."""
     try:
         from nvflare.fuel.f3 import communicator
         from nvflare.fuel.f3.cellnet import core_cell, defs

@@ -31,16 +31,7 @@ GATHER_SECONDS = 1.0  # for hellos, before a session that failed early is left
 
 
 class Channel:
-    """Drives a connection over a mailbox.
-
-    Parameters
-    ----------
-    mailbox : Mailbox
-    connection : Connection
-        Of a session that begins.
-    addresses : mapping of Party to Address, optional
-        The addresses of peers that are not their names: that of the analyst's process.
-    """
+    """Drives a connection over a mailbox."""
 
     def __init__(
         self,
@@ -84,16 +75,6 @@ class Channel:
         """Send a round's messages, and wait for those that it expects.
 
         A peer that is gone is passed over, and missed if the round cannot do without it.
-
-        Raises
-        ------
-        PeerGoneError
-            If too few are left: a peer cannot be reached, is silent for too long, or has aborted.
-        ProtocolError
-            If a party takes no part in the session, or its packet is malformed, replayed or has no
-            place here.
-        SessionOverError
-            If the analyst has ended the session.
         """
         connection = self.connection
         may_be_gone = 0 if step.need is None else len(step.outbox)

@@ -81,29 +81,7 @@ class _Wait(NamedTuple):
 
 
 class Connection:
-    """One party's end of one session.
-
-    Parameters
-    ----------
-    seal : Seal
-    parties : collection of Party
-        All parties of the session, this one included.
-    analyst : Party
-        The party that may end the session and begin another.
-    patience : Patience
-    star : bool, default=False
-        Whether each party speaks with this one alone: the analyst.
-
-    Attributes
-    ----------
-    peers : dict of Party to Peer
-    absent : frozenset of Party
-        The parties without which the session has begun.
-    traffic : Traffic
-        What this party sent, seals and hellos included, and the longest chain that it has read.
-    last_words : dict of Party to bytes
-        Once it has left: the bye or abort for each peer, also for those that it did not reach.
-    """
+    """One party's end of one session."""
 
     def __init__(
         self,
@@ -248,15 +226,7 @@ class Connection:
         self._end = inf if wait.seconds is None else now + wait.seconds
 
     def is_waiting(self) -> bool:
-        """Whether a peer is awaited.
-
-        Raises
-        ------
-        PeerGoneError
-            If too few peers are left: one has left, cannot be reached or is silent for too long.
-        TransportError
-            If the session is over.
-        """
+        """Whether a peer is awaited."""
         if self._over is not None:
             raise self._over
         return bool(self._wait.awaited())
@@ -302,15 +272,7 @@ class Connection:
     # ---- receiving -------------------------------------------------------------------------------
 
     def receive(self, sender: Party, packet: bytes) -> None:
-        """Take a peer's packet of this session.
-
-        Raises
-        ------
-        PeerGoneError
-            If the peer has left, and the session or what is awaited cannot do without it.
-        ProtocolError
-            If the packet is malformed, replayed or has no place here.
-        """
+        """Take a peer's packet of this session."""
         peer, kind = self.peers[sender], read_header(packet, sender).kind
         if kind == HELLO:
             self._welcome(peer, packet)
@@ -368,13 +330,7 @@ class Connection:
             raise error
 
     def take(self, expect: Mapping[Party, Expect[Message]]) -> Inbox:
-        """Read the messages that a round has waited for.
-
-        Raises
-        ------
-        ProtocolError
-            If a message is not the next of its sender, or not of the kind that is expected.
-        """
+        """Read the messages that a round has waited for."""
         inbox = {p: self._take(self.peers[p], e) for p, e in expect.items() if self.peers[p].mail}
         for party in inbox:
             self.peers[party].unread = 0  # it goes on, and so it reads

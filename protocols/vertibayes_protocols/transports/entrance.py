@@ -45,15 +45,7 @@ def silent(*_: object, **__: object) -> None:
 
 
 class LimitedLog:
-    """Logs events of parties, a limited number of lines of each.
-
-    Parameters
-    ----------
-    tell : callable
-        Logs an event.
-    clock : callable, optional
-        Returns seconds.
-    """
+    """Logs events of parties, a limited number of lines of each."""
 
     def __init__(self, tell: Tell, clock: Callable[[], float] = monotonic) -> None:
         self._tell, self._clock = tell, clock
@@ -76,24 +68,12 @@ class LimitedLog:
 
 
 class Entered(NamedTuple):
-    """A connection that the relay has let in.
+    """A connection that the relay has let in."""
 
-    Parameters
-    ----------
-    connection : socket
-        Over TLS if the relay has certificates.
-    shown : PeerCertificate or None
-        What the party's certificate says; None without certificates.
-    address : str
-        The party's host and port.
-    since : float
-        When it was let in, by `time.monotonic`.
-    """
-
-    connection: socket.socket
-    shown: PeerCertificate | None
-    address: str
-    since: float
+    connection: socket.socket  # over TLS if the relay has certificates
+    shown: PeerCertificate | None  # what the party's certificate says; None without certificates
+    address: str  # the party's host and port
+    since: float  # when it was let in, by `time.monotonic`
 
     @property
     def party(self) -> Party:
@@ -102,27 +82,7 @@ class Entered(NamedTuple):
 
 
 class Entrance:
-    """The relay's certificates, its list of revoked ones, and the connections that are open.
-
-    Parameters
-    ----------
-    certificates : Certificates or None
-        None lets everybody in.
-    revoked : Path or None
-        The list of revoked certificates, read at each handshake: see `tls.read_revoked`.
-    tell : callable, optional
-        Logs an event.
-
-    Attributes
-    ----------
-    listening : Event
-        Set when the relay listens.
-
-    Raises
-    ------
-    TransportError
-        If a file of the certificates cannot be used.
-    """
+    """The relay's certificates, its list of revoked ones, and the connections that are open."""
 
     def __init__(
         self, certificates: Certificates | None, revoked: Path | None = None, tell: Tell = silent

@@ -34,40 +34,14 @@ _MOST_BYTES = 4096
 
 
 class Answer(NamedTuple):
-    """What listens at an address.
-
-    Parameters
-    ----------
-    kind : str
-        "relay", "nothing", "other" (it is not the relay of this study), or "refused" (it is the
-        relay, and does not take the caller's certificate).
-    reason : str
-        Why, in a few words.
-    """
+    """What listens at an address."""
 
     kind: Kind
-    reason: str = ""
+    reason: str = ""  # why, in a few words
 
 
 def knock(where: tuple[str, int], certificates: Certificates | None, seconds: float) -> Answer:
-    """Find out what listens at an address.
-
-    Parameters
-    ----------
-    where : tuple of str and int
-        Host and port.
-    certificates : Certificates or None
-        Those of the caller, a party or the relay itself; None calls a relay without certificates.
-    seconds : float
-        The longest wait for each answer.
-
-    Raises
-    ------
-    ValueError
-        If the host is unknown.
-    TransportError
-        If a file of the certificates cannot be used.
-    """
+    """Find out what listens at an address."""
     try:
         connected = socket.create_connection(where, seconds)
     except socket.gaierror as error:

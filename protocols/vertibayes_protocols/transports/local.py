@@ -20,15 +20,7 @@ R = TypeVar("R")
 
 
 class EnvelopedPackets:
-    """A carrier that encodes messages, puts them into envelopes, and counts them.
-
-    Parameters
-    ----------
-    session : bytes of length 16
-        The name of the session.
-    traffic : Traffic
-        Where the packets are counted.
-    """
+    """A carrier that encodes messages, puts them into envelopes, and counts them."""
 
     def __init__(self, session: bytes, traffic: Traffic) -> None:
         self.session = session
@@ -75,19 +67,7 @@ class EnvelopedPackets:
 
 
 class LocalTransport:
-    """Runs programs of the analyst, and steps those of all other parties meanwhile.
-
-    Parameters
-    ----------
-    analyst : Party
-        The name of the analyst.
-    programs : mapping of Party to Program
-        The programs that the other parties run until the session ends.
-    randomness : Randomness, optional
-        The source of the session's name; the operating system's if None.
-    traffic : Traffic, optional
-        What earlier sessions sent: it is counted on.
-    """
+    """Runs programs of the analyst, and steps those of all other parties meanwhile."""
 
     def __init__(
         self,

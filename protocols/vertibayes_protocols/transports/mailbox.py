@@ -90,14 +90,6 @@ class Link(Protocol):
         """Deliver a packet to each receiver; return the errors of those that are not reached.
 
         Several threads may deliver at the same time, if they deliver to different receivers.
-
-        Parameters
-        ----------
-        packets : mapping of Address to bytes
-            The packet for each receiver.
-        patience : float or None
-            Seconds to keep trying when a receiver or the network is gone. 0 tries once; None tries
-            once and does not wait for a receipt.
         """
         ...
 
@@ -123,24 +115,12 @@ class Link(Protocol):
 
 
 class Patience(NamedTuple):
-    """How long a party waits, in seconds.
+    """How long a party waits, in seconds."""
 
-    Parameters
-    ----------
-    silent : float, default=600
-        For a message of a peer that can be reached: the peer may be computing.
-    gone : float, default=10
-        For a peer, or the network, that cannot be reached: it may come back.
-    probe : float, default=2
-        Between two pings to a peer that is awaited.
-    hello : float, default=60
-        For the hellos of a session.
-    """
-
-    silent: float = 600.0
-    gone: float = 10.0
-    probe: float = 2.0
-    hello: float = 60.0
+    silent: float = 600.0  # for a message of a peer that can be reached: the peer may be computing
+    gone: float = 10.0  # for a peer, or the network, that cannot be reached: it may come back
+    probe: float = 2.0  # between two pings to a peer that is awaited
+    hello: float = 60.0  # for the hellos of a session
 
 
 class Mail(NamedTuple):
@@ -162,24 +142,7 @@ class _Begun:
 
 
 class Mailbox:
-    """The mail of one party, for as long as its process lives.
-
-    Parameters
-    ----------
-    link : Link
-    identity : Identity
-    patience : Patience, optional
-    randomness : Randomness, optional
-    note : callable, optional
-        Called with the error of each packet that is refused, for a log.
-    clock : callable, optional
-        Returns the time, in seconds.
-
-    Attributes
-    ----------
-    refused : deque of ProtocolError
-        The latest of these errors.
-    """
+    """The mail of one party, for as long as its process lives."""
 
     def __init__(
         self,

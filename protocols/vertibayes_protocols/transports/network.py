@@ -31,39 +31,7 @@ SILENT = 1.5  # seconds before those who say no hello may be of a release up to 
 
 
 class NetworkTransport:
-    """Runs the analyst's programs in one session between machines.
-
-    Parameters
-    ----------
-    mailbox : Mailbox
-        The analyst's mailbox.
-    parties : collection of Party
-        All other parties of the session, such as sites and dealer.
-    watch : RunWatch, optional
-        Notes the state of the session.
-    star : bool, default=False
-        Whether the parties speak with the analyst alone: each must have pinned the analyst's key
-        and no other, and the session continues when a party drops out.
-    most_absent : int, default=0
-        In a star session, how many parties may be missing when it begins.
-    patience : Patience, optional
-        That of the mailbox if None.
-
-    Attributes
-    ----------
-    absent : frozenset of Party
-        The parties without which the session has begun. Messages to them are passed over.
-
-    Raises
-    ------
-    PeerGoneError
-        If a party cannot be reached, or does not say hello in time: it names the party; if more
-        than `most_absent` are missing, all of them.
-    ProtocolError
-        If a party's hello is not in order.
-    ValueError
-        If a party's key is not pinned, or `most_absent` does not fit the session.
-    """
+    """Runs the analyst's programs in one session between machines."""
 
     def __init__(
         self,
@@ -127,31 +95,7 @@ def session_of_those_there(
     *,
     hello: float | None = None,
 ) -> tuple[NetworkTransport, frozenset[Party]]:
-    """Begin a session with the parties that are there, which speak with each other too.
-
-    Parameters
-    ----------
-    mailbox : Mailbox
-        The analyst's mailbox.
-    parties : collection of Party
-        All parties that may take part: each pins the keys of the others.
-    watch : RunWatch, optional
-        As of `NetworkTransport`.
-    hello : float, optional
-        How long to wait for hellos, in seconds; `Patience.gone` if None.
-
-    Returns
-    -------
-    transport : NetworkTransport
-        Of the session.
-    absent : frozenset of Party
-        The parties that did not say hello in time.
-
-    Raises
-    ------
-    PeerGoneError
-        If all are absent, or one leaves meanwhile.
-    """
+    """Begin a session with the parties that are there, which speak with each other too."""
     patience = mailbox.patience._replace(hello=mailbox.patience.gone if hello is None else hello)
     most = max(0, len(parties) - 1)
     roll = NetworkTransport(mailbox, parties, watch, star=True, most_absent=most, patience=patience)
@@ -173,13 +117,7 @@ def _greet(channel: Channel, patience: float, watch: RunWatch) -> Steps[None]:
 
 
 def join(mailbox: Mailbox, sender: Address, packet: bytes) -> Channel:
-    """Take an analyst's hello, and return the party's end of the session: it has not said hello.
-
-    Raises
-    ------
-    ProtocolError
-        If the hello is not in order.
-    """
+    """Take an analyst's hello, and return the party's end of the session: it has not said hello."""
     analyst = party_of(sender)
     session = read_header(packet, analyst).session
     mailbox.begin(session, analyst)

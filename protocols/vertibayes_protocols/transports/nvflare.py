@@ -63,13 +63,7 @@ RESERVED = (RELAY, SERVER)
 
 
 class Endpoint:
-    """A cell that is on the network, a party's or the relay's; use it as a context manager.
-
-    Attributes
-    ----------
-    address : str
-        The address of the relay.
-    """
+    """A cell that is on the network, a party's or the relay's; use it as a context manager."""
 
     def __init__(self, address: str, cell: Cell) -> None:
         self.address = address
@@ -288,11 +282,6 @@ class CellLink(Endpoint):
         """Return the alleged sender of the next packet, and the packet; None after `timeout`.
 
         Return None, too, when another thread calls `wake`.
-
-        Raises
-        ------
-        TransportError
-            If another process is connected under this party's name: each receives some packets.
         """
         end = None if timeout is None else monotonic() + timeout
         quiet = monotonic() + QUIET_SECONDS
@@ -321,30 +310,7 @@ def connect(
     certificates: Certificates | None,
     timeout: float = 30.0,
 ) -> CellLink:
-    """Connect a party to the relay.
-
-    Parameters
-    ----------
-    name : Address
-        The party's name: at most 63 letters, digits, - and _. A process of an analyst connects
-        under an address of its own (`vertibayes_protocols.transports.mailbox.process_of`).
-    address : str
-        The host and port of the relay.
-    peers : collection of Party
-        The parties whose packets are expected: others have little room.
-    certificates : Certificates or None
-        None connects without TLS.
-    timeout : float, default=30
-        Seconds to keep trying.
-
-    Raises
-    ------
-    TransportError
-        If the relay cannot be reached or does not take the certificate, a file cannot be used, or
-        NVFlare is not installed.
-    ValueError
-        If the party's name is not valid.
-    """
+    """Connect a party to the relay."""
     party = party_of(name)
     if not NAME.fullmatch(party) or not ADDRESS.fullmatch(name) or party in RESERVED:
         allowed = f"at most 63 letters, digits, - and _, and not {' or '.join(RESERVED)}"

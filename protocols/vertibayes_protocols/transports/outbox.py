@@ -24,19 +24,11 @@ Job: TypeAlias = Callable[[], None]
 
 @dataclass(eq=False)
 class Sending:
-    """A delivery that is under way.
-
-    Attributes
-    ----------
-    failed : dict of Address to PeerGoneError
-        The receivers that were not reached.
-    error : BaseException, optional
-        What the link has raised.
-    """
+    """A delivery that is under way."""
 
     left: int
     failed: dict[Address, PeerGoneError] = field(default_factory=dict)
-    error: BaseException | None = None
+    error: BaseException | None = None  # what the link has raised
 
 
 @dataclass(eq=False)
@@ -49,12 +41,7 @@ class Asking:
 
 
 class Outbox:
-    """Delivers the packets of many sessions.
-
-    Parameters
-    ----------
-    link : Link
-    """
+    """Delivers the packets of many sessions."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

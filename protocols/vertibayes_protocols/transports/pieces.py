@@ -50,13 +50,7 @@ class Room:
     def add(
         self, key: tuple[Address, bytes], number: int, index: int, count: int, piece: bytes
     ) -> bytes | None:
-        """Add a piece from a process of a sender; return the packet if it is complete.
-
-        Raises
-        ------
-        OverflowError
-            If there is no room for the piece.
-        """
+        """Add a piece from a process of a sender; return the packet if it is complete."""
         stream = self._stream(key, number)
         if number < stream.number or stream.complete or index in stream.pieces:
             return None  # its receipt was lost
@@ -91,11 +85,6 @@ class Pieces:
     """The packets of all senders, in the order in which they are completed.
 
     Each peer has its own room: one that fills it, or is never read, keeps no other out.
-
-    Parameters
-    ----------
-    peers : collection of Party
-        The parties that have room of their own.
     """
 
     def __init__(self, peers: Collection[Party]) -> None:
@@ -131,19 +120,7 @@ class Pieces:
     def add(
         self, sender: Address, epoch: bytes, number: int, index: int, count: int, piece: bytes
     ) -> bool:
-        """Add a piece; return False if too much waits and it must be sent again.
-
-        Parameters
-        ----------
-        sender : Address
-        epoch : bytes
-            The name of a process of the sender, or of what it sends without a receipt.
-        number : int
-            The number of the packet. Packets with lower numbers are complete or given up.
-        index, count : int
-            The place of the piece, and the number of pieces of its packet.
-        piece : bytes
-        """
+        """Add a piece; return False if too much waits and it must be sent again."""
         with self._lock:
             try:
                 packet = self._room(sender).add((sender, epoch), number, index, count, piece)

@@ -73,24 +73,7 @@ def start_relay(
     revoked: Path | None = None,
     tell: Tell = silent,
 ) -> Endpoint:
-    """Start the relay in this process.
-
-    Parameters
-    ----------
-    address : str
-        The host and port to listen on, such as "0.0.0.0:8102".
-    certificates : Certificates or None
-        None listens without TLS.
-    revoked : Path, optional
-        The list of revoked certificates: see `vertibayes_protocols.transports.tls.read_revoked`.
-    tell : callable, optional
-        Logs an event: who connects, who is refused and why.
-
-    Raises
-    ------
-    TransportError
-        If the relay cannot listen there, a file cannot be used, or NVFlare is not installed.
-    """
+    """Start the relay in this process."""
     host, port = host_and_port(address)
     try:
         socket.create_server((host, port)).close()

@@ -58,21 +58,7 @@ def answer(
     *,
     watches: Watches = unwatched,
 ) -> NoReturn:
-    """Serve the sessions of analysts side by side: the life of a site or dealer.
-
-    Parameters
-    ----------
-    mailbox : Mailbox
-        The party's mailbox.
-    role : SiteRole or DealerRole
-        The party's state; each session has its own copy of what belongs to a session.
-    analysts : mapping of Party to bytes
-        The parties whose sessions are served, and their public keys.
-    kinds : collection of type of Query
-        The kinds of queries that are answered.
-    watches : callable, optional
-        (the party's state in a session, the name of the session) -> what is notified of it.
-    """
+    """Serve the sessions of analysts side by side: the life of a site or dealer."""
     serving = _Serving(mailbox, role, analysts, kinds, watches)
     try:
         while True:

@@ -55,13 +55,7 @@ _PROTOCOL = {  # what OpenSSL says of the other end, and alerts of the other end
 
 
 class HandshakeError(TransportError):
-    """The other end is not who it must be, or refuses this end.
-
-    Attributes
-    ----------
-    reason : str
-        In a few words, such as "expired" or "unknown authority".
-    """
+    """The other end is not who it must be, or refuses this end."""
 
     def __init__(self, reason: str, sentence: str = "") -> None:
         super().__init__(sentence or reason)
@@ -69,37 +63,19 @@ class HandshakeError(TransportError):
 
 
 class Certificates(NamedTuple):
-    """The files in PEM of one party for mutual TLS.
+    """The files in PEM of one party for mutual TLS."""
 
-    Parameters
-    ----------
-    root : Path
-        The certificate of the authority that signed all parties' certificates.
-    certificate, key : Path
-        The party's certificate and its key; the common name is the party's name, or "relay".
-    """
-
-    root: Path
-    certificate: Path
-    key: Path
+    root: Path  # the certificate of the authority that signed all parties' certificates
+    certificate: Path  # the party's certificate and its key
+    key: Path  # the party's certificate and its key
 
 
 class PeerCertificate(NamedTuple):
-    """What the other end's certificate says.
+    """What the other end's certificate says."""
 
-    Parameters
-    ----------
-    name : Party
-        The common name.
-    serial : int
-        The serial number, which no other certificate of the root has.
-    end : datetime
-        When the certificate expires.
-    """
-
-    name: Party
-    serial: int
-    end: datetime
+    name: Party  # the common name
+    serial: int  # the serial number, which no other certificate of the root has
+    end: datetime  # when the certificate expires
 
     @property
     def number(self) -> str:
@@ -108,13 +84,7 @@ class PeerCertificate(NamedTuple):
 
 
 def party_context(certificates: Certificates) -> ssl.SSLContext:
-    """Return the context of a party: it takes the relay of its study alone.
-
-    Raises
-    ------
-    TransportError
-        If a file cannot be used.
-    """
+    """Return the context of a party: it takes the relay of its study alone."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT, certificates)
     context.check_hostname = True  # against "relay"; the certificate of this party leaves after it
     context.hostname_checks_common_name = False
@@ -148,22 +118,7 @@ def _no_password() -> str:
 
 
 def secure_party(plain: socket.socket, certificates: Certificates) -> ssl.SSLSocket:
-    """Shake hands as a party; return the connection to the relay of the study.
-
-    Parameters
-    ----------
-    plain : socket
-        A connection with a time-out; it is closed if the handshake fails.
-    certificates : Certificates
-        Those of this party.
-
-    Raises
-    ------
-    HandshakeError
-        If the other end is not the relay of the study.
-    TransportError
-        If a file cannot be used.
-    """
+    """Shake hands as a party; return the connection to the relay of the study."""
     try:
         connected, shown = _shake_hands(
             plain, party_context(certificates), "relay", server_hostname=RELAY
@@ -180,20 +135,7 @@ def secure_party(plain: socket.socket, certificates: Certificates) -> ssl.SSLSoc
 def secure_relay(
     plain: socket.socket, context: ssl.SSLContext
 ) -> tuple[ssl.SSLSocket, PeerCertificate]:
-    """Shake hands as the relay; return the connection, and what the party shows.
-
-    Parameters
-    ----------
-    plain : socket
-        A connection with a time-out; it is closed if the handshake fails.
-    context : SSLContext
-        Of `relay_context`.
-
-    Raises
-    ------
-    HandshakeError
-        If the other end shows no valid certificate of a party.
-    """
+    """Shake hands as the relay; return the connection, and what the party shows."""
     connected, shown = _shake_hands(plain, context, "party", server_side=True)
     if shown.name == RELAY:
         hang_up(connected)
@@ -229,20 +171,7 @@ def hang_up(connected: ssl.SSLSocket) -> None:
 
 
 def shown_by(connected: ssl.SSLSocket, kind: str) -> PeerCertificate:
-    """Return what the other end's certificate says; the handshake has verified it.
-
-    Parameters
-    ----------
-    connected : SSLSocket
-        After its handshake.
-    kind : str
-        "relay" or "party": the purpose that the certificate must have.
-
-    Raises
-    ------
-    HandshakeError
-        If the certificate has another purpose, or not one name.
-    """
+    """Return what the other end's certificate says; the handshake has verified it."""
     content = connected.getpeercert(binary_form=True)
     if content is None:
         raise HandshakeError("no certificate")
@@ -284,11 +213,6 @@ def read_revoked(path: Path) -> frozenset[int]:
     """Read the serial numbers of revoked certificates: one on a line, in hexadecimal digits.
 
     What follows `#` is a comment. No file is no revoked certificate.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read, or a line is not a serial number; the message names the line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -35,13 +35,7 @@ class VersionsDifferError(ProtocolError):
 
 
 def compare_versions(identity: Identity, sender: Party, packet: bytes) -> None:
-    """Compare the version of a packet that has opened with a party's own.
-
-    Raises
-    ------
-    VersionsDifferError
-        If they differ: it names both.
-    """
+    """Compare the version of a packet that has opened with a party's own."""
     version = read_header(packet, sender).version
     if version != identity.version:
         own = f"version {identity.version} of the protocols (vertibayes {RELEASE})"
@@ -57,23 +51,7 @@ def compare_versions(identity: Identity, sender: Party, packet: bytes) -> None:
 def farewell(
     identity: Identity, error: VersionsDifferError, hello: bytes, randomness: Randomness
 ) -> tuple[bytes, bytes]:
-    """Return the answer to a hello of another version: a hello of the same session, and an abort.
-
-    Parameters
-    ----------
-    identity : Identity
-    error : VersionsDifferError
-        Names the sender and the versions.
-    hello : bytes
-        The packet that the sender has sent. Its text is sent back unread: the sender compares the
-        parties of the session.
-    randomness : Randomness
-
-    Raises
-    ------
-    ProtocolError
-        If the hello does not open, or its key is not valid.
-    """
+    """Return the answer to a hello of another version: a hello of its session and an abort."""
     seal = Seal(identity, read_header(hello, error.party).session, randomness)
     text = seal.welcome(error.party, hello)
     abort = CONTROL + wire.encode(Abort.of(error, identity.party))

@@ -152,13 +152,7 @@ PLAIN: dict[Any, tuple[bytes, Read]] = {
 
 @cache
 def _tagged(hint: Any) -> Tagged:
-    """Return what reads a declared type, by the tags that it may have.
-
-    Raises
-    ------
-    TypeError
-        If the type cannot be read.
-    """
+    """Return what reads a declared type, by the tags that it may have."""
     hint = written_out(hint)
     origin, args = get_origin(hint), get_args(hint)
     if hint in PLAIN:

@@ -51,13 +51,7 @@ def is_mapping(origin: Any) -> bool:
 
 @cache
 def parts_of(cls: Any) -> Mapping[str, Any]:
-    """Return the fields of a record that travel, in order, with their declared types.
-
-    Raises
-    ------
-    TypeError
-        If a type is not declared, or names what its module has not.
-    """
+    """Return the fields of a record that travel, in order, with their declared types."""
     try:
         hints = get_type_hints(cls, include_extras=True)
         return {name: hints[name] for name in _names(cls)}

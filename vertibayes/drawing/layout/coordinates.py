@@ -21,17 +21,7 @@ Pair: TypeAlias = tuple[int, int]
 def place(
     graph: Layered, layers: Sequence[Sequence[int]], apart: Callable[[int, int], float]
 ) -> dict[int, float]:
-    """Return the centre of each item.
-
-    Parameters
-    ----------
-    graph : Layered
-        The graph.
-    layers : sequence of sequence of int
-        The items of each layer, in order.
-    apart : callable
-        Takes two neighbours in a layer; returns the least distance of their centres.
-    """
+    """Return the centre of each item."""
     barred = _conflicts(graph, layers)
     layouts = []
     for flip in (False, True):  # rightmost alignments are leftmost ones of the mirror image

@@ -10,41 +10,17 @@ Arc: TypeAlias = tuple[int, int]  # parent, child
 
 
 class Layered(NamedTuple):
-    """A graph whose edges lead from each layer to the next; long edges have a bend in each layer.
+    """A graph whose edges lead from each layer to the next; long edges bend in each layer."""
 
-    Parameters
-    ----------
-    layers : list of list of int
-        The items of each layer from the top: nodes, and bends, which have higher numbers.
-    nodes : int
-        The number of nodes; items below this number are nodes.
-    up, down : list of list of int
-        The neighbours of each item in the layers above and below.
-    chains : mapping of Arc to list of int
-        The items of each edge, from parent to child.
-    """
-
-    layers: list[list[int]]
-    nodes: int
-    up: list[list[int]]
-    down: list[list[int]]
-    chains: dict[Arc, list[int]]
+    layers: list[list[int]]  # the items of each layer from the top
+    nodes: int  # the number of nodes; items below this number are nodes
+    up: list[list[int]]  # the neighbours of each item in the layers above and below
+    down: list[list[int]]  # the neighbours of each item in the layers above and below
+    chains: dict[Arc, list[int]]  # the items of each edge, from parent to child
 
 
 def layer(nodes: int, arcs: Sequence[Arc], width: Callable[[int], float], widest: float) -> Layered:
-    """Put the nodes of a connected graph into layers that are not much wider than allowed.
-
-    Parameters
-    ----------
-    nodes : int
-        The number of nodes.
-    arcs : sequence of Arc
-        The edges.
-    width : callable
-        Takes a node; returns its width.
-    widest : float
-        The total width of nodes above which a layer is broken into several layers.
-    """
+    """Put the nodes of a connected graph into layers that are not much wider than allowed."""
     level = _longest_paths(nodes, arcs)
     while _shift_a_part(level, arcs) or _shift_nodes(level, arcs):
         pass

@@ -19,18 +19,7 @@ class RunLedger(NamedTuple):
 
 
 def ledger_of_run(content: Mapping[str, Any]) -> RunLedger:
-    """Return the ledger of a run in words.
-
-    Parameters
-    ----------
-    content : mapping
-        The content of ledger.json.
-
-    Raises
-    ------
-    KeyError, TypeError, AttributeError, ValueError
-        If it is not a ledger.
-    """
+    """Return the ledger of a run in words."""
     facts = [Fact(e["what"], e["about"], tuple(e["to"])) for e in content["revealed"]]
     tables = tuple(map(_table, content["tables"]))
     lines = [tables_line("", Tables(tables))] if tables else []

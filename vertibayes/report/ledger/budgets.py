@@ -13,22 +13,12 @@ from vertibayes_protocols.storage.memory import SiteMemory
 
 
 class Budget(NamedTuple):
-    """What was used of one limit.
-
-    Parameters
-    ----------
-    what : str
-    used : float
-    most : float or None
-        The limit; None if it is not known or does not exist.
-    limit : str
-        The name of the limit in the site's file; empty without a limit.
-    """
+    """What was used of one limit."""
 
     what: str
     used: float
-    most: float | None
-    limit: str
+    most: float | None  # the limit; None if it is not known or does not exist
+    limit: str  # the name of the limit in the site's file; empty without a limit
 
     @property
     def cells(self) -> tuple[str, str, str]:
@@ -49,16 +39,7 @@ class Budget(NamedTuple):
 def budgets_of(
     memory: SiteMemory, policy: Policy | None, limits: AlignmentLimits | None = None
 ) -> list[Budget]:
-    """Return what a site has released, and what is left of it.
-
-    Parameters
-    ----------
-    memory : SiteMemory
-    policy : Policy, optional
-        The limits; None if the site's file could not be read.
-    limits : AlignmentLimits, optional
-        The limits of alignments; None if the site's file has none, or could not be read.
-    """
+    """Return what a site has released, and what is left of it."""
     released = memory.released
     known = [vars(each) for each in (policy, limits) if each is not None]
     most = dict(chain.from_iterable(each.items() for each in known))

@@ -18,27 +18,13 @@ MANY = 2  # refusals of a session, of which each reason is listed once
 
 
 class Line(NamedTuple):
-    """One entry of a ledger.
+    """One entry of a ledger."""
 
-    Parameters
-    ----------
-    at : str
-        When, in UTC; empty if the ledger does not say.
-    kind : str
-        "released", "revealed", "refused", "noted" (to nobody) or "session".
-    to : str
-        Who learned it; empty if nobody did.
-    text : str
-        What happened, as a sentence, or what left.
-    items : tuple of str
-        Each table, or the detail for the owner.
-    """
-
-    at: str
-    kind: str
-    to: str
-    text: str
-    items: tuple[str, ...] = ()
+    at: str  # when, in UTC; empty if the ledger does not say
+    kind: str  # "released", "revealed", "refused", "noted" (to nobody) or "session"
+    to: str  # who learned it; empty if nobody did
+    text: str  # what happened, as a sentence, or what left
+    items: tuple[str, ...] = ()  # each table, or the detail for the owner
 
 
 class Total(NamedTuple):
@@ -51,48 +37,25 @@ class Total(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The entries of one study, the newest first.
-
-    Parameters
-    ----------
-    title, subtitle : str
-    lines : list of Line
-    study, analyst, approved : str
-        The first digits of the study, whose it is, and who approved it; empty where the ledger
-        does not say.
-    last : str
-        The time of the latest entry.
-    total : Total
-    """
+    """The entries of one study, the newest first."""
 
     title: str
     subtitle: str
     lines: list[Line]
-    study: str = ""
-    analyst: str = ""
-    approved: str = ""
-    last: str = ""
+    study: str = ""  # the first digits of the study, whose it is, and who approved it
+    analyst: str = ""  # the first digits of the study, whose it is, and who approved it
+    approved: str = ""  # the first digits of the study, whose it is, and who approved it
+    last: str = ""  # the time of the latest entry
     total: Total = Total()
 
 
 class Statement(NamedTuple):
-    """A ledger in words.
-
-    Parameters
-    ----------
-    title : str
-    notes : list of str
-        About the file itself.
-    budgets : list of Budget
-        What was used, and what is left.
-    parts : list of Part
-        The study with the newest entry first; those without a study at the end.
-    """
+    """A ledger in words."""
 
     title: str
-    notes: list[str]
-    budgets: list[Budget]
-    parts: list[Part]
+    notes: list[str]  # about the file itself
+    budgets: list[Budget]  # what was used, and what is left
+    parts: list[Part]  # the study with the newest entry first; those without a study at the end
 
 
 def parts_of(entries: Sequence[Entry], party: Party = "") -> list[Part]:

@@ -13,14 +13,7 @@ HEADS = "study", "analyst", "approved by", "last entry", "tables", "cells", "oth
 
 
 def text_of(statement: Statement, *, everything: bool = False) -> str:
-    """Return a ledger as text.
-
-    Parameters
-    ----------
-    statement : Statement
-    everything : bool, default=False
-        Whether to list all tables of each entry, and not only the first `MOST_ITEMS`.
-    """
+    """Return a ledger as text."""
     return "\n".join(_text(statement, everything)) + "\n"
 
 

@@ -17,17 +17,7 @@ POLICY = (
 
 
 def page_of(view: View, nonce: str, proof: str) -> str:
-    """Return the page that shows a run.
-
-    Parameters
-    ----------
-    view : View
-        What it shows first.
-    nonce : str
-        A random text, by which the browser knows the page's own style and script.
-    proof : str
-        A random text, by which the script knows the answers of the page's own server.
-    """
+    """Return the page that shows a run."""
     style = "\n".join([page_style(), *assets(PACKAGE, ".css")])
     (script,) = assets(PACKAGE, ".js")
     return _template().render(view=view, nonce=nonce, proof=proof, style=style, script=script)

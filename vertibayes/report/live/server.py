@@ -56,28 +56,7 @@ HEADERS = {
 
 
 class RunServer(ThreadingHTTPServer):
-    """Serves the page of a run.
-
-    Parameters
-    ----------
-    view : callable
-        Returns what the page shows now.
-    port : int, default=0
-        A free port if 0.
-
-    Attributes
-    ----------
-    token : str
-    proof : str
-        Which answers the page believes: the page has it, and no request does.
-    shown_end : Event
-        Set when a client has been sent a view after which nothing changes.
-
-    Raises
-    ------
-    OSError
-        If the port is in use.
-    """
+    """Serves the page of a run."""
 
     daemon_threads = True
     block_on_close = False

@@ -70,54 +70,23 @@ class PartyView(TypedDict):
 
 
 class View(TypedDict):
-    """What is said of a run.
+    """What is said of a run."""
 
-    Attributes
-    ----------
-    title, headline : str
-        Who runs what, and how it is with the run now.
-    state : str
-        "runs", "waits", "ended", "does not run" or "unknown".
-    well : bool
-        Whether nothing is wrong.
-    over : bool
-        Whether nothing changes any more.
-    progress : str
-        How far the learner is, and an estimate of what is left; empty if it does not say.
-    share : float
-        The share of the steps that has been done; -1 if it is not known.
-    phases : list of PhaseView
-    parties : list of PartyView
-    facts : list of [name, value]
-    events : list of [time, text]
-        The newest first.
-    """
-
-    title: str
-    headline: str
-    state: str
-    well: bool
-    over: bool
-    progress: str
-    share: float
+    title: str  # who runs what, and how it is with the run now
+    headline: str  # who runs what, and how it is with the run now
+    state: str  # "runs", "waits", "ended", "does not run" or "unknown"
+    well: bool  # whether nothing is wrong
+    over: bool  # whether nothing changes any more
+    progress: str  # how far the learner is, and an estimate of what is left
+    share: float  # the share of the steps that has been done; -1 if it is not known
     phases: list[PhaseView]
     parties: list[PartyView]
     facts: list[list[str]]
-    events: list[list[str]]
+    events: list[list[str]]  # the newest first
 
 
 def view_of(status: RunStatus, *, runs: bool, now: datetime | None = None) -> View:
-    """Return what is said of a run.
-
-    Parameters
-    ----------
-    status : RunStatus
-        The status of the run.
-    runs : bool
-        Whether its process runs.
-    now : datetime, optional
-        The time, with a time zone.
-    """
+    """Return what is said of a run."""
     at = now or datetime.now(UTC)
     over = bool(status.ended) or not runs
     state = _state(status, runs)

@@ -8,21 +8,11 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of a file, as it is shown.
+    """A number of a file, as it is shown."""
 
-    Parameters
-    ----------
-    key : str
-        The file, and where the number is in it (`Entry.key`).
-    value : str
-        The number, unrounded.
-    text : str
-        The number as it is shown.
-    """
-
-    key: str
-    value: str
-    text: str
+    key: str  # the file, and where the number is in it (`Entry.key`)
+    value: str  # the number, unrounded
+    text: str  # the number as it is shown
     kind: ClassVar[str] = "number"
 
 
@@ -146,14 +136,7 @@ class Bullets:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, of which the first cell of each row is its head.
-
-    Parameters
-    ----------
-    caption : str
-    heads : list of str
-    rows : list of list of Text
-    """
+    """A table, of which the first cell of each row is its head."""
 
     caption: str
     heads: list[str]
@@ -224,19 +207,9 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section.
+    """A section."""
 
-    Parameters
-    ----------
-    name : str
-        By which links and scripts find it.
-    title : str
-    lead : Text
-        What the reader sees, and what it does not show.
-    blocks : list of Block
-    """
-
-    name: str
+    name: str  # by which links and scripts find it
     title: str
-    lead: Text
+    lead: Text  # what the reader sees, and what it does not show
     blocks: list[Block]

@@ -26,22 +26,7 @@ MOST_CELLS = 300_000  # joint states of all cliques: a browser sums over them in
 
 
 def embedded_of(results: Results) -> dict[str, Any]:
-    """Return what the scripts read.
-
-    Parameters
-    ----------
-    results : Results
-        The files of a run.
-
-    Returns
-    -------
-    content : dict
-        `nodes`, each with its states, parents, site, CPT, counts and place; a numeric feature has
-        `number`, with its bounds, and mean and variance in each class. `edges`, each with its
-        points, its strength and how it is drawn. `tree`, the cliques as numbers of nodes, or None
-        if What if would need more than `most_cells` joint states, or a CPT that is too large for
-        the page. `counts`, what the counts are, also in words. `size` and `target`.
-    """
+    """Return what the scripts read."""
     placed = placed_network(results)
     nodes = [_node(results, placed, place) for place in range(len(placed.names))]
     _fill(nodes, results)
@@ -168,13 +153,7 @@ def _feature(feature: Entry) -> Node:
 
 
 def tree_of(nodes: Sequence[Node]) -> dict[str, Any] | None:
-    """Return the junction tree of nodes, as numbers of nodes; None if it is too large.
-
-    Parameters
-    ----------
-    nodes : sequence of dict
-        The nodes with their CPTs; numeric features are not in the tree.
-    """
+    """Return the junction tree of nodes, as numbers of nodes; None if it is too large."""
     discrete = {node["name"]: node for node in nodes if node["number"] is None}
     if not discrete or any(node["cpt"] is None for node in discrete.values()):
         return None

@@ -25,15 +25,6 @@ MISSING = _Missing()
 class Entry:
     """A value of a JSON file.
 
-    Parameters
-    ----------
-    file : str
-        The name of the file.
-    value : object
-        The value; `MISSING` if the file does not have it.
-    pointer : str, default=""
-        Where it is in the file, as a JSON pointer (RFC 6901).
-
     Examples
     --------
     >>> summary = Entry("summary.json", {"scores": {"bic": -2.5}})
@@ -43,9 +34,9 @@ class Entry:
     missing
     """
 
-    file: str
-    value: Any
-    pointer: str = ""
+    file: str  # the name of the file
+    value: Any  # the value; `MISSING` if the file does not have it
+    pointer: str = ""  # where it is in the file, as a JSON pointer (RFC 6901)
 
     def __getitem__(self, key: str | int) -> Entry:
         """Return an entry of an object or of a list."""

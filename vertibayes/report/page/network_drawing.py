@@ -19,14 +19,7 @@ INK = "currentColor"
 
 
 def draw_network(placed: PlacedNetwork, sites: Mapping[str, str]) -> str:
-    """Return a drawing of a network as an SVG element.
-
-    Parameters
-    ----------
-    placed : PlacedNetwork
-    sites : mapping of str to str
-        The site of each variable, where it is known.
-    """
+    """Return a drawing of a network as an SVG element."""
     marks = marks_of(sites)
     reversible = [edge for edge in placed.paths if placed.is_compelled(edge) is False]
     styles = {e: style_of(e, placed.strengths.get(e), reversible) for e in placed.paths}

@@ -17,36 +17,18 @@ MOST_ARROWS = 10_000  # of a drawing; the time of a layout grows with their squa
 
 
 class PlacedNetwork(NamedTuple):
-    """A structure with places.
-
-    Attributes
-    ----------
-    structure : Structure
-    names : tuple of str
-    lines : list of list of str
-        The lines of text of each node's box.
-    boxes : list of Size
-    centres : list of Point
-    paths : mapping of Edge to list of Point
-    size : Size
-        Of the whole drawing.
-    strengths : mapping of Edge to ArcStrength
-        How sure each edge is; empty if that is not known.
-    gains : mapping of Edge to float
-    compelled : frozenset of Edge, or None
-        The edges whose direction the data show; None if that is not known.
-    """
+    """A structure with places."""
 
     structure: Structure
     names: tuple[str, ...]
-    lines: list[list[str]]
+    lines: list[list[str]]  # the lines of text of each node's box
     boxes: list[Size]
     centres: list[Point]
     paths: Mapping[Edge, list[Point]]
-    size: Size
-    strengths: Mapping[Edge, ArcStrength]
+    size: Size  # of the whole drawing
+    strengths: Mapping[Edge, ArcStrength]  # how sure each edge is; empty if that is not known
     gains: Mapping[Edge, float]
-    compelled: frozenset[Edge] | None
+    compelled: frozenset[Edge] | None  # the edges whose direction the data show
 
     def is_compelled(self, edge: Edge) -> bool | None:
         """Whether the data show the direction of an edge; None if that is not known."""
@@ -76,13 +58,7 @@ def placed_network(results: Results) -> PlacedNetwork:
 
 
 def _structure(content: Entry) -> Structure:
-    """Return the structure of structure.json.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a structure, or one that is too large to be drawn.
-    """
+    """Return the structure of structure.json."""
     edges = [(entry[0].text, entry[1].text) for entry in content["edges"].each()]
     if len(edges) > MOST_ARROWS:
         most = f"{len(edges):,} arrows are too many to be drawn; at most {MOST_ARROWS:,}"

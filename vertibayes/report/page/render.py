@@ -62,13 +62,7 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
 
 
 def render(results: Results) -> str:
-    """Return the page of a run as HTML.
-
-    Parameters
-    ----------
-    results : Results
-        The files of the run.
-    """
+    """Return the page of a run as HTML."""
     sections = sections_of(results)
     page = _page(results, sections, embedded_of(results))
     if _size(page) <= MOST_BYTES:

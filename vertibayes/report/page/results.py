@@ -30,35 +30,16 @@ TABLES = "tables.csv"  # of release/: one row for each released table
 
 @dataclass(frozen=True)
 class Results:
-    """The files of a run.
+    """The files of a run."""
 
-    Parameters
-    ----------
-    files : mapping of str to Entry
-        The content of each JSON file; an entry without a value if there is no such file.
-    pictures : mapping of str to str
-        The text of each picture that is shown as it is.
-    release : list of mapping
-        The rows of release/tables.csv; empty if nothing was released by a rule.
-    names : tuple of str
-        The names of all files in the folder, sorted.
-    """
-
-    files: Mapping[str, Entry]
-    pictures: Mapping[str, str]
-    release: list[dict[str, str]]
-    names: tuple[str, ...]
+    files: Mapping[str, Entry]  # the content of each JSON file
+    pictures: Mapping[str, str]  # the text of each picture that is shown as it is
+    release: list[dict[str, str]]  # the rows of release/tables.csv
+    names: tuple[str, ...]  # the names of all files in the folder, sorted
 
     @classmethod
     def read(cls, folder: Path) -> Results:
-        """Read a folder of results.
-
-        Raises
-        ------
-        ValueError
-            If the folder has no summary.json of a run, or a file cannot be read; the message names
-            the folder or the file.
-        """
+        """Read a folder of results."""
         if not folder.is_dir():
             what = "a file" if folder.exists() else "no such folder"
             raise ValueError(f"{folder}: {what}; specify a folder that a run has written")
@@ -110,13 +91,7 @@ def _content(path: Path) -> Any:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is a file, which a folder of another person may have by a link only.
-
-    Raises
-    ------
-    ValueError
-        If the file is a link or is too large.
-    """
+    """Whether there is a file, which a folder of another person may have by a link only."""
     _check_link(path)
     if not path.is_file():
         return False

@@ -32,38 +32,16 @@ NO_DOMINANCE = "dominance does not apply to counts: each record adds 1"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an output checker has to know about one table.
+    """What an output checker has to know about one table."""
 
-    Attributes
-    ----------
-    family : Family
-        The axes of the table.
-    table : ndarray, dtype int64
-        The table as it was released.
-    status : {"pass", "review", "fail"}
-        fail: a count that the threshold forbids is shown. review: a person has to judge. pass: no
-        check objects.
-    smallest : int or None
-        The smallest released count that is not 0; None with noise, or if all counts are 0.
-    below : int
-        The number of cells from 1 to below the threshold; 0 with noise.
-    zeros : int
-        The number of cells that are 0; 0 with noise.
-    differences : int
-        The number of listed differences in which the table has the smaller margin: they tell of
-        counts that the table hides.
-    reasons : tuple of str
-        What each check says: threshold, dominance, differencing.
-    """
-
-    family: Family
-    table: Table
-    status: Status
-    smallest: int | None
-    below: int
-    zeros: int
-    differences: int
-    reasons: tuple[str, ...]
+    family: Family  # the axes of the table
+    table: Table  # the table as it was released
+    status: Status  # fail: a count that the threshold forbids is shown
+    smallest: int | None  # the smallest released count that is not 0
+    below: int  # the number of cells from 1 to below the threshold; 0 with noise
+    zeros: int  # the number of cells that are 0; 0 with noise
+    differences: int  # the number of listed differences in which the table has the smaller margin
+    reasons: tuple[str, ...]  # what each check says: threshold, dominance, differencing
 
 
 @dataclass(frozen=True)

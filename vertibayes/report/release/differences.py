@@ -21,47 +21,22 @@ Tables: TypeAlias = Sequence[tuple[Family, Table]]
 
 
 class Difference(NamedTuple):
-    """A margin of one table less the same margin of another table.
+    """A margin of one table less the same margin of another table."""
 
-    Attributes
-    ----------
-    variables : tuple of str
-        The variables of the margin; empty for the sums of the tables.
-    codes : tuple of int
-        The state of each variable.
-    larger, smaller : int or None
-        The places of the tables with the larger and the smaller count. None is the public number of
-        records.
-    counted : int
-        The difference.
-    """
-
-    variables: tuple[str, ...]
-    codes: tuple[int, ...]
-    larger: int | None
-    smaller: int | None
-    counted: int
+    variables: tuple[str, ...]  # the variables of the margin; empty for the sums of the tables
+    codes: tuple[int, ...]  # the state of each variable
+    larger: int | None  # the places of the tables with the larger and the smaller count
+    smaller: int | None  # the places of the tables with the larger and the smaller count
+    counted: int  # the difference
 
 
 class SmallCell(NamedTuple):
-    """A small count of a table or of a margin of it.
+    """A small count of a table or of a margin of it."""
 
-    Attributes
-    ----------
-    variables : tuple of str
-        The variables of the margin; all variables of the table for a cell of the table itself.
-    codes : tuple of int
-        The state of each variable.
-    table : int
-        The place of the first table that shows the count.
-    counted : int
-        The count.
-    """
-
-    variables: tuple[str, ...]
-    codes: tuple[int, ...]
-    table: int
-    counted: int
+    variables: tuple[str, ...]  # the variables of the margin
+    codes: tuple[int, ...]  # the state of each variable
+    table: int  # the place of the first table that shows the count
+    counted: int  # the count
 
 
 def differences(tables: Tables, records: int, fewest: int) -> list[Difference]:
@@ -69,15 +44,6 @@ def differences(tables: Tables, records: int, fewest: int) -> list[Difference]:
 
     Each pair of tables is compared over each set of variables that both tables have. The sum of
     each table is also compared with the number of records.
-
-    Parameters
-    ----------
-    tables : sequence of (Family, ndarray)
-        The tables; axis 0 the child, then the parents.
-    records : int
-        The public number of records.
-    fewest : int
-        The limit: the smallest count that may be shown.
     """
     margins = _margins(tables)
     margins.setdefault((), {})[None] = np.array(records)
@@ -92,11 +58,6 @@ def small_cells(tables: Tables, fewest: int) -> list[SmallCell]:
     """List the cells of tables and of their margins that are at least 1 and below a limit.
 
     A cell that several tables show with the same count is listed once.
-
-    Parameters
-    ----------
-    tables, fewest
-        As in `differences`.
     """
     first: dict[tuple[tuple[str, ...], tuple[int, ...], int], int] = {}
     for variables, of_tables in _margins(tables).items():

@@ -108,17 +108,7 @@ def rule_in_words(rule: Rule) -> str:
 
 
 def ledger_in_words(ledger: Ledger, assessment: Assessment, study: Mapping[str, Any] | None) -> str:
-    """Return the content of ledger.txt.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        The analyst's ledger.
-    assessment : Assessment
-        The release.
-    study : mapping, optional
-        The study between machines: any names and values, such as file, digest and approvals.
-    """
+    """Return the content of ledger.txt."""
     approval = list(_entries(study)) if study else ["One process: no approval was necessary."]
     facts = [f"- {f.what} (about {f.about}) to {_names(f.to)}" for f in merged(ledger.facts)]
     by_receiver = groupby(sorted(ledger.tables, key=_receiver), key=_receiver)

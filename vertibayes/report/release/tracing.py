@@ -38,23 +38,13 @@ FALSE_ALARMS = 0.05
 
 
 class Tracing(NamedTuple):
-    """The largest power of a tracing attack, at 5 % false alarms.
+    """The largest power of a tracing attack, at 5 % false alarms."""
 
-    Attributes
-    ----------
-    records : int
-        The number of records.
-    model_parameters, table_parameters : int
-        The free parameters of the CPTs, and of the log-linear model of the released tables.
-    model_power, table_power : float
-        The power of the best attack on the CPTs, and on the released tables.
-    """
-
-    records: int
+    records: int  # the number of records
     model_parameters: int
     table_parameters: int
-    model_power: float
-    table_power: float
+    model_power: float  # the power of the best attack on the CPTs, and on the released tables
+    table_power: float  # the power of the best attack on the CPTs, and on the released tables
 
     def sentence(self) -> str:
         """Return the sentence that the report prints."""
@@ -70,19 +60,7 @@ class Tracing(NamedTuple):
 def tracing(
     network: Network, tables: Iterable[Family], lengths: Mapping[str, int], records: int
 ) -> Tracing:
-    """Bound the power of tracing attacks on a release.
-
-    Parameters
-    ----------
-    network : Network
-        The network learned from the tables.
-    tables : iterable of Family
-        The families whose tables are released.
-    lengths : mapping of str to int
-        The length of each variable's axis.
-    records : int
-        The number of records.
-    """
+    """Bound the power of tracing attacks on a release."""
     of_model = sum(free_parameters(cpt.shape) for cpt in network.cpts.values())
     of_tables = table_parameters(tables, lengths)
     powers = [tracing_power(parameters, records) for parameters in (of_model, of_tables)]

@@ -39,13 +39,7 @@ FORMS = "enrol ROLE NAME KEY, rotate NAME KEY SIGNATURE, or revoke NAME"
 
 
 def check_enrolled(role: str, name: str) -> RosterRole:
-    """Return a role as it is; refuse a role or a name that no party can have.
-
-    Raises
-    ------
-    ValueError
-        If the role or the name is not valid.
-    """
+    """Return a role as it is; refuse a role or a name that no party can have."""
     party_name(name)
     for known in ROLES:
         if role == known:
@@ -70,22 +64,7 @@ def _rotation(consortium: str, name: Party, old: str, new: str) -> bytes:
 
 
 def first_roster(consortium: str, lines: Iterable[str], signer: str) -> Roster:
-    """Return the roster of epoch 1.
-
-    Parameters
-    ----------
-    consortium : str
-        Its name.
-    lines : iterable of str
-        Enrolment lines; empty lines and those that begin with # are skipped.
-    signer : str
-        The coordinator's public key, as text.
-
-    Raises
-    ------
-    ValueError
-        If a line is not valid; the message has its number.
-    """
+    """Return the roster of epoch 1."""
     return _applied(Roster(consortium, 1, (), (), signer), lines)
 
 
@@ -168,21 +147,7 @@ def _check_rotation(roster: Roster, name: Party, public: str, signature: str) ->
 
 
 def check_follows(old: Roster, new: Roster, path: Path) -> None:
-    """Refuse a roster that does not follow the pinned one.
-
-    Parameters
-    ----------
-    old, new : Roster
-        The pinned roster, and that which should take its place.
-    path : Path
-        The file of the new roster, which the message names.
-
-    Raises
-    ------
-    ValueError
-        If it is of another consortium or coordinator, its epoch is not higher, or it takes back or
-        forgets a retired key.
-    """
+    """Refuse a roster that does not follow the pinned one."""
     if (old.consortium, old.signer) != (new.consortium, new.signer):
         reason = (
             f"it is the roster of {new.consortium}, signed with {new.signer}; pinned is that of "

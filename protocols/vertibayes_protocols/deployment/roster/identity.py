@@ -20,14 +20,9 @@ class RosterIdentity(Identity):
 
     Such a packet is refused as before. The error says which key it was sealed with, and which
     roster this party has pinned: two parties with different epochs see both epochs in their logs.
-
-    Parameters
-    ----------
-    roster : Roster
-        The roster that the party has pinned.
     """
 
-    roster: Roster | None = None
+    roster: Roster | None = None  # the roster that the party has pinned
 
     def open_statically(self, sender: Party, packet: bytes) -> bytes:
         """Open a packet that was sealed under static keys; as `Identity.open_statically`."""

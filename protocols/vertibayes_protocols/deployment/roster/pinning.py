@@ -34,13 +34,7 @@ class Own:
 
     @classmethod
     def read(cls, path: Path) -> Own:
-        """Read a party's file, also if it pins no roster yet.
-
-        Raises
-        ------
-        ValueError
-            If it is not the file of a site, the dealer or an analyst; the message names it.
-        """
+        """Read a party's file, also if it pins no roster yet."""
         file = TomlFile.read(path)
         roles = [role for table, role in TABLES.items() if table in file.values]
         if not roles:
@@ -50,20 +44,11 @@ class Own:
 
 @dataclass(frozen=True)
 class Pinning:
-    """A roster that a party's file can pin.
-
-    Attributes
-    ----------
-    roster : Roster
-    changed : TomlFile, optional
-        The file that pins it; None if it is pinned already.
-    lines : tuple of str
-        What changes, in words.
-    """
+    """A roster that a party's file can pin."""
 
     roster: Roster
-    changed: TomlFile | None
-    lines: tuple[str, ...]
+    changed: TomlFile | None  # the file that pins it; None if it is pinned already
+    lines: tuple[str, ...]  # what changes, in words
 
     def write(self) -> None:
         """Write the file, whole or not at all."""
@@ -72,21 +57,7 @@ class Pinning:
 
 
 def pinning(path: Path, roster_path: Path) -> Pinning:
-    """Return what changes if a party's file pins a roster.
-
-    Parameters
-    ----------
-    path : Path
-        The file of a site, the dealer or an analyst.
-    roster_path : Path
-        The roster.
-
-    Raises
-    ------
-    ValueError
-        If the roster does not follow the pinned one, does not fit the file, or the party has no
-        private key that fits; the message says what to do.
-    """
+    """Return what changes if a party's file pins a roster."""
     own, new = Own.read(path), read_roster(roster_path)
     old = pinned_roster(own.file)
     if old is not None and old.digest == new.digest:
@@ -163,23 +134,6 @@ def rotate(path: Path) -> tuple[str, Path]:
     """Make a new key beside the one in use, and return the line that the coordinator needs.
 
     A key that was made before and is in no roster is taken again: the command can be repeated.
-
-    Parameters
-    ----------
-    path : Path
-        The file of a site, the dealer or an analyst, which pins a roster.
-
-    Returns
-    -------
-    line : str
-        The new public key, signed with the old key.
-    key : Path
-        The file of the new private key.
-
-    Raises
-    ------
-    ValueError
-        If the file pins no roster, or its key is not the one in the roster.
     """
     own = Own.read(path)
     roster = pinned_roster(own.file)

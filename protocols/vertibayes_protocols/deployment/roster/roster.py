@@ -73,33 +73,13 @@ class Retired(NamedTuple):
 
 @dataclass(frozen=True)
 class Roster:
-    """Who takes part in a consortium.
+    """Who takes part in a consortium."""
 
-    Parameters
-    ----------
-    consortium : str
-        Its name.
-    epoch : int
-        The number of this roster: 1, 2, ...
-    members : tuple of Member
-        The parties. The relay is not one of them: it has no key that opens messages.
-    retired : tuple of Retired
-        The keys that were rotated or revoked, the oldest first.
-    signer : str
-        The public key of the coordinator, as text.
-
-    Raises
-    ------
-    ValueError
-        If a name or a key appears twice, a retired key is used, there are two dealers, or the
-        dealer is the coordinator; the message names the party.
-    """
-
-    consortium: str
-    epoch: int
-    members: tuple[Member, ...]
-    retired: tuple[Retired, ...]
-    signer: str
+    consortium: str  # its name
+    epoch: int  # the number of this roster: 1, 2, ...
+    members: tuple[Member, ...]  # the parties
+    retired: tuple[Retired, ...]  # the keys that were rotated or revoked, the oldest first
+    signer: str  # the public key of the coordinator, as text
 
     def __post_init__(self) -> None:
         if not (1 <= len(self.consortium) <= MOST_NAME and self.consortium.isprintable()):
@@ -192,13 +172,7 @@ class Roster:
 
     @classmethod
     def from_json(cls, content: Any) -> Roster:
-        """Return the roster of JSON data.
-
-        Raises
-        ------
-        ValueError
-            If the data are not a roster of this format.
-        """
+        """Return the roster of JSON data."""
         values = taken(content, "roster", _FIELDS)
         if values.pop("format") != FORMAT:
             raise ValueError(
@@ -245,13 +219,7 @@ def _parts(public: str) -> tuple[bytes, bytes]:
 
 
 def write_roster(path: Path, roster: Roster, keys: KeyPair) -> None:
-    """Sign a roster with the coordinator's key, and write it to a new file.
-
-    Raises
-    ------
-    ValueError
-        If the file exists, or the key is not that of the roster's signer.
-    """
+    """Sign a roster with the coordinator's key, and write it to a new file."""
     key = SigningKey.of(keys)
     if key.public != decode_signing(roster.signer):
         raise ValueError(
@@ -266,14 +234,7 @@ def write_roster(path: Path, roster: Roster, keys: KeyPair) -> None:
 
 
 def read_roster(path: Path) -> Roster:
-    """Read a roster, and verify that the coordinator that it names has signed it.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file, it is not a roster, or the signature does not fit; the message
-        names the file.
-    """
+    """Read a roster, and verify that the coordinator that it names has signed it."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"it has more than {MOST_BYTES:,} bytes")

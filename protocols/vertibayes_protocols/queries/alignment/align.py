@@ -305,13 +305,7 @@ def _run(
     recalls: Mapping[Party, Recall],
     fresh: KeyPair | None,
 ) -> Program[KeptAlignment | None]:
-    """Match the lists, after noting on disk that an alignment begins.
-
-    Raises
-    ------
-    ProtocolError
-        If alignments in other sessions were the last ones since the site agreed.
-    """
+    """Match the lists, after noting on disk that an alignment begins."""
     try:
         check_spent(site)
     except QueryRefusedError as refusal:  # it is too late to refuse

@@ -48,13 +48,7 @@ def check_rules(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
 
 
 def check_sizes(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
-    """Refuse lists that are too long to be plausible or to be padded, and a size below one's own.
-
-    Raises
-    ------
-    QueryRefusedError
-        The number of people here is a detail for the owner.
-    """
+    """Refuse lists too long to be plausible or padded, and a size below one's own."""
     size, plan = alignment.size, alignment.plan(b"", "")
     if len(own) > size[site.party]:
         reason = (

@@ -143,15 +143,7 @@ def say_held(site: SiteRole) -> Program[None]:
 
 
 def hear_held(sites: Sequence[Party]) -> Program[Held]:
-    """Return the name of the alignment, and how many people it has, as all sites say it.
-
-    Raises
-    ------
-    UnknownFaultyPartyError
-        If two sites hold the rows of different alignments.
-    MalformedMessageError
-        If a name has a wrong length.
-    """
+    """Return the name of the alignment, and how many people it has, as all sites say it."""
     said = yield from exchange({}, dict.fromkeys(sites, Expect(Held, LABEL_BYTES)))
     (first, held), *others = said.items()
     for site, other in others:
@@ -181,13 +173,7 @@ def _arrays(rows: HiddenRows) -> dict[str, NDArray[Any]]:
 
 
 def kept_rows(sites: Sequence[Party], kept: KeptAlignment) -> HiddenRows:
-    """Return the rows that a site has kept.
-
-    Raises
-    ------
-    ValueError
-        If they are damaged.
-    """
+    """Return the rows that a site has kept."""
     try:
         notes = json.loads(kept.arrays[CARRIED].tobytes())
         numbers = notes["most_indicators"], notes["size"]

@@ -47,45 +47,18 @@ class ReleasedConsensus(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsensusQuery(Query[ReleasedConsensus, Calibration]):
-    """Ask sites for some rounds of a calibration; `parties` are the nodes that are there.
-
-    Parameters
-    ----------
-    number : int
-        Above that of all sums of this analyst that a site has taken part in.
-    analyst : bytes
-        The analyst's public key, as of `StatisticsQuery`.
-    calibration : int
-        The number of the calibration: that of its first query.
-    agreed : Calibration
-        What is calibrated, over which network.
-    last : int, optional
-        The number of the last round of the whole calibration, which a contract fixes.
-    absent, back : tuple of str
-        The nodes that are away, and those that were and have lost their statistics.
-    first, rounds : int
-        The number of the first round, from 1, and how many there are.
-    most_gone : int
-        How many of the parties may be gone at the end.
-    reveal : bool
-        Whether the analyst learns the mean of the statistics.
-
-    Raises
-    ------
-    ValueError
-        If the nodes or the rounds are not those of a calibration.
-    """
+    """Ask sites for some rounds of a calibration; `parties` are the nodes that are there."""
 
     number: int = field(metadata=wire.FREE)
-    analyst: bytes = field(metadata=wire.FREE)
-    calibration: int = field(metadata=wire.FREE)
-    agreed: Calibration
+    analyst: bytes = field(metadata=wire.FREE)  # the analyst's public key, as of `StatisticsQuery`
+    calibration: int = field(metadata=wire.FREE)  # the number of the calibration
+    agreed: Calibration  # what is calibrated, over which network
     last: int | None
     absent: tuple[str, ...] = field(metadata=wire.FREE)
     back: tuple[str, ...] = field(metadata=wire.FREE)
     first: int = field(metadata=wire.FREE)
     rounds: int = field(metadata=wire.FREE)
-    most_gone: int = field(metadata=wire.FREE)
+    most_gone: int = field(metadata=wire.FREE)  # how many of the parties may be gone at the end
     reveal: bool = field(metadata=wire.FREE)
 
     def __post_init__(self) -> None:
@@ -122,30 +95,7 @@ class ConsensusQuery(Query[ReleasedConsensus, Calibration]):
         most_gone: int | None = None,
         reveal: bool = True,
     ) -> Self:
-        """Return the analyst's next query for a calibration.
-
-        Parameters
-        ----------
-        analyst : AnalystRole
-            Numbers the query.
-        agreed : Calibration
-            What is calibrated, over which network.
-        rounds : int
-            How many rounds.
-        first : int, default=1
-            The number of the first of them.
-        calibration : int, optional
-            The number of the calibration; None begins one.
-        last, absent, back, reveal
-            As of the class.
-        most_gone : int, optional
-            How many parties may be gone at the end; by default as many as are fewer than half.
-
-        Raises
-        ------
-        ValueError
-            If the query cannot be run.
-        """
+        """Return the analyst's next query for a calibration."""
         number = analyst.next_number()
         parties = tuple(sorted(set(agreed.network.nodes) - set(absent)))
         return cls(

@@ -57,13 +57,7 @@ class Grid(NamedTuple):
         return 1 << (self.bits + HEADROOM)
 
     def encode(self, party: Party, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the nearest integers.
-
-        Raises
-        ------
-        ProtocolError
-            If a number is too large or not finite: it names the party.
-        """
+        """Return the nearest integers."""
         if not (np.abs(numbers) <= 2.0**HEADROOM).all():  # a nan is not
             reason = f"its statistics are above 2**{HEADROOM} times their size, or not finite"
             raise ProtocolError(party, f"{reason}: specify a lower learning rate")
@@ -116,26 +110,7 @@ def sum_neighbours(
     length: int,
     name: bytes,
 ) -> Program[tuple[NDArray[np.float64], tuple[Party, ...]]]:
-    """Take part in the sums of a round, one after the other.
-
-    Parameters
-    ----------
-    site : SiteRole
-    there : Attendance
-        Who is there.
-    vectors : mapping of Party to ndarray of shape (length,), dtype float64
-        What this site adds to the sum of each neighbour.
-    length : int
-    name : bytes
-        Names the round: no other sums may have it.
-
-    Returns
-    -------
-    total : ndarray of shape (length,), dtype float64
-        This site's own sum; zeros if it opens none.
-    parties : tuple of Party
-        Whose sum it is.
-    """
+    """Take part in the sums of a round, one after the other."""
     hoods = summing(there)
     own, parties = np.zeros(length), tuple[Party, ...]()
     for group in schedule(tuple(hoods.items())):

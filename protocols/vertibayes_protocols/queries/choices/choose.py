@@ -264,11 +264,6 @@ def portions(study: Study, choices: Choices) -> list[Choices]:
     A query also has no more than an eighth of the predicted time of all, unless that is short or a
     set takes longer: a session that breaks loses one query. All parties divide equal choices
     equally.
-
-    Raises
-    ------
-    ValueError
-        If a set of candidates does not fit into one query; the message names its largest table.
     """
     if not choices.sets:
         return []

@@ -49,24 +49,12 @@ MOST_SCORES = 100_000  # in one query
 
 
 class Counts(NamedTuple):
-    """How the holders of tables read counts from the shares of all cells.
+    """How the holders of tables read counts from the shares of all cells."""
 
-    Attributes
-    ----------
-    cells : ndarray of intp
-        The cells that are added up to counts, count after count.
-    starts : ndarray of intp, or None
-        Where the cells of each count begin; None if each count is one cell.
-    lookups : list of int
-        The places of the lookups that use the counts, in order.
-    begins : ndarray of intp
-        Where the counts of each lookup begin.
-    """
-
-    cells: NDArray[np.intp]
-    starts: NDArray[np.intp] | None
-    lookups: list[int]
-    begins: NDArray[np.intp]
+    cells: NDArray[np.intp]  # the cells that are added up to counts, count after count
+    starts: NDArray[np.intp] | None  # where the cells of each count begin
+    lookups: list[int]  # the places of the lookups that use the counts, in order
+    begins: NDArray[np.intp]  # where the counts of each lookup begin
 
     def of(self, shares: Elements) -> Elements:
         """Return shares of the counts."""
@@ -86,12 +74,7 @@ class _Uses(NamedTuple):
 
 @dataclass(frozen=True)
 class ChoiceLookups:
-    """The lookups of choices.
-
-    Parameters
-    ----------
-    tables : ChoiceTables
-    """
+    """The lookups of choices."""
 
     tables: ChoiceTables
 
@@ -209,14 +192,7 @@ class ChoiceLookups:
     # ---- from logarithms to values ---------------------------------------------------------------
 
     def values(self, party: Party, sums: Elements) -> Elements:
-        """Return a site's shares of the candidates' values.
-
-        Parameters
-        ----------
-        party : Party
-        sums : ndarray of shape (lookups,), dtype uint64
-            The site's shares of the sums of all lookups; 0 for those in which it takes no part.
-        """
+        """Return a site's shares of the candidates' values."""
         if party == self.tables.study.sites[0]:
             return self._constants + self._added(sums)
         return self._added(sums)
@@ -328,11 +304,5 @@ class ChoiceLookups:
 
 @lru_cache(maxsize=32)
 def choice_lookups(study: Study, choices: Choices) -> ChoiceLookups:
-    """Return what choices look up; the parties of one process compute it once.
-
-    Raises
-    ------
-    ValueError
-        As `ChoiceTables.of`.
-    """
+    """Return what choices look up; the parties of one process compute it once."""
     return ChoiceLookups(ChoiceTables.of(study, choices))

@@ -35,30 +35,14 @@ from vertibayes_protocols.variables import Rows
 
 @dataclass(frozen=True)
 class ChoicePlan:
-    """All that the parties do for one query.
+    """All that the parties do for one query."""
 
-    Parameters
-    ----------
-    needed : ChoiceLookups
-        What is looked up.
-    joined : Joined
-        The study, and its commitments.
-    rows : Rows
-        The records that are counted.
-    missing : bool
-        Whether a missing value is a state.
-    number : int
-        The number of the query in the study.
-    query : bytes
-        A digest of the query.
-    """
-
-    needed: ChoiceLookups
-    joined: Joined
-    rows: Rows
-    missing: bool
-    number: int
-    query: bytes
+    needed: ChoiceLookups  # what is looked up
+    joined: Joined  # the study, and its commitments
+    rows: Rows  # the records that are counted
+    missing: bool  # whether a missing value is a state
+    number: int  # the number of the query in the study
+    query: bytes  # a digest of the query
 
     @cached_property
     def label(self) -> bytes:

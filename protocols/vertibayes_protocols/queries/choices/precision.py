@@ -31,22 +31,7 @@ class Precision(NamedTuple):
 
     @classmethod
     def of(cls, span: int, tie_bits: int, records: int) -> Precision:
-        """Return the precision of values; the smallest ring that suffices, or the largest.
-
-        Parameters
-        ----------
-        span : int
-            No two values of a set differ by more, in nats.
-        tie_bits : int
-            How many bits below the values break ties.
-        records : int
-            The number of counted records.
-
-        Raises
-        ------
-        ValueError
-            If the values are too large.
-        """
+        """Return the precision of values; the smallest ring that suffices, or the largest."""
         taken = 1 + tie_bits + span.bit_length()
         needed = taken + LEAST_FRACTION_BITS + records.bit_length()
         ring = next((ring for ring in RINGS if ring.bits >= needed), RINGS[-1])
@@ -73,11 +58,6 @@ def likelihood_bound(records: int, states: int) -> int:
     """Return a number B of nats: the largest log-likelihood of a family lies between -B and 0.
 
     A child of r states that has the same distribution in each column has at least -n ln r.
-
-    Parameters
-    ----------
-    records, states : int
-        n and r.
     """
     return -(-records * log_bound(states) // 10)
 
@@ -95,11 +75,6 @@ def score_bound(records: int, states: int, columns: int) -> int:
     orders of its values. The first factor is at most (N + 1)^(r - 1); the product of all columns is
     largest when all N are n / J. The product of all M is at most r^n. So the score is not below
     -J (r - 1) ln(n / J + 1) - n ln r.
-
-    Parameters
-    ----------
-    records, states, columns : int
-        n, r and J.
     """
     one = records * log_bound(records + states - 1)
     other = columns * (states - 1) * log_bound(-(-records // columns) + 1)

@@ -46,21 +46,11 @@ OF_LIKELIHOOD = 0  # the shift that stands for count ln count
 
 
 class Lookup(NamedTuple):
-    """A sum of ln G(count + shift), or of count ln count, over counts of some variables.
+    """A sum of ln G(count + shift), or of count ln count, over counts of some variables."""
 
-    Attributes
-    ----------
-    shift : int
-        `OF_LIKELIHOOD` for count ln count.
-    table : tuple of str
-        The records that are complete in these variables are counted.
-    kept : tuple of str
-        The variables by which they are counted, in the table's order.
-    """
-
-    shift: int
-    table: Names
-    kept: Names
+    shift: int  # `OF_LIKELIHOOD` for count ln count
+    table: Names  # the records that are complete in these variables are counted
+    kept: Names  # the variables by which they are counted, in the table's order
 
     def within(self, table: Names) -> Lookup:
         """Return the lookup in a table of the same variables in another order."""
@@ -68,24 +58,14 @@ class Lookup(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What the score of a family consists of.
+    """What the score of a family consists of."""
 
-    Attributes
-    ----------
-    cells, columns : int
-        The places of the lookups of its cells and of their sums over the child.
-    column_shift, cell_count, column_count : int
-        The shift of the columns' lookup, and the numbers of cells and columns.
-    bound : int
-        As of `score_bound` and `likelihood_bound`.
-    """
-
-    cells: int
-    columns: int
-    column_shift: int
-    cell_count: int
-    column_count: int
-    bound: int
+    cells: int  # the places of the lookups of its cells and of their sums over the child
+    columns: int  # the places of the lookups of its cells and of their sums over the child
+    column_shift: int  # the shift of the columns' lookup, and the numbers of cells and columns
+    cell_count: int  # the shift of the columns' lookup, and the numbers of cells and columns
+    column_count: int  # the shift of the columns' lookup, and the numbers of cells and columns
+    bound: int  # as of `score_bound` and `likelihood_bound`
 
     @property
     def approximations(self) -> int:
@@ -103,44 +83,19 @@ class Signed(NamedTuple):
 
 @dataclass(frozen=True)
 class ChoiceTables:
-    """The tables and lookups of choices.
-
-    Parameters
-    ----------
-    study : Study
-    states : dict of str to int
-        How many states of each variable are counted.
-    records : int
-        How many records are counted.
-    sizes : tuple of int
-        The number of candidates of each set.
-    candidates : tuple of tuple of Signed
-        The candidates of all sets, one set after the other.
-    constants : tuple of int
-        What is added to each candidate, in millionths of a nat.
-    lookups : tuple of Lookup
-        Each once.
-    """
+    """The tables and lookups of choices."""
 
     study: Study
-    states: dict[str, int]
-    records: int
-    sizes: tuple[int, ...]
+    states: dict[str, int]  # how many states of each variable are counted
+    records: int  # how many records are counted
+    sizes: tuple[int, ...]  # the number of candidates of each set
     candidates: tuple[tuple[Signed, ...], ...]
-    constants: tuple[int, ...]
-    lookups: tuple[Lookup, ...]
+    constants: tuple[int, ...]  # what is added to each candidate, in millionths of a nat
+    lookups: tuple[Lookup, ...]  # each once
 
     @classmethod
     def of(cls, study: Study, choices: Choices) -> ChoiceTables:
-        """Return what choices need.
-
-        Raises
-        ------
-        ValueError
-            If a set has fewer than two candidates, two sets are equal, a sign is neither 1 nor -1,
-            a constant is too large, a variable is unknown or appears twice in a score, or a column
-            cannot be multiplied.
-        """
+        """Return what choices need."""
         sizes = tuple(map(len, choices.sets))
         if min(sizes, default=0) < 2:
             raise ValueError("choices must have sets, of at least two candidates each")

@@ -61,22 +61,10 @@ class RecordNoise:
 
     A record is in one count of each feature's table, at the sites that hold them: by basic
     composition its eps is that of all tables together.
-
-    Parameters
-    ----------
-    eps : float
-        Of a whole record (accounting "whole"), or of each of its counts ("count", as published).
-    accounting : {"whole", "count"}, default="whole"
-        What `eps` is of.
-
-    Raises
-    ------
-    ValueError
-        If `eps` is not a finite number above 0, or there is no such accounting.
     """
 
     eps: float
-    accounting: str = "whole"
+    accounting: str = "whole"  # what `eps` is of
 
     def __post_init__(self) -> None:
         if self.accounting not in ACCOUNTINGS:

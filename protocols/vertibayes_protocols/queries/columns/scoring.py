@@ -46,28 +46,12 @@ MOST_FRACTION_BITS = 40  # beyond, the rounding of floats would be as large
 
 @dataclass(frozen=True)
 class Logarithms:
-    """Sums of fixed-point logarithms, by the additive scheme.
-
-    Parameters
-    ----------
-    split : Split
-    study : bytes
-        Names the study: part of every hash.
-    modulus : int
-        Of `vertibayes_mpc.additive_scheme.draw_modulus`.
-    fraction_bits : int, default=32
-        Of a logarithm in nats, from 1 to 40.
-
-    Raises
-    ------
-    ValueError
-        If the bits are out of range, or sums of all sites do not fit in a slot.
-    """
+    """Sums of fixed-point logarithms, by the additive scheme."""
 
     split: Split
-    study: bytes
-    modulus: int = field(repr=False)
-    fraction_bits: int = FRACTION_BITS
+    study: bytes  # names the study: part of every hash
+    modulus: int = field(repr=False)  # of `vertibayes_mpc.additive_scheme.draw_modulus`
+    fraction_bits: int = FRACTION_BITS  # of a logarithm in nats, from 1 to 40
 
     scheme: ClassVar[type[additive_scheme.Parameters]] = additive_scheme.Parameters
 
@@ -124,30 +108,12 @@ class Logarithms:
 
 @dataclass(frozen=True)
 class Products:
-    """Products of smoothed counts, as published, by the product scheme.
+    """Products of smoothed counts, as published, by the product scheme."""
 
-    Parameters
-    ----------
-    split : Split
-        With a whole `alpha`.
-    study : bytes
-        Names the study: part of every hash.
-    totals : mapping of str to sequence of int
-        T_ij of each feature, for each class, as its site announced it (`smoothed_totals`).
-    bits : int, default=2048
-        Of the group.
-
-    Raises
-    ------
-    ValueError
-        If `alpha` is not a whole number, totals are missing or larger than they can be, or products
-        could exceed (p - 1) / 2.
-    """
-
-    split: Split
-    study: bytes
+    split: Split  # with a whole `alpha`
+    study: bytes  # names the study: part of every hash
     totals: Mapping[str, Sequence[int]]
-    bits: int = 2048
+    bits: int = 2048  # of the group
 
     scheme: ClassVar[type[product_scheme.Parameters]] = product_scheme.Parameters
     error: ClassVar[float] = 0.0
@@ -210,13 +176,7 @@ Variant: TypeAlias = Logarithms | Products
 
 
 def check_whole(alpha: float) -> None:
-    """Refuse to multiply counts that are not integers.
-
-    Raises
-    ------
-    ValueError
-        If `alpha` is not a whole number.
-    """
+    """Refuse to multiply counts that are not integers."""
     if alpha != int(alpha):
         raise ValueError(f"alpha = {alpha}: products are of whole numbers, 1 for example")
 
@@ -228,13 +188,7 @@ def smoothed_totals(split: Split, table: Table) -> tuple[int, ...]:
 
 
 def check_products(split: Split) -> None:
-    """Refuse products that cannot fit, whatever the tables.
-
-    Raises
-    ------
-    ValueError
-        It says how large they can be.
-    """
+    """Refuse products that cannot fit, whatever the tables."""
     classes = len(split.class_counts)
     largest = {name: (int(split.most_total(name)),) * classes for name in split.features}
     _ = Products(split, b"", largest)

@@ -166,33 +166,7 @@ class Split:
 def count_tables(
     split: Split, site: Party, data: LocalData, noise: Noise = no_noise, *, confirm: bool = True
 ) -> dict[str, Table]:
-    """Count a site's features by class.
-
-    Parameters
-    ----------
-    split : Split
-        The schema, who holds what, and the counts of the classes.
-    site : Party
-        Whose features are counted.
-    data : LocalData
-        The site's features and the class column.
-    noise : callable, default=no_noise
-        Added to each count: see `RecordNoise.of_a_table`.
-    confirm : bool, default=True
-        Whether to refuse counts of classes that are not those of the data. An analyst can guess
-        until a site no longer refuses, at no cost to its budget.
-
-    Returns
-    -------
-    tables : dict of str to ndarray of shape (states, classes), dtype int64
-        From 0 to n_j, which is public: noise beyond tells nothing.
-
-    Raises
-    ------
-    ValueError
-        If the data miss a feature or the class, have other states, or, with `confirm`, other counts
-        of classes than the public ones.
-    """
+    """Count a site's features by class."""
     part = Schema(split.target, {name: split.features[name] for name in split.holders[site]})
     check_features(part.variables, data)
     arrays = apart(part.statistics, part.variables, measure(part.statistics, data))
@@ -214,13 +188,7 @@ def flat(tables: Tables, names: Sequence[str]) -> Table:
 def read_tables(
     split: Split, names: Sequence[str], counts: Table, sender: Party
 ) -> dict[str, Table]:
-    """Return the tables of features from the flat counts of a message.
-
-    Raises
-    ------
-    MalformedMessageError
-        If they are not counts from 0 to n_j; it names the sender.
-    """
+    """Return the tables of features from the flat counts of a message."""
     ends = np.cumsum([split.cells(name) for name in names])
     if counts.shape != (ends[-1],):
         raise MalformedMessageError(sender, f"sent other than tables of {ends[-1]} counts")
@@ -260,13 +228,7 @@ def check_people(site: SiteRole, split: Split) -> None:
 
 
 def check_features(expected: Mapping[str, Variable], records: LocalData) -> None:
-    """Refuse records without a feature, or have it in other states.
-
-    Raises
-    ------
-    DataError
-        It names the feature.
-    """
+    """Refuse records without a feature, or have it in other states."""
     for name, variable in expected.items():
         own = records.variables.get(name)
         if own is None or own.states != variable.states:

@@ -41,20 +41,12 @@ MOST_SHOWN = 4_000_000  # winners, and whether they are decided, of one run
 
 @dataclass(frozen=True, slots=True)
 class Begun(Message):
-    """The sender answers the queries of the study, and has shown this in the run so far.
-
-    Parameters
-    ----------
-    won, decided : tuple of tuple of int
-        As of `Shown`, of each step.
-    state : int
-        Whether the sender has kept or given its share of the release.
-    """
+    """The sender answers the queries of the study, and has shown this in the run so far."""
 
     kind: ClassVar[str] = "begun"
-    won: tuple[tuple[int, ...], ...] = ()
-    decided: tuple[tuple[int, ...], ...] = ()
-    state: int = OPEN
+    won: tuple[tuple[int, ...], ...] = ()  # as of `Shown`, of each step
+    decided: tuple[tuple[int, ...], ...] = ()  # as of `Shown`, of each step
+    state: int = OPEN  # whether the sender has kept or given its share of the release
 
     @property
     def shown(self) -> list[Shown]:

@@ -40,28 +40,7 @@ def compare(
     sites: Collection[Party],
     receivers: Collection[Party] = (),
 ) -> Program[None]:
-    """Compare what a party received with what the other receivers did: one round.
-
-    Parameters
-    ----------
-    party : Party
-        The party itself.
-    what : str
-        What was received, for errors: several things.
-    digests : mapping of Party to bytes of length 32
-        The digest of what each other sender sent to this party.
-    sites : collection of Party
-        To whom digests are sent.
-    receivers : collection of Party, optional
-        Whose digests this party compares with its own.
-
-    Raises
-    ------
-    UnknownFaultyPartyError
-        If two digests differ: it names the sender and the two receivers.
-    MalformedMessageError
-        If a receiver sent digests of a wrong number or length.
-    """
+    """Compare what a party received with what the other receivers did: one round."""
     senders = sorted({party, *digests})
     ours = Received(tuple(digests.get(sender, b"") for sender in senders))
     outbox = dict.fromkeys([site for site in sites if site != party], ours)

@@ -249,14 +249,7 @@ def _compared(
 
 
 class Comparisons:
-    """Counts a site's comparisons in one run.
-
-    Parameters
-    ----------
-    site : SiteRole
-    peers : collection of Party
-        The sites with which it compares people; other comparisons are not counted.
-    """
+    """Counts a site's comparisons in one run."""
 
     def __init__(self, site: SiteRole, peers: Collection[Party]) -> None:
         self._site, self._peers = site, frozenset(peers)

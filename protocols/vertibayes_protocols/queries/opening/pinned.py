@@ -15,15 +15,7 @@ SESSION_BYTES = 16  # random, and new in each run
 
 
 def check_named(parties: Sequence[Party], keys: Sequence[bytes], session: bytes) -> None:
-    """Refuse, with a ValueError, sites and a dealer, in this order, that are no parties of a study.
-
-    Parameters
-    ----------
-    parties, keys : sequence of Party, sequence of bytes
-        All sites, then the dealer, and their keys.
-    session : bytes
-        The name of the run.
-    """
+    """Refuse sites and a dealer, in this order, that are not parties of a study."""
     if len(keys) != len(parties) or len(session) != SESSION_BYTES:
         raise ValueError("the study must have one key per party, and a session")
     if len({*parties}) < len(parties) or len(parties) < 2:

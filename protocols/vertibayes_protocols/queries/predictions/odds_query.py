@@ -44,43 +44,17 @@ class OddsQuery(StudyQuery[R_co, P]):
     """Ask for something of the log odds of records.
 
     Further fields are those of `StudyQuery`.
-
-    Parameters
-    ----------
-    odds : OddsShape
-        What is predicted from which variables.
-    rows : Rows
-        The records.
-    numbers : sequence of ndarray, dtype int64, default=()
-        At the analyst: the numbers of each table, which the sites receive and the dealer does not.
     """
 
-    odds: OddsShape
-    rows: Rows
+    odds: OddsShape  # what is predicted from which variables
+    rows: Rows  # the records
     numbers: Sequence[NDArray[np.int64]] = field(
         default=(), kw_only=True, repr=False, compare=False, metadata=wire.LOCAL
     )
 
     @classmethod
     def of(cls, joined: Joined, odds: Odds, rows: Rows = Rows(), **more: Any) -> Self:
-        """Return the next query of a study.
-
-        Parameters
-        ----------
-        joined : Joined
-            The study, and the number of its queries so far.
-        odds : Odds
-            What is asked.
-        rows : Rows, default=all records
-            The records, in the order of the study; the analyst does not learn which they are.
-        **more
-            The further fields of the query.
-
-        Raises
-        ------
-        ValueError
-            If the tables do not fit the variables of the study.
-        """
+        """Return the next query of a study."""
         study = joined.study
         check_variables(study, odds.shape.variables)
         for table in odds.tables:

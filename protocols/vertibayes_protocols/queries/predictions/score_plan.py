@@ -30,20 +30,10 @@ NOISY = Ring(32)
 
 @dataclass(frozen=True)
 class ScorePlan:
-    """All that the parties do for one score table.
-
-    Parameters
-    ----------
-    study : Study
-    lookups : TableLookupPlan
-        The log odds.
-    thresholds : ndarray of shape (bins - 1,), dtype int64
-    target : str
-    rule : Rule
-    """
+    """All that the parties do for one score table."""
 
     study: Study
-    lookups: TableLookupPlan
+    lookups: TableLookupPlan  # the log odds
     thresholds: NDArray[np.int64]
     target: str
     rule: Rule

@@ -62,17 +62,10 @@ class ReleaseNoise:
 
     A record more or less changes one cell of each table by 1. Another value of a record changes
     two, which is two steps: twice epsilon.
-
-    Parameters
-    ----------
-    tables : FamilyTables
-        Their rule adds noise.
-    sites : int
-        The number of sites, which all add noise.
     """
 
-    tables: FamilyTables
-    sites: int
+    tables: FamilyTables  # their rule adds noise
+    sites: int  # the number of sites, which all add noise
 
     @property
     def honest(self) -> int:
@@ -85,18 +78,7 @@ class ReleaseNoise:
         return rho_of(self.tables.rule.epsilon, self.tables.rule.delta)
 
     def of_a_site(self, randomness: Randomness | None = None) -> PolyaShare | DiscreteGaussian:
-        """Return the noise that one site adds.
-
-        Parameters
-        ----------
-        randomness : Randomness, optional
-            Where Polya shares are drawn from; the operating system's if None.
-
-        Raises
-        ------
-        ValueError
-            If the noise would be too large or too small to be drawn.
-        """
+        """Return the noise that one site adds."""
         rule, count = self.tables.rule, len(self.tables.families)
         if rule.kind == "gaussian":
             return DiscreteGaussian(rho=self.rho / count)
@@ -136,23 +118,12 @@ def check_rule(study: Study, tables: FamilyTables) -> None:
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """All that the parties do for one release.
+    """All that the parties do for one release."""
 
-    Parameters
-    ----------
-    joined : Joined
-        The study, and its commitments.
-    tables : FamilyTables
-    number : int
-        The number of the query in the study.
-    query : bytes
-        A digest of the query.
-    """
-
-    joined: Joined
+    joined: Joined  # the study, and its commitments
     tables: FamilyTables
-    number: int
-    query: bytes
+    number: int  # the number of the query in the study
+    query: bytes  # a digest of the query
 
     @property
     def study(self) -> Study:
@@ -178,13 +149,7 @@ class ReleasePlan:
 
     @cached_property
     def counted(self) -> TablePlan:
-        """The plan of the tables: a rule that acts on shares needs products.
-
-        Raises
-        ------
-        ValueError
-            If a column is too wide for the rule, or a table too large.
-        """
+        """The plan of the tables: a rule that acts on shares needs products."""
         check_rule(self.study, self.tables)
         by_products = self.tables.rule.kind != "exact"
         asked = Rows(), self.tables.missing, self.number

@@ -30,13 +30,7 @@ class TableSums(Labelled):
 
 
 def release_share(site: Holder, plan: ReleasePlan, randomness: Randomness) -> Program[Elements]:
-    """Return a site's share of released tables, with its noise, hidden under a zero share.
-
-    Raises
-    ------
-    ImpossibleTablesError
-        If a table does not count all records.
-    """
+    """Return a site's share of released tables, with its noise, hidden under a zero share."""
     site.begin("release", plan.number)
     products = plan.counted.products
     values = np.zeros(products.cells, plan.ring.dtype)

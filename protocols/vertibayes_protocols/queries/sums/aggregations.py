@@ -84,13 +84,7 @@ class CarefulMember(Member):
     most_absent = 0
 
     def encrypt(self, counts: Counts, time: int, absent: Collection[Party] = ()) -> Ciphertexts:
-        """Encrypt as `Member`.
-
-        Raises
-        ------
-        FaultyPartyError
-            If too many are called absent; it names the aggregator.
-        """
+        """Encrypt as `Member`."""
         if len(set(absent)) > self.most_absent:
             reason = f"calls {len(set(absent))} absent, at most {self.most_absent} are agreed"
             raise FaultyPartyError(self.aggregator, reason)

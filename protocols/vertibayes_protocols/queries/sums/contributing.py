@@ -28,11 +28,6 @@ def site_records(site: SiteRole, schema: Declared) -> list[LocalData]:
     """Return a site's records in the states and between the bounds that the analyst declares.
 
     The bounds limit what a record changes, so that those of the site's own file do not matter.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, has a state that is not declared, or has numbers in place of states.
     """
     return [_recoded(batch, schema) for batch in site.batches]
 

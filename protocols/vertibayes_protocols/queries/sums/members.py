@@ -15,30 +15,7 @@ from vertibayes_protocols.queries.sums.terms import Terms
 
 
 class Members:
-    """Parties that join and leave a sum.
-
-    Parameters
-    ----------
-    terms : Terms
-        How many there may be, and how many may collude or be absent.
-    parties : iterable of Party
-        Who is there at first: two at least.
-    via : {"additive", "masked"}, default="masked"
-        How sums are taken; with the additive scheme members are grouped into blocks.
-    randomness : Randomness, optional
-        Places the parties in blocks.
-
-    Attributes
-    ----------
-    estimates : mapping of Party to int
-        u_k of each member: what it takes the number of members for, from n/2 to n (Algorithm 1).
-
-    Raises
-    ------
-    ValueError
-        If there are too few or too many parties, `via` is not one of the two, or the terms cannot
-        be summed.
-    """
+    """Parties that join and leave a sum."""
 
     def __init__(
         self,
@@ -75,13 +52,7 @@ class Members:
         return tuple(tuple(sorted(block)) for block in self._groups.blocks)
 
     def join(self, party: Party) -> frozenset[Party]:
-        """Take a party in; return whose neighbours change, itself included.
-
-        Raises
-        ------
-        ValueError
-            If it is there already, or there are as many members as agreed.
-        """
+        """Take a party in; return whose neighbours change, itself included."""
         if party in self.estimates:
             raise ValueError(f"{party} is a member already")
         self._check([*self.parties, party])
@@ -89,13 +60,7 @@ class Members:
         return frozenset((party,)) if self._groups is None else self._groups.join(party)
 
     def leave(self, party: Party) -> frozenset[Party]:
-        """Let a party go; return whose neighbours change.
-
-        Raises
-        ------
-        ValueError
-            If it is not a member, or too few would be left.
-        """
+        """Let a party go; return whose neighbours change."""
         if party not in self.estimates:
             raise ValueError(f"{party} is not a member")
         self._check([member for member in self.parties if member != party])
@@ -103,13 +68,7 @@ class Members:
         return frozenset() if self._groups is None else self._groups.leave(party)
 
     def check_absent(self, absent: Iterable[Party]) -> None:
-        """Refuse to do without parties that are not members, or without more than agreed.
-
-        Raises
-        ------
-        ValueError
-            It names the party, or says how many may be absent.
-        """
+        """Refuse to do without parties that are not members, or without more than agreed."""
         gone, n = set(absent), len(self.parties)
         if strangers := sorted(gone - set(self.parties)):
             raise ValueError(f"{strangers[0]} is not a member, and cannot be absent")

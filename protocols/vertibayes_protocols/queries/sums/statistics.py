@@ -25,21 +25,11 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class StatisticsQuery(Query[R_co, P]):
-    """Ask sites that hold different records for statistics; `parties` are those that are asked.
-
-    Parameters
-    ----------
-    number : int
-        Above that of all such queries of this analyst that a site has taken part in.
-    analyst : bytes
-        The analyst's public key: two analysts may use one number, and no label is used twice.
-    terms : Terms
-        What is counted, and with which noise.
-    """
+    """Ask sites that hold different records for statistics; `parties` are those that are asked."""
 
     number: int = field(metadata=wire.FREE)
-    analyst: bytes = field(metadata=wire.FREE)
-    terms: Terms
+    analyst: bytes = field(metadata=wire.FREE)  # the analyst's public key
+    terms: Terms  # what is counted, and with which noise
 
     def check_asked(self, at: At, asked: Collection[Party]) -> None:
         """Refuse a query at a site that it does not ask, with a ValueError."""
@@ -54,21 +44,7 @@ class StatisticsQuery(Query[R_co, P]):
         about: Sequence[Party],
         dishonest: float | None = None,
     ) -> Effects:
-        """Return the effects: columns, numbers, noise, and what is shown of whose records.
-
-        Parameters
-        ----------
-        at : At
-            Where.
-        promise : SumPromise or None
-            Of the noise; its cost is that of the query.
-        shown : str
-            What is shown of `{}`, which are counts and moments.
-        about : sequence of Party
-            Whose records are counted, one after the other.
-        dishonest : float, optional
-            The share of the members that may work with the analyst, if the noise depends on it.
-        """
+        """Return the effects: columns, numbers, noise, and what is shown of whose records."""
         schema, counts = self.terms.schema, self.terms.families
         moments = [s for s in schema.statistics if isinstance(s, Moments)]
         numbers = ", ".join(name for statistic in moments for name in statistic.columns)

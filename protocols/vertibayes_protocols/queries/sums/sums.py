@@ -271,15 +271,7 @@ def _summation(encoded: bytes) -> Summation:
 
 
 def promise_over(query: Sums, sum_: Summation, parties: Collection[Party]) -> SumPromise | None:
-    """Return what the noise of some parties promises; None without noise.
-
-    Parameters
-    ----------
-    query, sum_ : Sums, Summation
-        The sum.
-    parties : collection of Party
-        Whose counts and noise are in it: all who were asked, before anybody drops out.
-    """
+    """Return what the noise of some parties promises; None without noise."""
     accounting, n, there = sum_.terms.accounting, len(sum_.members), set(parties)
     if accounting is None:
         return None

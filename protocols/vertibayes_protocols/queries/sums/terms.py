@@ -46,32 +46,12 @@ PLAINTEXT_BITS = 2047  # of a packet, where nobody has drawn a longer modulus
 
 @dataclass(frozen=True)
 class Terms:
-    """What all parties of a sum agree on before any data.
+    """What all parties of a sum agree on before any data."""
 
-    Parameters
-    ----------
-    schema : Schema or Declaration
-        The statistics that are summed, and their variables: a `Schema` for naive Bayes.
-    most_parties : int
-        How many members there are at most, at any time.
-    most_records : int
-        How many records a party has at most in a release.
-    privacy : Privacy, optional
-        The noise; None releases exact counts.
-    dishonest, dropouts : float, default=0.0
-        The share of the members that may work with the aggregator, and the share that may be
-        missing in a release.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or the shares leave no `gamma`.
-    """
-
-    schema: Schema | Declaration
-    most_parties: int
-    most_records: int
-    privacy: Privacy | None = None
+    schema: Schema | Declaration  # the statistics that are summed, and their variables
+    most_parties: int  # how many members there are at most, at any time
+    most_records: int  # how many records a party has at most in a release
+    privacy: Privacy | None = None  # the noise; None releases exact counts
     dishonest: float = 0.0
     dropouts: float = 0.0
 
@@ -90,14 +70,7 @@ class Terms:
             )
 
     def check(self) -> None:
-        """Refuse statistics and noise that cannot be summed.
-
-        Raises
-        ------
-        ValueError
-            If there are no statistics, noise is asked for numbers that are not summed about the
-            middle of their bounds, or it is so large that a slot could overflow.
-        """
+        """Refuse statistics and noise that cannot be summed."""
         if self.privacy is not None and not self.families:
             raise ValueError("the noise is for counts, and no table is asked for")
         if not self.counts:
@@ -160,13 +133,7 @@ class Terms:
 
 
 def check_records(party: Party, terms: Terms, batches: Sequence[LocalData]) -> None:
-    """Refuse records of other states than declared, or more than the terms allow.
-
-    Raises
-    ------
-    DataError
-        It names the party.
-    """
+    """Refuse records of other states than declared, or more than the terms allow."""
     for data in batches:
         check_declared(party, terms.schema, data)
     if sum(data.records for data in batches) > terms.most_records:
@@ -174,13 +141,7 @@ def check_records(party: Party, terms: Terms, batches: Sequence[LocalData]) -> N
 
 
 def count_query(party: Party, terms: Terms, batches: Sequence[LocalData]) -> Values:
-    """CountQuery: return a party's own counts; zeros if it has no records.
-
-    Raises
-    ------
-    DataError
-        As `check_records`.
-    """
+    """CountQuery: return a party's own counts; zeros if it has no records."""
     check_records(party, terms, batches)
     counts = np.zeros(terms.counts, np.int64)
     for data in batches:
@@ -189,11 +150,5 @@ def count_query(party: Party, terms: Terms, batches: Sequence[LocalData]) -> Val
 
 
 def data_pert(counts: Values, noise: Noise) -> Values:
-    """DataPert: return the counts with fresh noise on each, zeros included.
-
-    Raises
-    ------
-    ImportError
-        If copies of noise are drawn and OpenDP is not installed.
-    """
+    """DataPert: return the counts with fresh noise on each, zeros included."""
     return counts + noise(len(counts))

@@ -45,18 +45,10 @@ MOST_TERMS = 400_000  # that are listed for one query, equal ones included
 
 
 class Cost(NamedTuple):
-    """The cost of one table or of several, for all parties together.
+    """The cost of one table or of several, for all parties together."""
 
-    Attributes
-    ----------
-    picoseconds : int
-        The work.
-    bytes : int
-        The bytes sent on all links.
-    """
-
-    picoseconds: int = 0
-    bytes: int = 0
+    picoseconds: int = 0  # the work
+    bytes: int = 0  # the bytes sent on all links
 
     def __add__(self, other: object) -> Cost:
         """Add two costs."""
@@ -71,24 +63,12 @@ class Cost(NamedTuple):
 
 
 class TableSize(NamedTuple):
-    """What the cost of a table depends on, beside the number of records.
+    """What the cost of a table depends on, beside the number of records."""
 
-    Attributes
-    ----------
-    cells : int
-        The number of cells.
-    holders : int
-        The number of sites that hold its columns.
-    missing : bool
-        Whether records drop out of the table because a value is missing.
-    narrow : bool
-        Whether all its columns are committed as indicators.
-    """
-
-    cells: int
-    holders: int
-    missing: bool
-    narrow: bool
+    cells: int  # the number of cells
+    holders: int  # the number of sites that hold its columns
+    missing: bool  # whether records drop out of the table because a value is missing
+    narrow: bool  # whether all its columns are committed as indicators
 
     @property
     def code_bytes(self) -> int:
@@ -97,22 +77,12 @@ class TableSize(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What the products of prefixes consist of.
-
-    Attributes
-    ----------
-    extended, rows : int
-        The numbers of columns in the products of several variables, and in all products.
-    terms : int
-        The number of products.
-    widest : int
-        The number of columns of the widest product.
-    """
+    """What the products of prefixes consist of."""
 
     extended: int = 0
     rows: int = 0
-    terms: int = 0
-    widest: int = 0
+    terms: int = 0  # the number of products
+    widest: int = 0  # the number of columns of the widest product
 
     def plus(self, other: Columns) -> Columns:
         """Return the products of both."""
@@ -129,24 +99,7 @@ class _Axis(NamedTuple):
 
 
 class Costs:
-    """The costs of a study's tables over some of its records.
-
-    Parameters
-    ----------
-    study : Study
-        The study.
-    records : int
-        The number of records that are counted.
-    missing : bool
-        Whether a missing value is a state.
-
-    Attributes
-    ----------
-    commitment_bytes : int
-        How many bytes the sites send to commit all columns of the study.
-    stored_bytes : int
-        How many bytes the masked columns of all sites take at one site.
-    """
+    """The costs of a study's tables over some of its records."""
 
     def __init__(self, study: Study, records: int, missing: bool) -> None:
         self.memory, self.records, self.parties = study.memory, records, len(study.sites) + 1

@@ -31,34 +31,13 @@ COMPLETE = "how many records are complete in the columns of tables that miss val
 
 @dataclass(frozen=True)
 class TablePlan:
-    """How the parties count the tables of one query; what takes long is computed when it is used.
+    """How the parties count the tables of one query; long work waits until it is used."""
 
-    Parameters
-    ----------
-    joined : Joined
-        The study, and its commitments.
-    groups : tuple of Group
-    rows : Rows
-        The records that are counted.
-    missing : bool
-        Whether a missing value is a state.
-    number : int
-        The number of the query in the study.
-    by_products : bool, default=False
-        Whether all tables are counted by products, so that a rule can act on their shares.
-
-    Raises
-    ------
-    ValueError
-        By its properties: if a variable is unknown or appears twice in a table, or a table is too
-        large.
-    """
-
-    joined: Joined
+    joined: Joined  # the study, and its commitments
     groups: tuple[Group, ...]
-    rows: Rows
-    missing: bool
-    number: int
+    rows: Rows  # the records that are counted
+    missing: bool  # whether a missing value is a state
+    number: int  # the number of the query in the study
     by_products: bool = False
 
     @cached_property

@@ -19,20 +19,7 @@ def look_up_held(
     counts: Mapping[Holders, Elements],
     known: Callable[[Elements], Elements],
 ) -> Program[dict[Holders, Elements]]:
-    """Return a site's shares of a function of counts, by the holders of the counts.
-
-    Parameters
-    ----------
-    site : Holder
-        The site's keys.
-    plan : LookupPlan
-        The lookups of all counts that several sites hold: one batch for each group of holders.
-    counts : mapping of tuple of Party to ndarray
-        The site's shares of the counts that it holds with others, or alone.
-    known : callable
-        Takes the counts that the site holds alone, whose shares are the counts; returns the
-        function of them.
-    """
+    """Return a site's shares of a function of counts, by the holders of the counts."""
     batches = {at: b.holders for at, b in enumerate(plan.batches) if b.holders in counts}
     shared = {at: counts[holders] for at, holders in batches.items()}
     looked_up = (yield from look_up(site, plan, shared)) if shared else {}

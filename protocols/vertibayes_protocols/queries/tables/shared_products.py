@@ -52,20 +52,6 @@ def in_shared_order(
 ) -> list[Names]:
     """Return tables with their variables in an order in which they share products.
 
-    Parameters
-    ----------
-    tables : iterable of tuple of str
-        Tables of different variables.
-    widths : mapping of str to int
-        The number of columns of each variable.
-    weight : callable
-        Takes variables, sorted by name; returns what their product costs.
-
-    Returns
-    -------
-    tables : list of tuple of str
-        As given if no other order costs less without more columns.
-
     Examples
     --------
     >>> widths = {"a": 1, "b": 1, "c": 4, "d": 4}

@@ -32,18 +32,10 @@ MOST_PARTS = 16  # and one of more into so many: a session that breaks loses one
 
 
 class Group(NamedTuple):
-    """The families that differ only in the last parent: they share the products of the others.
+    """The families that differ only in the last parent: they share the products of the others."""
 
-    Attributes
-    ----------
-    prefix : tuple of str
-        The child and all parents except the last.
-    lasts : tuple of str
-        The last parents; if empty, the group is the child alone.
-    """
-
-    prefix: tuple[str, ...]
-    lasts: tuple[str, ...]
+    prefix: tuple[str, ...]  # the child and all parents except the last
+    lasts: tuple[str, ...]  # the last parents; if empty, the group is the child alone
 
     @property
     def families(self) -> list[Family]:
@@ -73,18 +65,6 @@ def cells_of(
     groups: Sequence[Group], states: Mapping[str, int]
 ) -> dict[tuple[str, ...], NDArray[np.intp]]:
     """Return where the cells of each table lie among those that the sites share.
-
-    Parameters
-    ----------
-    groups : sequence of Group
-        What is counted by products.
-    states : mapping of str to int
-        How many states of each variable are counted.
-
-    Returns
-    -------
-    cells : dict of tuple of str to ndarray of intp
-        By the variables of a table, which are the axes.
 
     Examples
     --------
@@ -119,26 +99,14 @@ def check_multiplied(study: Study, names: Sequence[str], why: str) -> None:
 
 
 class Load(NamedTuple):
-    """What tables take at one party.
+    """What tables take at one party."""
 
-    Attributes
-    ----------
-    columns : Columns
-        The columns of products.
-    shuffled : int
-        The memory, in bytes, of the shuffled tables.
-    cells, tables, groups : int
-        The numbers of cells and tables that are revealed, and of groups of tables.
-    weight : int
-        The work and the time on a link, in picoseconds.
-    """
-
-    columns: Columns = Columns()
-    shuffled: int = 0
-    cells: int = 0
-    tables: int = 0
-    groups: int = 0
-    weight: int = 0
+    columns: Columns = Columns()  # the columns of products
+    shuffled: int = 0  # the memory, in bytes, of the shuffled tables
+    cells: int = 0  # the numbers of cells and tables that are revealed, and of groups of tables
+    tables: int = 0  # the numbers of cells and tables that are revealed, and of groups of tables
+    groups: int = 0  # the numbers of cells and tables that are revealed, and of groups of tables
+    weight: int = 0  # the work and the time on a link, in picoseconds
 
     def plus(self, other: Load) -> Load:
         """Return the sum of two loads."""
@@ -163,18 +131,10 @@ class Load(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """How the tables of a group are counted.
+    """How the tables of a group are counted."""
 
-    Attributes
-    ----------
-    shuffled : list of bool
-        Of each table, whether it is counted by shuffle; otherwise it is counted by products.
-    load : Load
-        What all tables of the group take.
-    """
-
-    shuffled: list[bool]
-    load: Load
+    shuffled: list[bool]  # of each table, whether it is counted by shuffle
+    load: Load  # what all tables of the group take
 
 
 def choose_ways(costs: Costs, group: Group) -> Ways:
@@ -184,11 +144,6 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
     then cheaper than by shuffle, or no table uses it. If products do not fit the memory, the tables
     are shuffled. The reverse never happens: products would tell more to a dealer that works with
     the analyst, who sets the memory.
-
-    Raises
-    ------
-    ValueError
-        If a shuffled table does not fit the memory; the message says how much it takes.
     """
     columns = costs.columns_of(group.prefix)
     extends = costs.products_memory(columns) <= costs.memory
@@ -229,11 +184,6 @@ def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
 
     A query also has no more than a sixteenth of the predicted time of all, unless that is short or
     families of one prefix take longer.
-
-    Raises
-    ------
-    ValueError
-        As `choose_ways`.
     """
     batch: dict[tuple[tuple[str, ...], bool], Group] = {}
     total = Load()

@@ -21,34 +21,16 @@ from vertibayes_protocols.site.text import Choice, TextColumn, builders_of, chec
 
 
 class ArrowTable(NamedTuple):
-    """A table that gives some of its columns in record batches.
+    """A table that gives some of its columns in record batches."""
 
-    Parameters
-    ----------
-    title : str
-        The table in errors; it has no credentials.
-    names : sequence of str
-        The names of its columns.
-    batches : callable
-        Returns the record batches of some columns, in their order.
-    cast : str
-        What to do about a column of a type that has no text.
-    """
-
-    title: str
-    names: Sequence[str]
+    title: str  # the table in errors; it has no credentials
+    names: Sequence[str]  # the names of its columns
     batches: Callable[[Sequence[str]], Iterator[Any]]
-    cast: str
+    cast: str  # what to do about a column of a type that has no text
 
 
 def library(title: str, module: str, extra: str) -> Any:
-    """Return a module of an extra.
-
-    Raises
-    ------
-    DataError
-        If it is not installed; the message says how to install it.
-    """
+    """Return a module of an extra."""
     try:
         return load(module, extra)
     except ImportError as error:
@@ -58,19 +40,7 @@ def library(title: str, module: str, extra: str) -> Any:
 def read_arrow(
     table: ArrowTable, *, keep_spaces: bool = False, choose: Choice = list, keys: str | None = None
 ) -> dict[str, TextColumn]:
-    """Read columns of a table.
-
-    Parameters
-    ----------
-    table, keep_spaces, choose, keys
-        The table; the others as `vertibayes_protocols.site.text.read_columns`.
-
-    Raises
-    ------
-    DataError
-        If the table has no records, if a column has no name or appears twice, or if a column has a
-        type without texts.
-    """
+    """Read columns of a table."""
     given = list(table.names)
     shown = given if keep_spaces else [name.strip() for name in given]
     check_names(table.title, shown)

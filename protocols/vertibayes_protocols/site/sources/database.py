@@ -16,30 +16,11 @@ CAST = "cast it in the query, as with cast(COLUMN as varchar)"
 
 @dataclass(frozen=True)
 class Database:
-    """A table of a database, or the result of a query.
-
-    Parameters
-    ----------
-    where : str or Path
-        The URL of a PostgreSQL database, or the path of a DuckDB file.
-    table : str, optional
-        The table, with its schema as ``schema.table``.
-    query : str, optional
-        A ``select`` that returns the table. Either `table` or `query` is given.
-    password_variable : str, optional
-        The environment variable that has the password of a PostgreSQL database. Without it, the
-        password is that of PGPASSWORD or of ``~/.pgpass``, if the server asks for one.
-
-    Raises
-    ------
-    ValueError
-        If both or none of table and query are given, or the URL is not valid or has a password. The
-        message does not quote the URL.
-    """
+    """A table of a database, or the result of a query."""
 
     where: str | Path = field(repr=False)
-    table: str | None = None
-    query: str | None = None
+    table: str | None = None  # the table, with its schema as ``schema.table``
+    query: str | None = None  # A ``select`` that returns the table
     password_variable: str | None = None
 
     def __post_init__(self) -> None:
@@ -71,13 +52,7 @@ class Database:
         return f"select * from {name}"  # noqa: S608
 
     def uri(self) -> str:
-        """Return the URL with which to connect to PostgreSQL: reading only, in UTF-8.
-
-        Raises
-        ------
-        DataError
-            If `password_variable` names a variable that is not set.
-        """
+        """Return the URL with which to connect to PostgreSQL: reading only, in UTF-8."""
         url = str(self.where)
         more = ["client_encoding=UTF8", f"options={quote('-c default_transaction_read_only=on')}"]
         if self.password_variable is not None:

@@ -19,14 +19,7 @@ READING = "SELECT", "MULTI"  # a pivot is a `MULTI`
 
 @contextmanager
 def open_duckdb(database: Database) -> Iterator[ArrowTable]:
-    """Open a DuckDB file for reading.
-
-    Raises
-    ------
-    DataError
-        If duckdb or pyarrow is not installed, there is no such file, DuckDB refuses the query, or
-        the query is not one `select`: other statements write files, also of a read-only database.
-    """
+    """Open a DuckDB file for reading."""
     duckdb = library(database.title, "duckdb", EXTRA)
     arrow = library(database.title, "pyarrow", EXTRA)
     if not Path(database.where).is_file():

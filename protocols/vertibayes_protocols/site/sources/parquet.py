@@ -17,14 +17,7 @@ CAST = "export the column as text or numbers"
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[ArrowTable]:
-    """Open a Parquet file, or all ``*.parquet`` files of a folder in the order of their names.
-
-    Raises
-    ------
-    DataError
-        If pyarrow is not installed, a file cannot be read, the folder has no Parquet files, or its
-        files have other columns than the first one.
-    """
+    """Open a Parquet file, or all ``*.parquet`` files of a folder in the order of their names."""
     arrow = library(str(path), "pyarrow", EXTRA)
     parquet = library(str(path), "pyarrow.parquet", EXTRA)
     with ExitStack() as stack:

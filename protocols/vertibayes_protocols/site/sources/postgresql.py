@@ -17,14 +17,7 @@ TYPE = b"POSTGRESQL:type"  # of a column, in what the driver says of it
 
 @contextmanager
 def open_postgresql(database: Database) -> Iterator[ArrowTable]:
-    """Connect to a PostgreSQL database for reading; one statement reads the whole table.
-
-    Raises
-    ------
-    DataError
-        If the driver is not installed, or the database cannot be reached, refuses the query, or
-        stops before all records are read.
-    """
+    """Connect to a PostgreSQL database for reading; one statement reads the whole table."""
     arrow = library(database.title, "pyarrow", EXTRA)
     driver = library(database.title, "adbc_driver_postgresql.dbapi", EXTRA)
     try:

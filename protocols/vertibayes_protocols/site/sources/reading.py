@@ -24,20 +24,7 @@ def read_table(
     choose: Choice = list,
     keys: str | None = None,
 ) -> dict[str, TextColumn]:
-    """Read the columns of a file or of a database.
-
-    Parameters
-    ----------
-    source : Path or Database
-        A CSV file, gzipped or not, a Parquet file, a folder of Parquet files, or a database.
-    keep_spaces, choose, keys
-        As `vertibayes_protocols.site.text.read_columns`.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read; the message names the file or database, and no credentials.
-    """
+    """Read the columns of a file or of a database."""
     if isinstance(source, Database):
         with (open_postgresql if isinstance(source.where, str) else open_duckdb)(source) as table:
             return read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)

@@ -42,14 +42,7 @@ KNOWN = {
 
 
 def files_section(results: Results, others: Iterable[Section]) -> Section:
-    """Return the section of the files.
-
-    Parameters
-    ----------
-    results : Results
-    others : iterable of Section
-        All other sections: entries of the summary that none of them has are listed here.
-    """
+    """Return the section of the files."""
     rows: list[list[Text]] = [[(Name(n),), (_what(n),)] for n in results.names]
     shown = {number.key for section in others for number in numbers_of(section)}
     return Section(
