@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from platform import python_version
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?")
 
 
 class Shown(NamedTuple):
-    """What the page shows of a result."""
+    """What the page shows of a result, by default with its first finding."""
 
     columns: Sequence[str] = ()
     """Headings; all if there are none."""
@@ -38,13 +38,11 @@ class Shown(NamedTuple):
     """Other results, of which the first finding is shown."""
 
 
-INTRO = """# Results
-
-Each section says when and on what machine its table was measured, and by which command, where FOLDER is the folder of
-the data sets. Figures are medians after a first run that is not counted, unless a section says otherwise; repetitions
-differ by some 10 %. `benchmarks/results/` has all columns and rows of these tables, {others} further tables, and all
-findings. `python benchmarks/results.py` draws this page.
-"""
+INTRO = """Each section says by which command, when and on what machine its table was measured;
+FOLDER is the folder of the data sets. Figures are medians after a first run that is not counted,
+unless a section says otherwise; repetitions differ by some 10 %. `benchmarks/results/` has all
+columns and rows of these tables, {others} further results, and all findings. `python
+benchmarks/results.py` draws this page."""
 
 PAGE = {
     "price_of_privacy": Shown(
@@ -70,10 +68,10 @@ PAGE = {
     "structures": Shown(
         rows={
             "learner": (
-                "`hybrid`, the default",
-                "`hybrid`, by choices",
-                "`tabu`",
-                "`k2`, order of the names, also by choices",
+                "hybrid",
+                "hybrid, by choices",
+                "tabu",
+                "k2",
                 "pyAgrum greedy, BIC",
                 "pyAgrum MIIC",
                 "pgmpy PC (.01, 2)",
@@ -82,8 +80,8 @@ PAGE = {
         also=("structures_cost",),
     ),
     "strengths": Shown(
-        ("learned edges", ".5 to .8", ".8 to .95", ".95 to 1"),
-        {"learned edges": ("ALARM, parametric bootstrap", "INSURANCE, parametric bootstrap")},
+        ("edges", "0.5 to 0.8", "0.8 to 0.95", "0.95 to 1"),
+        {"edges": ("alarm, parametric: learned edges", "insurance, parametric: learned edges")},
     ),
     "choices": Shown(("sites", "tables s", "choices s", "tables MB", "choices MB", "structures")),
     "missing": Shown(
@@ -173,25 +171,30 @@ PAGE = {
 
 def write(name: str, columns: Sequence[object], rows: Sequence[Sequence[object]]) -> None:
     """Write a table of this run to build/results/NAME.json."""
-    result = {"command": command(), "date": date.today().isoformat(), "machine": machine()}
+    result: dict[str, Any] = {
+        "command": command(),
+        "date": date.today().isoformat(),
+        "machine": machine(),
+    }
     NEW.mkdir(parents=True, exist_ok=True)
-    (NEW / f"{name}.json").write_text(text_of(result | {"columns": columns, "rows": rows}))
+    result |= {"columns": columns, "rows": rows}
+    (NEW / f"{name}.json").write_text(text_of(result), encoding="utf-8")
 
 
 def command() -> str:
     """Return the command of this run, without the folders of this machine."""
-    words = ["FOLDER" if os.path.isabs(word) else word for word in sys.argv[1:]]
+    words = ["FOLDER" if Path(word).is_absolute() else word for word in sys.argv[1:]]
     script = shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
-    return f"VERTIBAYES_DATA=FOLDER {script}" if "VERTIBAYES_DATA" in os.environ else script
+    by_environment = "VERTIBAYES_DATA" in os.environ and "--data" not in words
+    return f"VERTIBAYES_DATA=FOLDER {script}" if by_environment else script
 
 
 def machine() -> str:
     """Return what the figures depend on: processor, load and versions."""
-    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return (
-        f"{os.cpu_count()} cores ({found[1] if found else 'unknown'}) with a load of "
-        f"{os.getloadavg()[0]:.1f}, Python {python_version()}"
-    )
+    cpu = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.*)", cpu.read_text() if cpu.exists() else "")
+    cores = f"{os.cpu_count()} cores ({model[1] if model else platform.machine()})"
+    return f"{cores}, a load of {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
 
 
 def text_of(result: Mapping[str, Any]) -> str:
@@ -217,14 +220,15 @@ def cell(value: object) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     """Return a result; its numbers are texts, with the digits that they have in the file."""
-    return dict(json.loads(path.read_text(), parse_float=str, parse_int=str))
+    return dict(json.loads(path.read_text(encoding="utf-8"), parse_float=str, parse_int=str))
 
 
 def record(name: str) -> None:
     """Let a new result replace the recorded one."""
     kept = RECORDED / f"{name}.json"
-    described = {k: v for k, v in read(kept).items() if k in ("title", "about")}
-    kept.write_text(text_of(described | read(NEW / kept.name)))
+    old = read(kept) if kept.exists() else {}
+    described = {"title": old.get("title", name), "about": old.get("about", [])}
+    kept.write_text(text_of(described | read(NEW / kept.name)), encoding="utf-8")
 
 
 def markdown(columns: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
@@ -243,27 +247,27 @@ def section(name: str, shown: Shown) -> str:
     table = markdown([columns[i] for i in places], [[row[i] for i in places] for row in rows])
     measured = f"Measured on {result['date']}; {result['machine']}."
     findings = result.get("findings", [])[: shown.findings]
-    findings += [
-        f"{read(RECORDED / f'{other}.json')['findings'][0]} (`{other}.json`)"
-        for other in shown.also
-    ]
-    texts = [wrapped(result["about"][0]), f"    {result['command']}", wrapped(measured), table]
-    texts += ["\n".join(wrapped(f"- {each}", "  ") for each in findings)] if findings else []
-    return "\n\n".join([f"## {result['title']}", *texts]) + "\n"
+    for other in shown.also:
+        of_other = read(RECORDED / f"{other}.json").get("findings", [])
+        findings += [f"{each} (`{other}.json`)" for each in of_other[:1]]
+    texts = [*map(wrapped, result["about"][:1]), f"    {result['command']}", wrapped(measured)]
+    texts += [table, "\n".join(wrapped(f"- {each}", "  ") for each in findings)]
+    return "\n\n".join([f"## {result['title']}", *filter(None, texts)])
 
 
 def wrapped(text: str, indent: str = "") -> str:
+    """Return a text in lines of a page."""
     return fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def page() -> str:
     """Return the page docs/results.md."""
     others = len(list(RECORDED.glob("*.json"))) - len(PAGE)
-    intro = INTRO.format(others=others)
-    return "\n".join([intro, *(section(name, shown) for name, shown in PAGE.items())])
+    sections = (section(name, shown) for name, shown in PAGE.items())
+    return "\n\n".join(["# Results", wrapped(INTRO.format(others=others)), *sections]) + "\n"
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         record(name)
-    (ROOT / "docs" / "results.md").write_text(page())
+    (ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")
