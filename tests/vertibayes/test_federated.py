@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
+from tests.splits import deal_records
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.federated import (
     NotPrivateWarning,
@@ -22,7 +23,7 @@ from vertibayes.naive_bayes.federated import (
     relative_error,
 )
 from vertibayes.naive_bayes.online import OnlineModel
-from vertibayes.splitting import deal_records, log_uniform, node_sizes
+from vertibayes.splitting import log_uniform, node_sizes
 from vertibayes_protocols.accounting import Accounting, Privacy
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.schema import Schema
@@ -303,16 +304,6 @@ def test_node_sizes_add_up(distribution):
     ratio = {"equal": (1, 1.01), "uniform": (4, 11), "exponential": (20, np.inf),
              "log-uniform": (100, np.inf)}[distribution]  # fmt: skip
     assert ratio[0] <= sizes.max() / max(sizes.min(), 1) <= ratio[1]
-
-
-def test_records_are_dealt_once_each():
-    data = records(100)
-    nodes = deal_records(data, np.array([60, 0, 40]), np.random.default_rng(3))
-    assert [node.records for node in nodes] == [60, 0, 40]
-    together = np.concatenate([node.numbers["size"] for node in nodes])
-    assert np.array_equal(np.sort(together), np.sort(data.numbers["size"]))
-    with pytest.raises(ValueError, match="must add up to the 100 records, got 99"):
-        deal_records(data, np.array([99]), np.random.default_rng(3))
 
 
 def test_budgets_of_any_order_of_magnitude():
