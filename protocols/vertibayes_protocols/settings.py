@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
@@ -97,7 +98,7 @@ class Setting:
 
     name: str  # its key in a configuration file
     kind: Kind  # what its values are
-    help: str  # one sentence: what the setting does, with its unit
+    help: str = ""  # of an option, one sentence: what the setting does, with its unit
     default: Any = None  # its value if it is not given; `REQUIRED` if it must be given
     least: float | None = None  # the bounds of a number, or of how many items a list has
     most: float | None = None  # the bounds of a number, or of how many items a list has
@@ -137,7 +138,7 @@ class Setting:
             value = parse_size(value)
         if self.kind == "seconds" and isinstance(value, str):
             value = parse_seconds(value)
-        if not KINDS[self.kind][1](value) or not self._is_accepted(value):
+        if not KINDS[self.kind][1](value) or not self.accepts(value):
             raise ValueError(f"must be {self.expected}, got {_shown(value)}")
         if self.kind == "edges":
             return tuple(Decimal(str(edge)) for edge in value)
@@ -147,9 +148,12 @@ class Setting:
             return float(value)
         if self.kind == "bounds":
             return tuple(map(float, value))
+        if self.kind == "pairs":
+            return tuple(map(tuple, value))
         return tuple(value) if isinstance(value, list) else value
 
-    def _is_accepted(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
+        """Whether a value of the kind is within the bounds, and one of the choices."""
         items = value if isinstance(value, list | tuple) else [value]
         size: Any = value if isinstance(value, Real) else len(items)
         return (
@@ -159,6 +163,23 @@ class Setting:
             and (self.most is None or size <= self.most)
             and (self.below is None or size < self.below)
         )
+
+
+def declared(kind: Kind, default: Any = None, **more: Any) -> Any:
+    """Return a dataclass's field that a table of a file sets; `settings_of` returns its setting."""
+    setting = {"setting": Setting("", kind, "", default, **more)}
+    if default is REQUIRED:
+        return field(metadata=setting)
+    if isinstance(default, dict):
+        return field(default_factory=default.copy, metadata=setting)
+    return field(default=default, metadata=setting)
+
+
+@cache
+def settings_of(kind: type) -> tuple[Setting, ...]:
+    """Return the settings of the fields that a dataclass has `declared`."""
+    known = [(one.name, one.metadata.get("setting")) for one in fields(kind)]
+    return tuple(replace(setting, name=name) for name, setting in known if setting)
 
 
 def _shown(value: Any) -> str:
@@ -187,55 +208,3 @@ COLUMNS = (  # how the columns of any file become variables
             False),
 )  # fmt: skip
 RULES = "first", "last", "min", "max", "count", "same"  # how a person's rows become one record
-SITE_DATA = (
-    Setting(
-        "file",
-        "path",
-        "The site's records: CSV (gzip is accepted), Parquet, or a folder of Parquet files.",
-    ),
-    Setting(
-        "database",
-        "text",
-        "In place of `file`: a PostgreSQL database, as "
-        "postgresql://USER@HOST:PORT/NAME, or the path of a DuckDB file.",
-    ),
-    Setting("table", "text", "The table of the database, as NAME or SCHEMA.NAME."),
-    Setting("query", "text", "In place of `table`: a select that returns the records."),
-    Setting(
-        "password_variable",
-        "text",
-        "The environment variable that has the password of the "
-        "database; PGPASSWORD or ~/.pgpass if not given.",
-    ),
-    Setting(
-        "aggregate",
-        "text",
-        "How several rows of a person become one record, for the "
-        "variables that do not say it themselves.",
-        choices=RULES,
-    ),
-    Setting(
-        "order_by",
-        "text",
-        "Column of numbers or ISO dates by which `first` and `last` order a person's rows.",
-    ),
-    replace(
-        ID_COLUMN,
-        kind="columns",
-        default=REQUIRED,
-        help="Column, or columns, that identify "
-        "the records: sites match their records by it; it is never a variable.",
-    ),
-    *COLUMNS,
-)
-VARIABLE = (  # how one column of a site becomes a variable
-    Setting("states", "texts", "Its states, in order; those found in the data if not given.", (),
-            least=2),
-    Setting("cut", "edges", "Inner edges of the bins of its numbers.", (), least=1, old="edges"),
-    Setting("categorical", "flag", "Take its numbers or dates as names: never binned.", False),
-    Setting("bins", "number", "Share of the records in a bin of its numbers.", above=0, most=0.5),
-    Setting("ignore_case", "flag", "Take values that differ only in case as one state.", False),
-    Setting("bounds", "bounds", "Keep its numbers, between these bounds, for sums: it has no "
-            "states."),
-    Setting("aggregate", "text", "How several rows of a person become one value.", choices=RULES),
-)  # fmt: skip
