@@ -8,6 +8,7 @@ everywhere.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
@@ -17,8 +18,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from vertibayes_protocols.quantities import parse_seconds, parse_size
-
 Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
@@ -26,6 +25,8 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 
 REQUIRED: Final = object()  # the default of a setting that must be given
+BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 LISTS: Final = ("columns", "list", "texts", "repeated", "edges", "names or file", "pairs")
 
 
@@ -163,6 +164,47 @@ class Setting:
             and (self.most is None or size <= self.most)
             and (self.below is None or size < self.below)
         )
+
+
+def parse_size(text: str) -> int:
+    """Return the number of bytes in a text such as ``512MiB``, ``1.5 GB`` or ``2g``.
+
+    Examples
+    --------
+    >>> parse_size("512MiB")
+    536870912
+    """
+    units = {name.lower(): float(size) for name, size in BYTES.items()}
+    units |= {name[0].lower(): size for name, size in BYTES.items() if name.endswith("iB")}
+    size = _in_units(text, units)
+    if size is None or size < 1:
+        raise ValueError(
+            f"{text!r} is not an amount of memory; expected a number and a unit, as 512MiB or 2GB"
+        )
+    return int(size)
+
+
+def parse_seconds(text: str) -> float:
+    """Return the number of seconds in a text such as ``10 min``, ``90 s`` or ``1.5h``.
+
+    Examples
+    --------
+    >>> parse_seconds("10 min")
+    600.0
+    """
+    seconds = _in_units(text, SECONDS)
+    if seconds is None:
+        raise ValueError(
+            f"{text!r} is not a span of time; expected a number and a unit, as 30 s, 10 min or 2 h"
+        )
+    return seconds
+
+
+def _in_units(text: str, units: dict[str, float]) -> float | None:
+    """Return a number times its unit; None if the text has another form or an unknown unit."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    unit = units.get(match[2].lower()) if match else None
+    return None if match is None or unit is None else float(match[1]) * unit
 
 
 def declared(kind: Kind, default: Any = None, **more: Any) -> Any:
