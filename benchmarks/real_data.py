@@ -36,8 +36,8 @@ from vertibayes.options import Options, families_of
 from vertibayes.parameters.cpt import scores
 from vertibayes.structure.learners import k2
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.quantities import parse_size
 from vertibayes_protocols.session import Traffic
+from vertibayes_protocols.settings import parse_size
 from vertibayes_protocols.site.data import SiteData
 
 MIB = 1 << 20
