@@ -140,10 +140,10 @@ class TableChooser:
         by_table: dict[Family, list[_Scored]] = {}
         key = choices.score, choices.missing, choices.rows
         scores = self._scores.setdefault(key, {})
-        for scored in _scored(choices):
-            if scored in scores:
-                continue
-            by_table.setdefault(_table_of(*scored), []).append(scored)
+        for family, within in _scored(choices):
+            if (family, within) not in scores:
+                table = Family(family.child, (*family.parents, *within))
+                by_table.setdefault(table, []).append((family, within))
         for portion in portions(self._lengths[choices.missing], list(by_table)):
             tables = self._counter.tables(portion, missing=choices.missing, rows=choices.rows)
             needed = {
@@ -174,11 +174,6 @@ def _scored(choices: Choices) -> Iterable[_Scored]:
         for score in candidate
         if not isinstance(score, Constant)
     )
-
-
-def _table_of(family: Family, within: tuple[str, ...]) -> Family:
-    """Return the family of which a table is counted."""
-    return Family(family.child, (*family.parents, *within))
 
 
 def _margin(table: Table, scored: _Scored) -> Table:

@@ -90,9 +90,9 @@ def odds_tables(network: Model, target: str, evidence: Mapping[str, Variable]) -
     left = _eliminated(factors, part.open - {target}, target)
     merged = _merged(left, target)
     variable = network.variables[target]
-    matters = len(variable.states) > 1
+    matters, zeros = len(variable.states) > 1, np.zeros(len(variable.states) - 1)
     tables = tuple((_plain(n), _odds(array)) for n, array in merged if n and matters)
-    constant = sum((_odds(array) for scope, array in merged if not scope), _zeros(variable))
+    constant = sum((_odds(array) for scope, array in merged if not scope), zeros)
     return OddsTables(variable, constant, tables)
 
 
@@ -116,10 +116,6 @@ def _check(network: Model, target: str, evidence: Mapping[str, Variable]) -> Non
 def _is_reported(network: Model, variable: Variable) -> bool:
     """Whether a value may be missing, and missing is not a state of the network."""
     return variable.missing and variable.states == network.variables[variable.name].states
-
-
-def _zeros(target: Variable) -> Array:
-    return np.zeros(len(target.states) - 1)
 
 
 # ---- factors -------------------------------------------------------------------------------------

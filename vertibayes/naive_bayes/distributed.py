@@ -156,7 +156,8 @@ class HDPNB:
         except ValueError:  # its name is taken
             self.members.leave(party)
             raise
-        self._holders[party] = self._comes(party, data)
+        old = self._left.pop(party, _Holder([]))
+        self._holders[party] = _Holder([_after(old.batches, data)], old.spent)
         return changed
 
     def leave(self, party: str) -> frozenset[str]:
@@ -270,10 +271,6 @@ class HDPNB:
     def _batches(self) -> Iterator[_Batch]:
         for holder in self._everyone():
             yield from holder.batches
-
-    def _comes(self, party: str, data: LocalData) -> _Holder:
-        old = self._left.pop(party, _Holder([]))
-        return _Holder([_after(old.batches, data)], old.spent)
 
     def _present(self, absent: Collection[str]) -> list[str]:
         self.members.check_absent(absent)
