@@ -50,8 +50,7 @@ def learn() -> dict[str, float]:
     }
     # A clinic that comes later: its update is added to the model, whose old updates are gone.
     newcomer = local_updates(SCHEMA, [patients(100)], local)[0]
-    known = aggregate(SCHEMA, updates).sums_
-    online = aggregate(SCHEMA, np.array([known, newcomer]))
+    online = aggregate(SCHEMA, updates).add_sums(newcomer)
     found["a copy each, one clinic more"] = online.score(test)
     for way, accuracy in found.items():
         print(f"{way:30} accuracy {accuracy:.3f}")

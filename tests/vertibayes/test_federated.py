@@ -254,7 +254,7 @@ def test_an_online_update_equals_aggregating_again(noisy):
     updates = local_updates(SCHEMA, nodes, LAPLACE) if noisy else exact_updates(SCHEMA, nodes)
     kept = aggregate(SCHEMA, updates[:2])
     for update in updates[2:]:
-        kept = aggregate(SCHEMA, np.array([kept.sums_, update]))
+        kept.add_sums(update)
     assert np.array_equal(parameters(kept), parameters(aggregate(SCHEMA, updates)))
 
 
@@ -262,8 +262,7 @@ def test_a_class_that_comes_later_is_added_online():
     first, second = records(50), records(50, seed=1)
     first = first.rows(np.flatnonzero(first.codes["y"] != 2))
     updates = exact_updates(SCHEMA, [first, second])
-    kept = aggregate(SCHEMA, updates[:1])
-    kept = aggregate(SCHEMA, np.array([kept.sums_, updates[1]]))
+    kept = aggregate(SCHEMA, updates[:1]).add_sums(updates[1])
     assert np.array_equal(parameters(kept), parameters(aggregate(SCHEMA, updates)))
 
 
