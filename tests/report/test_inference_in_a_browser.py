@@ -5,11 +5,12 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+from tests.likelihoods import log_likelihoods
 from tests.report.folders import read
 from tests.report.networks import embedded, random_evidence, random_network
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
-from vertibayes.inference.prediction import log_likelihoods, predicted
+from vertibayes.inference.prediction import predicted
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import fit_cpts
