@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.calibration.models import scales_of, to_naive_bayes
 from vertibayes.calibration.network_model import to_network
-from vertibayes.cli.calibrate_advice import advice
 from vertibayes.cli.calibrate_learned import MOST_SCORED, Outcome, Scenario, calibrate
-from vertibayes.cli.calibrate_report import Result, report
+from vertibayes.cli.calibrate_report import advice, report
 from vertibayes.cli.calibrate_request import Request
 from vertibayes.cli.inputs import Sites, Source, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds
 from vertibayes.cli.outputs import check_folder
-from vertibayes.cli.progress import progress_shown
+from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
@@ -42,9 +40,10 @@ from vertibayes_protocols.variables import Variable
 MOST_SHOWN = 6  # columns whose bounds a warning has; summary.json has all
 
 
-def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
+def run_calibrate(source: Source, request: Request, run: Run) -> None:
     """Run the command; see its help."""
-    check_folder(out)
+    assert run.out is not None  # the command requires it
+    check_folder(run.out)
     request = request.checked()
     structure = read_structure(request.structure)
     sites = read_pooled(
@@ -57,14 +56,15 @@ def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -
     training = training.rows(np.flatnonzero(have_class(training, request.target)))
     generators = np.random.default_rng(source.seed).spawn(4)
     scenario = _scenario(request, schema, structure, training, tested, generators[:3])
-    with progress_shown(quiet) as progress:
-        progress("calibration", 0, 1)
-        outcome = calibrate(request, scenario, generators[3], progress.watch)
-    outcome.warnings[:0] = [*sites.warnings, *said, *lost, *_about(request, source, sites, schema)]
-    outcome.warnings.extend(advice(request, outcome))
-    model = _model(outcome, schema, structure, training)
-    result = Result(outcome, schema, model, structure, source, sites.left_out)
-    report(out, request, result, quiet=quiet)
+    with run:
+        with run.progress() as progress:
+            progress("calibration", 0, 1)
+            outcome = calibrate(request, scenario, generators[3], progress.watch)
+        run.warn([*sites.warnings, *said, *lost, *_about(request, source, sites, schema)])
+        run.warn([*outcome.warnings, *advice(request, outcome)])
+        model = _model(outcome, schema, structure, training)
+        about = {"data": source.data[0], "seed": source.seed, "left_out": dict(sites.left_out)}
+        report(run, request, outcome, schema, model, about)
 
 
 # ---- what is calibrated --------------------------------------------------------------------------

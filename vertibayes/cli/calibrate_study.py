@@ -24,13 +24,12 @@ from vertibayes.calibration.between_machines import (
 from vertibayes.calibration.models import error_rates
 from vertibayes.calibration.network_model import model_of
 from vertibayes.calibration.topologies import network_of
-from vertibayes.cli.calibrate_study_report import StudyOutcome, report_study
+from vertibayes.cli.calibrate_report import StudyOutcome, report_study
 from vertibayes.cli.json_files import read_structure
-from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
-from vertibayes.cli.outputs import UnwrittenError, is_free
-from vertibayes.cli.phases import CALIBRATING, WRITING
-from vertibayes.cli.summaries import study_entry
+from vertibayes.cli.outputs import study_entry
+from vertibayes.cli.phases import CALIBRATING
+from vertibayes.cli.run import Run
 from vertibayes.cli.tested import read_tested
 from vertibayes.dag import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
@@ -43,12 +42,10 @@ from vertibayes_protocols.deployment.running import record_sessions, role_of
 from vertibayes_protocols.deployment.tables import Table
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError, words
-from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.queries import Begin, Consensus
 from vertibayes_protocols.roles import AnalystRole, Party
-from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.session import Session
+from vertibayes_protocols.session import Session, Traffic
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
 
@@ -188,99 +185,57 @@ def _network(file: StudyFile) -> Graph:
     return graph
 
 
-def run_calibration_study(
-    file: StudyFile,
-    out: Path,
-    quiet: bool,
-    contract: Contract | None = None,
-    watch: RunWatch = UNWATCHED,
-) -> None:
+def run_calibration_study(file: StudyFile, contract: Contract | None, run: Run) -> None:
     """Calibrate a classifier over the sites of a study, and write the results."""
-    study = read_calibration(file)
-    schema = study.schema
-    start = perf_counter()
-    noted = _Noted(contract)
-    with noted.ledger_kept(out):
-        with record_sessions(file, watch) as open_session:
-            sites = _calibrated(study, noted.sessions(open_session), watch)
-        assert noted.ledger is not None  # there was a session
-        seconds = perf_counter() - start
-        said = [*study.said, *_warnings(study, sites)]
-        model, traffic = model_of(study.agreed.spec, sites.statistics), (noted.rounds, noted.bytes)
-        tested = 0 if study.tested is None else study.tested.records
-        outcome = StudyOutcome(
-            study.agreed,
-            schema,
-            model,
-            sites,
-            noted.ledger,
-            traffic,
-            seconds,
-            _error(study, sites),
-            tested,
-            said,
-            study_entry(file, contract),
-        )
-        watch.phase(WRITING)
-        report_study(out, study.values, outcome, quiet=quiet)
-
-
-def _calibrated(
-    study: CalibrationStudy, open_session: OpenSession, watch: RunWatch
-) -> CalibratedSites:
-    """Have the sites calibrate; note how many rounds have ended."""
+    study, traffic = read_calibration(file), Traffic()
     rounds = study.values["rounds"]
+    start = perf_counter()
 
-    def finished(part: Part) -> None:
-        watch.progressed("rounds", part.first + part.rounds - 1, rounds, 0.0, 0.0)
+    def finished(part: Part | None) -> None:
+        done = part.first + part.rounds - 1 if part else 0
+        run.watch.progressed("rounds", done, rounds, 0.0, 0.0)
 
-    watch.phase(CALIBRATING)
-    watch.progressed("rounds", 0, rounds, 0.0, 0.0)
-    return calibrate_sites(
-        open_session,
+    with record_sessions(file, run.watch) as open_session:
+        run.watch.phase(CALIBRATING)
+        finished(None)
+        sites = calibrate_sites(
+            _noted(open_session, contract, run, traffic),
+            study.agreed,
+            rounds,
+            rounds_per_part=study.values["rounds_per_part"],
+            finished=finished,
+        )
+    outcome = StudyOutcome(
         study.agreed,
-        rounds,
-        rounds_per_part=study.values["rounds_per_part"],
-        finished=finished,
+        study.schema,
+        model_of(study.agreed.spec, sites.statistics),
+        sites,
+        traffic,
+        perf_counter() - start,
+        _error(study, sites),
+        0 if study.tested is None else study.tested.records,
     )
+    run.warn([*study.said, *_warnings(study, sites)])
+    report_study(run, study.values, outcome, study_entry(file, contract))
 
 
-class _Noted:
-    """What the sessions of a study have in common: the analyst's ledger, and what it sent."""
-
-    def __init__(self, contract: Contract | None) -> None:
-        self.contract = contract
-        self.ledger: Ledger | None = None
-        self.rounds, self.bytes = 0, 0
+def _noted(
+    open_session: OpenSession, contract: Contract | None, run: Run, traffic: Traffic
+) -> OpenSession:
+    """Return what opens the same sessions; the run notes the ledger, and what travels is added."""
 
     @contextmanager
-    def ledger_kept(self, out: Path) -> Iterator[None]:
-        """Write the ledger if the study fails or is stopped after something was revealed."""
-        try:
-            yield
-        except UnwrittenError:  # the ledger is with the other results
-            raise
-        except BaseException:
-            if self.ledger is not None and self.ledger.facts and is_free(out):
-                keep_ledger(self.ledger, out)
-            raise
+    def opened() -> Iterator[tuple[Session, frozenset[Party]]]:
+        with open_session() as (session, absent):
+            run.ledger = session.role.ledger
+            try:
+                if contract is not None:
+                    session.ask(Begin.of(contract, absent))
+                yield session, absent
+            finally:
+                traffic.include(session.transport.traffic)
 
-    def sessions(self, open_session: OpenSession) -> OpenSession:
-        """Return what opens the same sessions, and notes them."""
-
-        @contextmanager
-        def opened() -> Iterator[tuple[Session, frozenset[Party]]]:
-            with open_session() as (session, absent):
-                self.ledger = session.role.ledger
-                try:
-                    if self.contract is not None:
-                        session.ask(Begin.of(self.contract, absent))
-                    yield session, absent
-                finally:
-                    self.rounds += session.transport.traffic.rounds
-                    self.bytes += session.transport.traffic.bytes
-
-        return opened
+    return opened
 
 
 def _error(study: CalibrationStudy, sites: CalibratedSites) -> float | None:

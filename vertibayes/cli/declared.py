@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from vertibayes.cli.calibrate_study import settings_of
-from vertibayes.cli.naive_bayes_records import Holders, learn_records
+from vertibayes.cli.naive_bayes_learning import Holders, learn_records
 from vertibayes.cli.naive_bayes_study import NaiveBayesStudy, read_settings, schema_in
 from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.queries import Consensus, Publish, Scores

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vertibayes.cli.learn import options_from
+from vertibayes.cli.json_files import options_from
 from vertibayes.cli.validations import Validations
 from vertibayes.options import Options
 from vertibayes.settings import LEARNER, LEARNING, VALIDATION
