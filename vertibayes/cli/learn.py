@@ -6,10 +6,11 @@ A place opens the study of its sites; what is learned from it, and how the run e
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
@@ -62,6 +63,7 @@ class Opened(NamedTuple):
     source: SecureCounter | SecretChooser  # from which a task without and with a rule learns
     task: Task  # fitted to the variables of the study
     about: Mapping[str, Any]  # entries of summary.json
+    warnings: Sequence[str] = ()  # about the data
     sender: Party | None = None  # the party whose messages are counted; all parties if None
 
 
@@ -108,7 +110,8 @@ def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any
         cost = None
         if isinstance(source, SecureCounter):
             cost = expected(source, task.options)
-        run.warn([*notices(source, task.options), *task.validations.warnings()])
+        notes = notices(source, task.options), task.validations.warnings()
+        run.warn(chain(opened.warnings, *notes))
         if cost is not None and not run.quiet:
             sys.stderr.write(f"expected: {cost}\n")
         run.watch.phase(STRUCTURE)
@@ -212,7 +215,10 @@ class Here:
     @contextmanager
     def opened(self, task: Task, run: Run) -> Iterator[Opened]:
         """Open a study over the sites; as `Place.opened`."""
-        sites, cuts, task = self.sites, self.cuts, self._prepared(task, run)
+        sites, cuts, warnings = self.sites, self.cuts, list(self.sites.warnings)
+        if lost := sorted(sites.left_out.keys() & set(task.options.constraints.names)):
+            warnings.append(f"--constraints: unused for {', '.join(lost)}, left out of the data")
+        task = self._prepared(task)
         with federate(
             sites.data,
             policy=None if task.rule is None else ALLOW_ALL,  # any budget
@@ -231,23 +237,21 @@ class Here:
                     choices=task.rule is not None,
                     alignment=AlignmentRequest(rules=sites.rules) if sites.rules else None,
                 )
-            about = {} if cuts is None else {"discretization": cuts.as_json()}
-            about["left_out"] = dict(sites.left_out)
-            if task.rule is not None:
-                yield Opened(study, SecretChooser(study), task, about)
-                return
-            counter = SecureCounter(study)
-            _check(counter, task.options)
-            yield Opened(study, counter, task, about)
+            about = {
+                "left_out": dict(sites.left_out),
+                "sites": {site: list(role.shown) for site, role in federation.roles.items()},
+                **({} if cuts is None else {"discretization": cuts.as_json()}),
+            }
+            source = SecureCounter(study) if task.rule is None else SecretChooser(study)
+            if isinstance(source, SecureCounter):
+                _check(source, task.options)
+            yield Opened(study, source, task, about, warnings)
 
-    def _prepared(self, task: Task, run: Run) -> Task:
+    def _prepared(self, task: Task) -> Task:
         """Fit a task to the variables, before a site is asked."""
         sites, variables, validations = self.sites, self.sites.variables, task.validations
-        run.warn(sites.warnings)
         sites.check_column(validations.target, "--target")
         options = _of_variables(task.options, sites.left_out)
-        if lost := sorted(sites.left_out.keys() & set(task.options.constraints.names)):
-            run.warn([f"--constraints: unused for {', '.join(lost)}, left out of the data"])
         records = min(data.records for data in sites.data.values())
         validations = validations.prepared(variables, records)
         if task.rule is not None:

@@ -97,7 +97,7 @@ class Machines:
                     else SecretChooser(study)
                 )
                 about = {"study": study_entry(file, contract, study.study)}
-                yield Opened(study, source, _fitting(file, source, task), about, file.party)
+                yield Opened(study, source, _fitting(file, source, task), about, sender=file.party)
             if isinstance(kept, RunFile):
                 kept.finish()
 
