@@ -6,8 +6,6 @@ losses of each round, summed over all sites, and at the end the mean of their st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -17,7 +15,6 @@ import numpy as np
 
 from vertibayes.calibration.between_machines import (
     CalibratedSites,
-    OpenSession,
     Part,
     calibrate_sites,
 )
@@ -26,8 +23,8 @@ from vertibayes.calibration.network_model import model_of
 from vertibayes.calibration.topologies import network_of
 from vertibayes.cli.calibrate_report import StudyOutcome, report_study
 from vertibayes.cli.json_files import read_structure
+from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
-from vertibayes.cli.outputs import study_entry
 from vertibayes.cli.phases import CALIBRATING
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import read_tested
@@ -36,16 +33,15 @@ from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOU
 from vertibayes_protocols.calibration.agreed import Calibration, ClassifierSpec
 from vertibayes_protocols.calibration.choices import Mixing
 from vertibayes_protocols.calibration.graph import Graph
-from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
-from vertibayes_protocols.deployment.running import record_sessions, role_of
+from vertibayes_protocols.deployment.running import role_of
 from vertibayes_protocols.deployment.tables import Table
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError, words
-from vertibayes_protocols.queries import Begin, Consensus
-from vertibayes_protocols.roles import AnalystRole, Party
+from vertibayes_protocols.queries import Consensus
+from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.session import Session, Traffic
+from vertibayes_protocols.session import Traffic
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
 
@@ -185,21 +181,20 @@ def _network(file: StudyFile) -> Graph:
     return graph
 
 
-def run_calibration_study(file: StudyFile, contract: Contract | None, run: Run) -> None:
+def run_calibration_study(study: CalibrationStudy, place: Machines, run: Run) -> None:
     """Calibrate a classifier over the sites of a study, and write the results."""
-    study, traffic = read_calibration(file), Traffic()
-    rounds = study.values["rounds"]
+    traffic, rounds = Traffic(), study.values["rounds"]
     start = perf_counter()
 
     def finished(part: Part | None) -> None:
         done = part.first + part.rounds - 1 if part else 0
         run.watch.progressed("rounds", done, rounds, 0.0, 0.0)
 
-    with record_sessions(file, run.watch) as open_session:
+    with place.neighbours(run, traffic) as open_session:
         run.watch.phase(CALIBRATING)
         finished(None)
         sites = calibrate_sites(
-            _noted(open_session, contract, run, traffic),
+            open_session,
             study.agreed,
             rounds,
             rounds_per_part=study.values["rounds_per_part"],
@@ -216,26 +211,7 @@ def run_calibration_study(file: StudyFile, contract: Contract | None, run: Run) 
         0 if study.tested is None else study.tested.records,
     )
     run.warn([*study.said, *_warnings(study, sites)])
-    report_study(run, study.values, outcome, study_entry(file, contract))
-
-
-def _noted(
-    open_session: OpenSession, contract: Contract | None, run: Run, traffic: Traffic
-) -> OpenSession:
-    """Return what opens the same sessions; the run notes the ledger, and what travels is added."""
-
-    @contextmanager
-    def opened() -> Iterator[tuple[Session, frozenset[Party]]]:
-        with open_session() as (session, absent):
-            run.ledger = session.role.ledger
-            try:
-                if contract is not None:
-                    session.ask(Begin.of(contract, absent))
-                yield session, absent
-            finally:
-                traffic.include(session.transport.traffic)
-
-    return opened
+    report_study(run, study.values, outcome, place.entry())
 
 
 def _error(study: CalibrationStudy, sites: CalibratedSites) -> float | None:

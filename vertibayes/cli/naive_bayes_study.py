@@ -8,13 +8,14 @@ with noise, or exact tables through a counter; predictions over the sites
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_learning import (
     Holders,
     Learned,
@@ -26,7 +27,6 @@ from vertibayes.cli.naive_bayes_learning import (
 )
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import study_entry
 from vertibayes.cli.phases import LEARNING
 from vertibayes.cli.run import Run
 from vertibayes.cli.study_settings import COUNTS_TWICE
@@ -42,10 +42,9 @@ from vertibayes_protocols.accounting import share_of
 from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import StudyFile
-from vertibayes_protocols.deployment.running import star_session, study_session
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.opening import align_people, new_study
-from vertibayes_protocols.queries import Begin, Describe, Meet
+from vertibayes_protocols.queries import Describe, Meet
 from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Session
@@ -68,13 +67,6 @@ class NaiveBayesStudy:
     request: Request
     membership: Mapping[str, Any]
     predict: int
-    contract: Contract | None = None
-
-    def begin(self, session: Session, run: Run, absent: Collection[str] = ()) -> None:
-        """Begin a run of the study at sites that have approved it."""
-        run.ledger = session.role.ledger
-        if self.contract is not None:
-            session.ask(Begin.of(self.contract, absent))
 
 
 def read_study(file: StudyFile) -> NaiveBayesStudy:
@@ -162,29 +154,27 @@ def _check_test(study: NaiveBayesStudy) -> None:
         raise file.source.error(("learning", "test"), reason) from None
 
 
-def run_naive_bayes_study(file: StudyFile, contract: Contract | None, run: Run) -> None:
+def run_naive_bayes_study(study: NaiveBayesStudy, place: Machines, run: Run) -> None:
     """Learn naive Bayes over the sites of a study, and write the results."""
-    study = replace(read_study(file), contract=contract)
     request = study.request
     start = perf_counter()
-    learned = (_columns if request.method == "vdpnb" else _records)(study, run)
+    learned = (_columns if request.method == "vdpnb" else _records)(study, place, run)
     tested = None
     if request.test is not None:
         tested, more = read_tested(request, learned.model.schema)
         learned.warnings += more
-    about = {"study": study_entry(file, contract)}
+    about = {"study": place.entry()}
     report(run, request, learned, tested, perf_counter() - start, about)
 
 
 # ---- sites that hold records ---------------------------------------------------------------------
 
 
-def _records(study: NaiveBayesStudy, run: Run) -> Learned:
+def _records(study: NaiveBayesStudy, place: Machines, run: Run) -> Learned:
     """Learn from the records of the sites that are there."""
     file, request, membership = study.file, study.request, study.membership
     most_absent = math.floor(share_of(membership["dropouts"], len(file.sites)))
-    with star_session(file, most_absent, run.watch) as (session, absent):
-        study.begin(session, run, absent)
+    with place.star(most_absent, run) as (session, absent):
         schema = _schema(study, session, absent)
         holders = Holders(file.sites, absent=absent, **membership)
         run.watch.phase(LEARNING)
@@ -251,16 +241,15 @@ def schema_of(
 # ---- sites that hold columns ---------------------------------------------------------------------
 
 
-def _columns(study: NaiveBayesStudy, run: Run) -> Learned:
+def _columns(study: NaiveBayesStudy, place: Machines, run: Run) -> Learned:
     """Learn from tables, and predict records over the sites."""
-    with study_session(study.file, run.watch) as session:
-        study.begin(session, run)
+    with place.session(run) as session:
         run.watch.phase(LEARNING)
         with run.progress(ticks=True) as progress:
             steps = 2 if study.predict else 1
             progress("learning", 0, steps)
             learn = _exact if study.request.noise == "none" else _noisy
-            learned, split = learn(study, session, run)
+            learned, split = learn(study, place.contract, session, run)
             if study.predict:
                 progress("prediction", 1, steps)
                 _predict(study, session, learned, split)
@@ -268,7 +257,9 @@ def _columns(study: NaiveBayesStudy, run: Run) -> Learned:
     return learned
 
 
-def _exact(study: NaiveBayesStudy, session: Session, run: Run) -> tuple[Learned, Split]:
+def _exact(
+    study: NaiveBayesStudy, _: Contract | None, session: Session, run: Run
+) -> tuple[Learned, Split]:
     """Reveal exact tables: the class is at one site."""
     file, request = study.file, study.request
     with TableFile(file.tables) as kept:
@@ -293,10 +284,12 @@ def _check_one_site_each(study: Study) -> None:
             )
 
 
-def _noisy(study: NaiveBayesStudy, session: Session, _: Run) -> tuple[Learned, Split]:
+def _noisy(
+    study: NaiveBayesStudy, contract: Contract | None, session: Session, _: Run
+) -> tuple[Learned, Split]:
     """Have each site count, add noise and publish its tables: all sites know the class."""
     file, request = study.file, study.request
-    people = aligned(file, study.contract, session)
+    people = aligned(file, contract, session)
     session.ask(Meet.of(session.role, file.sites, file.dealer))
     target = Variable(request.target, tuple(file.class_counts))
     features: dict[str, Variable] = {}

@@ -20,12 +20,8 @@ from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.model_file import write_naive_bayes
 from vertibayes.network import Network
 from vertibayes.words import size
-from vertibayes_protocols.contract import Contract
-from vertibayes_protocols.deployment.files import StudyFile
-from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.storage.whole_file import naming, replacing, sync
-from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Variable
 
 MODELS = "model.json", "model.bif", "model.bifxml"
@@ -189,16 +185,6 @@ def write_text(path: Path, text: str) -> None:
 
 
 # ---- entries of summary.json ---------------------------------------------------------------------
-
-
-def study_entry(
-    file: StudyFile, contract: Contract | None, study: Study | None = None
-) -> dict[str, Any]:
-    """Return what identifies a study between machines: its file, id, parties' keys and digest."""
-    keys = {party: encode_public(key) for party, key in file.pinned.items()}
-    opened = {} if study is None else {"id": study.id.hex()}
-    approved = {} if contract is None else {"contract": contract.digest.hex()}
-    return {"file": str(file.source.path), **opened, "keys": keys, **approved}
 
 
 def described(variables: Mapping[str, Variable]) -> dict[str, Any]:
