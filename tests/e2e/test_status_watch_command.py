@@ -1,14 +1,11 @@
-"""``vertibayes status --watch`` and ``--page``, of runs and parties that are processes."""
+"""``vertibayes status --watch``, of runs and parties that are processes."""
 
 import json
-import re
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -108,18 +105,9 @@ def test_two_watchers_show_the_changes_of_a_run_and_end_with_it(study):
             assert said.splitlines()[-1].endswith("The results are in results.")
 
 
-def view_of(url):
-    with urlopen(url + "view.json") as answer:
-        return json.load(answer)
-
-
 def test_a_run_that_is_killed_is_said_not_to_run(study, capsys):
-    with (
-        running(study) as ran,
-        status(study, "--watch", "--interval", "0.1") as watcher,
-        status(study, "--page") as page,
-    ):
-        url = page.stdout.readline().strip()
+    with running(study) as ran, status(study, "--watch", "--interval", "0.1") as watcher:
+        watcher.stdout.readline()
         ran.do("phase structure")
         assert run(capsys, "status", study)[0] == 0
         ran.kill()
@@ -127,45 +115,33 @@ def test_a_run_that_is_killed_is_said_not_to_run(study, capsys):
         assert watcher.returncode == 3 and "because it was killed" in said
         code, printed, _ = run(capsys, "status", study)
         assert code == 3 and "does not run" in printed and "x Learn the structure" in printed
-        view = view_of(url)
-        assert (view["state"], view["over"], view["well"]) == ("does not run", True, False)
-        page.communicate(timeout=20)
-        assert page.returncode == 3
     with running(study):
         code, printed, _ = run(capsys, "status", study)
         assert code == 0 and "connect to the parties" in printed  # nothing of the earlier run
 
 
-def test_the_page_follows_a_run_and_ends_when_its_end_was_read(study):
+def test_a_watcher_can_be_stopped_and_says_why_it_cannot_read_a_status(study):
     path = status_path(study)
-    with running(study) as ran, status(study, "--page") as page, status(study, "--page") as other:
-        url, stopped = (process.stdout.readline().strip() for process in (page, other))
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{43}/", url)
-        with urlopen(stopped) as answer:
-            assert b"connect to the parties" in answer.read()
+    with running(study), ExitStack() as held:
+        one, other = (held.enter_context(status(study, "--watch")) for _ in "ab")
+        assert "Now: connect to the parties." in one.stdout.readline() + other.stdout.readline()
         other.send_signal(signal.SIGINT)
-        said = other.communicate(timeout=20)
-        assert (other.returncode, said) == (130, ("", "vertibayes: stopped\n"))
+        _, error = other.communicate(timeout=20)
+        assert (other.returncode, error) == (130, "vertibayes: stopped\n")
         path.write_text('{"format": 9}')
-        assert "has the format 9, this release reads 1" in view_of(url)["headline"]
-        path.unlink()
-        path.symlink_to("/etc/passwd")
-        view = view_of(url)
-        assert "symbolic link" in view["headline"] and not view["over"]
-        ran.do("phase release")
-        assert "release" in view_of(url)["headline"]
-        ran.end()
-        view = view_of(url)
-        assert view["over"] and "results" in view["headline"]
-        said = page.communicate(timeout=20)
-        assert (page.returncode, said) == (0, ("", ""))
+        _, error = one.communicate(timeout=20)
+        assert one.returncode == 2 and "has the format 9, this release reads 1" in error
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+    with status(study, "--watch") as linked:
+        assert "symbolic link" in linked.communicate(timeout=20)[1]
 
 
 def test_a_party_is_watched_until_it_stops(tmp_path, capsys, monkeypatch):
     file = tmp_path / "site.toml"
     lock = file.with_name("site.status.json.lock")
     # This process holds the lock and cannot end: without its file, the lock is nobody's.
-    monkeypatch.setattr("vertibayes.cli.status_followed.sleep", lambda _: lock.unlink())
+    monkeypatch.setattr("vertibayes.cli.status.sleep", lambda _: lock.unlink())
     with kept_status(status_path(file), Status("clinic", "site", "0.2.0"), print) as tell:
         tell("connected")
         status_file = status_path(file)
@@ -178,11 +154,9 @@ def test_a_party_is_watched_until_it_stops(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--watch", "--page"], "specify one of --watch, --page and --prometheus"),
+        (["--watch", "--prometheus"], "specify one of --watch and --prometheus"),
         (["--interval", "2"], "--interval is for --watch: got --interval 2 without it"),
-        (["--port", "0"], "--port is for --page: got --port 0 without it"),
         (["--watch", "--interval", "0"], "--interval must be between 0.1 and 3600 seconds, got 0"),
-        (["--page"], "--page shows a run: specify the analyst's study.toml"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(tmp_path, capsys, options, reason):
@@ -204,18 +178,9 @@ def test_what_was_never_started_cannot_be_watched(tmp_path, capsys):
         tmp_path / "study.txt": "not a .toml file; specify study.toml, or the file of a party",
     }
     for file, reason in reasons.items():
-        for options in ([], ["--watch"], ["--page"]):
+        for options in ([], ["--watch"]):
             code, _, error = run(capsys, "status", file, *options)
             assert code == 2 and error == f"vertibayes: {file}: {reason}\n"
-
-
-def test_a_port_that_is_taken_is_named_with_the_remedy(study, capsys):
-    with socket.create_server(("127.0.0.1", 0)) as taken, running(study):
-        port = taken.getsockname()[1]
-        code, _, error = run(capsys, "status", study, "--page", "--port", port)
-    assert (
-        code == 2 and f"--port {port}: cannot be opened (Address already in use); specify" in error
-    )
 
 
 def test_a_file_that_is_no_status_is_refused(study, capsys):

@@ -290,14 +290,6 @@ def _status(
         float | None,
         typer.Option(help="With --watch: seconds between two looks; 1 if not given."),
     ] = None,
-    page: Annotated[
-        bool,
-        typer.Option("--page", help="Of a study: serve a page on this machine, and print its URL."),
-    ] = False,
-    port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="With --page: its port; a free one if not given."),
-    ] = None,
 ) -> None:
     """Print what a party does, or how far the run of a study is.
 
@@ -307,23 +299,15 @@ def _status(
     The exit status is 0 if the party or the run is well, or the run has written its results; 1 if
     it is not connected to the relay, or a party of the run is away; and 3 if it does not run.
     """
-    if watch + page + as_prometheus > 1:
-        raise ValueError("specify one of --watch, --page and --prometheus")
+    if watch and as_prometheus:
+        raise ValueError("specify one of --watch and --prometheus")
     if interval is not None and not watch:
         raise ValueError(f"--interval is for --watch: got --interval {interval:g} without it")
-    if port is not None and not page:
-        raise ValueError(f"--port is for --page: got --port {port} without it")
-    if page:
-        from vertibayes.cli.status_followed import run_page
+    from vertibayes.cli.status import run_status, run_watch
 
-        code = run_page(file, port or 0)
-    elif watch:
-        from vertibayes.cli.status_followed import run_watch
-
+    if watch:
         code = run_watch(file, 1.0 if interval is None else interval)
     else:
-        from vertibayes.cli.status import run_status
-
         code = run_status(file, as_prometheus)
     if code:
         raise typer.Exit(code)

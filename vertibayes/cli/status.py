@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
+from typing import TypeAlias
 
+from vertibayes.cli.run_lines import changes_of_run, lines_of_run
 from vertibayes_protocols.deployment.run_status import (
     RunStatus,
     health_of_run,
@@ -18,35 +22,90 @@ from vertibayes_protocols.deployment.status import (
     Status,
     existing_status,
     health,
+    now,
     prometheus,
 )
 from vertibayes_protocols.errors import printable
 
+Show: TypeAlias = Callable[[Status | RunStatus, bool], None]
+
 STATES = {HEALTHY: "runs", STOPPED: "does not run"}
+LEAST_SECONDS, MOST_SECONDS = 0.1, 3600.0  # between two looks
 
 
 def run_status(path: Path, as_prometheus: bool) -> int:
     """Print the status of a party or of a run; return the exit status."""
     status, runs = read_any_status(existing_status(path))
-    text = _gauges(status, runs) if as_prometheus else "\n".join(lines_of_status(status, runs))
+    text = _gauges(status, runs) if as_prometheus else "\n".join(_lines(status, runs))
     sys.stdout.write(text.rstrip("\n") + "\n")
-    return code_of(status, runs)
+    return _code(status, runs)
 
 
-def code_of(status: Status | RunStatus, runs: bool) -> int:
+def run_watch(path: Path, interval: float) -> int:
+    """Show a status until the party or the run has ended; return the exit status."""
+    if not LEAST_SECONDS <= interval <= MOST_SECONDS:
+        allowed = f"between {LEAST_SECONDS:g} and {MOST_SECONDS:g} seconds"
+        raise ValueError(f"--interval must be {allowed}, got {interval:g}")
+    file = existing_status(path)
+    with _screen() as show:
+        while True:
+            status, runs = read_any_status(file)
+            show(status, runs)
+            if not runs or (isinstance(status, RunStatus) and status.ended):
+                return _code(status, runs)
+            sleep(interval)
+
+
+@contextmanager
+def _screen() -> Iterator[Show]:
+    """Yield what shows a status: drawn again on a terminal, and the new lines elsewhere."""
+    try:
+        from rich.live import Live
+        from rich.text import Text
+    except ImportError:  # sites do not install it
+        yield _Changes()
+        return
+    if not sys.stdout.isatty():
+        yield _Changes()
+        return
+    with Live(auto_refresh=False, vertical_overflow="visible") as live:
+
+        def draw(status: Status | RunStatus, runs: bool) -> None:
+            live.update(Text("\n".join(_lines(status, runs))), refresh=True)
+
+        yield draw
+
+
+class _Changes:
+    """Writes the lines that were not there before, each with the time."""
+
+    def __init__(self) -> None:
+        self._before: set[str] = set()
+
+    def __call__(self, status: Status | RunStatus, runs: bool) -> None:
+        """Write the lines of a status that are new."""
+        if isinstance(status, RunStatus):
+            lines = changes_of_run(status, runs=runs)
+        else:
+            lines = _lines(status, runs)
+        new = [line for line in lines if line not in self._before]
+        sys.stdout.write("".join(f"{now()} {line.strip()}\n" for line in new))
+        sys.stdout.flush()
+        self._before = set(lines)
+
+
+def _code(status: Status | RunStatus, runs: bool) -> int:
     """Return the exit status: 0 is well, 1 is in trouble, 3 does not run."""
     if isinstance(status, RunStatus):
         return health_of_run(status, runs=runs)
     return health(status, runs=runs)
 
 
-def lines_of_status(status: Status | RunStatus, runs: bool) -> list[str]:
+def _lines(status: Status | RunStatus, runs: bool) -> list[str]:
     """Return the lines that are printed about a party or a run."""
     if isinstance(status, RunStatus):
-        from vertibayes.report.live.view import lines_of, view_of
-
-        return lines_of(view_of(status, runs=runs))
-    return [printable(line) for line in _lines(status, health(status, runs=runs))]
+        return lines_of_run(status, runs=runs)
+    return [printable(line) for line in _lines_of_party(status, health(status, runs=runs))]
 
 
 def _gauges(status: Status | RunStatus, runs: bool) -> str:
@@ -55,7 +114,7 @@ def _gauges(status: Status | RunStatus, runs: bool) -> str:
     return prometheus(status, runs=runs)
 
 
-def _lines(status: Status, code: int) -> list[str]:
+def _lines_of_party(status: Status, code: int) -> list[str]:
     state = STATES.get(code, "runs, but is not connected to the relay")
     lines = [f"{status.role} {status.party} {state}"]
     lines.append(f"  release      {status.release}, version {status.protocol} of the protocols")

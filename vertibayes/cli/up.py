@@ -47,8 +47,7 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
         for party in started[1:]:
             party.wait_for("connected")
         if not quiet:
-            command = f"vertibayes status {quote(str(study))}"
-            sys.stderr.write(f"watch the run: {command} --watch, or {command} --page\n")
+            sys.stderr.write(f"watch the run: vertibayes status {quote(str(study))} --watch\n")
         _learn(study, out, quiet)
 
 
