@@ -178,8 +178,10 @@ def _calibrate(context: typer.Context, **given: Any) -> None:
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.run import Run
 
-    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING], given))
-    request = Request(**values_of([*CALIBRATION, *SIMULATION, *TEST], given))
+    values = values_of([*CALIBRATION, *SIMULATION, *TEST], given)
+    columns = {"numbers": values.pop("numbers"), "target": values["target"]}
+    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING], given), **columns)
+    request = Request(**values)
     run_calibrate(source, request, Run(given["out"], given["quiet"]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from vertibayes.cli.calibrate_request import Request
 from vertibayes.cli.inputs import Sites, Source, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds
-from vertibayes.cli.outputs import check_folder
+from vertibayes.cli.outputs import check_folder, options_as_json
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
@@ -46,9 +47,7 @@ def run_calibrate(source: Source, request: Request, run: Run) -> None:
     check_folder(run.out)
     request = request.checked()
     structure = read_structure(request.structure)
-    sites = read_pooled(
-        source, lambda own, columns: with_bounds(own, columns, request.numbers, request.target)
-    )
+    sites = read_pooled(source, with_bounds)
     (data,) = sites.data.values()
     schema = _schema(source, request, sites, data, structure)
     training, tested, said = divided_records(source, request, schema, data)
@@ -63,7 +62,12 @@ def run_calibrate(source: Source, request: Request, run: Run) -> None:
         run.warn([*sites.warnings, *said, *lost, *_about(request, source, sites, schema)])
         run.warn([*outcome.warnings, *advice(request, outcome)])
         model = _model(outcome, schema, structure, training)
-        about = {"data": source.data[0], "seed": source.seed, "left_out": dict(sites.left_out)}
+        about = {
+            "data": source.data[0],
+            "seed": source.seed,
+            "left_out": dict(sites.left_out),
+            "options": options_as_json(asdict(request) | {"numbers": source.numbers}),
+        }
         report(run, request, outcome, schema, model, about)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,6 @@ def report(
         "target": request.target,
         "records": records,
         "variables": described_columns(schema),
-        "options": options_as_json(asdict(request)),
         "message": {"numbers": numbers},
         "scored_on": {"what": scenario.scored_on, "records": scored},
         "error": {

@@ -46,7 +46,6 @@ class Request:
     leaving: float = 0.0
     returning: float = 0.5
     asleep: float = 0.0
-    numbers: tuple[str, ...] = ()
     test: Path | None = None
     holdout: float | None = None
 

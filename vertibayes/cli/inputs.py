@@ -59,6 +59,8 @@ class Source:
     bounds: tuple[str, ...] = ()
     mdlp: str | None = None
     pre_bins: int = 64
+    numbers: tuple[str, ...] = ()  # columns that stay numbers, between bounds that the data have
+    target: str = ""  # the class, which never does
 
     @property
     def rules(self) -> tuple[str, ...]:
