@@ -149,8 +149,8 @@ def _nb(context: typer.Context, **given: Any) -> None:
     from vertibayes.cli.naive_bayes_request import Request
     from vertibayes.cli.run import Run
 
-    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING], given))
-    request = Request(**values_of([*NAIVE_BAYES, PARTIES, *TEST], given))
+    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING, *TEST], given))
+    request = Request(**values_of([*NAIVE_BAYES, PARTIES], given))
     run_nb(source, request, Run(given["out"], given["quiet"], sums=True))
 
 
@@ -178,9 +178,10 @@ def _calibrate(context: typer.Context, **given: Any) -> None:
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.run import Run
 
-    values = values_of([*CALIBRATION, *SIMULATION, *TEST], given)
-    columns = {"numbers": values.pop("numbers"), "target": values["target"]}
-    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING], given), **columns)
+    values = values_of([*CALIBRATION, *SIMULATION], given)
+    read = values_of([BOUNDS, *READING, *TEST], given)
+    read |= {"numbers": values.pop("numbers"), "target": values["target"]}
+    source = Source((str(given["data"]),), **read)
     request = Request(**values)
     run_calibrate(source, request, Run(given["out"], given["quiet"]))
 

@@ -16,7 +16,7 @@ from vertibayes.cli.calibrate_request import Request
 from vertibayes.cli.inputs import Sites, Source, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds
-from vertibayes.cli.outputs import check_folder, options_as_json
+from vertibayes.cli.outputs import options_as_json
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
@@ -38,19 +38,19 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData, Numeric
 from vertibayes_protocols.variables import Variable
 
+SIMULATED = "numbers", "test", "holdout"  # of the source, which are options in summary.json
 MOST_SHOWN = 6  # columns whose bounds a warning has; summary.json has all
 
 
 def run_calibrate(source: Source, request: Request, run: Run) -> None:
     """Run the command; see its help."""
-    assert run.out is not None  # the command requires it
-    check_folder(run.out)
+    run.check()
     request = request.checked()
     structure = read_structure(request.structure)
     sites = read_pooled(source, with_bounds)
     (data,) = sites.data.values()
     schema = _schema(source, request, sites, data, structure)
-    training, tested, said = divided_records(source, request, schema, data)
+    training, tested, said = divided_records(source, schema, data)
     lost = about_lost(training, request.target)
     training = training.rows(np.flatnonzero(have_class(training, request.target)))
     generators = np.random.default_rng(source.seed).spawn(4)
@@ -66,7 +66,7 @@ def run_calibrate(source: Source, request: Request, run: Run) -> None:
             "data": source.data[0],
             "seed": source.seed,
             "left_out": dict(sites.left_out),
-            "options": options_as_json(asdict(request) | {"numbers": source.numbers}),
+            "options": options_as_json(asdict(request) | source.options(*SIMULATED)),
         }
         report(run, request, outcome, schema, model, about)
 

@@ -27,6 +27,7 @@ from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
 from vertibayes.cli.phases import CALIBRATING
 from vertibayes.cli.run import Run
+from vertibayes.cli.study_settings import test_of
 from vertibayes.cli.tested import read_tested
 from vertibayes.dag import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
@@ -50,8 +51,7 @@ from vertibayes_protocols.site.statistics import LocalData
 class CalibrationStudy:
     """What a study's file says: what is calibrated, for how long, and on what it is tested.
 
-    `target`, `test` and `holdout` are as of `vertibayes.cli.tested.Tested`; `tested` has the
-    records of `test`, and `said` the warnings about them.
+    `tested` has the records of the file `test`, and `said` the warnings about them.
     """
 
     file: StudyFile
@@ -60,7 +60,6 @@ class CalibrationStudy:
     structure: Structure | None
     values: dict[str, Any]
     test: Path | None
-    holdout: None = None
     tested: LocalData | None = None
     said: tuple[str, ...] = ()
 
@@ -76,7 +75,7 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
     if study.test is None:
         return study
     try:  # after a run, an error in the records would be too late
-        tested, said = read_tested(study, study.schema, needed=study.schema.features)
+        tested, said = read_tested(study.test, study.schema, needed=study.schema.features)
     except (OSError, ValueError) as error:
         reason = words(error).removeprefix("--test ")
         raise file.source.error(("learning", "test"), reason) from None
@@ -102,8 +101,7 @@ def settings_of(file: StudyFile) -> CalibrationStudy:
     table = file.source.table("learning")
     values = table.take_all([LEARNER, *CALIBRATION, *BETWEEN_MACHINES, *TEST])
     table.end()
-    if values["holdout"] is not None:
-        raise table.error("holdout", "the records lie at the sites: use test, a file of records")
+    test = test_of(table, values)
     if file.class_counts:
         raise file.source.error(("class_counts",), "calibration does not use it: remove the table")
     if not file.states:
@@ -115,7 +113,7 @@ def settings_of(file: StudyFile) -> CalibrationStudy:
     except ValueError as error:
         raise table.error("structure", str(error)) from None
     agreed = _agreed(table, values, spec, _network(file))
-    return CalibrationStudy(file, agreed, schema, structure, values, values["test"])
+    return CalibrationStudy(file, agreed, schema, structure, values, test)
 
 
 def _structure(table: Table, values: dict[str, Any]) -> Structure | None:

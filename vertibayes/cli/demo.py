@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from vertibayes.cli.inputs import Sites
 from vertibayes.cli.learn import Here, Task, learn_at
-from vertibayes.cli.outputs import check_folder
 from vertibayes.cli.run import Run
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import Learned, learn
@@ -26,8 +25,8 @@ from vertibayes.splitting import split_columns
 
 def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
     """Run the demo and print its results."""
-    if out is not None:
-        check_folder(out)
+    run = Run(out)
+    run.check()
     truth = alarm()
     _say(f"Drawing {records} records of {len(truth.variables)} variables from the ALARM network.")
     pooled = sample(truth, records, seed)
@@ -35,7 +34,7 @@ def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
     for site, held in data.items():
         _say(f"  {site} holds {', '.join(held.variables)}")
     options = Options(bootstrap=0)  # quick: no samples for arc strengths
-    with Run(out) as run:
+    with run:
         place = Here(Sites(data, tuple(pooled.variables)))
         learned, summary = learn_at(place, Task(options), run)
         start = perf_counter()

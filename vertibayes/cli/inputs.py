@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -61,6 +61,16 @@ class Source:
     pre_bins: int = 64
     numbers: tuple[str, ...] = ()  # columns that stay numbers, between bounds that the data have
     target: str = ""  # the class, which never does
+    test: Path | None = None  # records to test on, or which share of `data` they are
+    holdout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.test is not None and self.holdout is not None:
+            raise ValueError("--test and --holdout both say what to test on: give one of them")
+
+    def options(self, *names: str) -> dict[str, Any]:
+        """Return fields, as entries of the options in summary.json."""
+        return {name: getattr(self, name) for name in names}
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.cuts import Cuts, with_cuts
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.learned import Results, report_of, summarize, warnings_about, write_more
-from vertibayes.cli.outputs import check_folder, write_model
+from vertibayes.cli.outputs import write_model
 from vertibayes.cli.phases import STRENGTHS, STRUCTURE, VALIDATION
 from vertibayes.cli.release import summary_of
 from vertibayes.cli.run import Run
@@ -88,8 +88,7 @@ class Outcome(NamedTuple):
 
 def run_learn(source: Source, task: Task, run: Run) -> None:
     """Run the command over sites in this process."""
-    assert run.out is not None  # the command requires it
-    check_folder(run.out)
+    run.check()
     task.validations.check()
     if task.rule is not None:
         check_options(task.options, task.validations.validate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from time import perf_counter
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from vertibayes.cli.naive_bayes_learning import (
     score,
 )
 from vertibayes.cli.naive_bayes_request import OF_NOISE, Request
-from vertibayes.cli.outputs import check_folder
+from vertibayes.cli.outputs import options_as_json
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records
 from vertibayes.counting.secure import SecureCounter
@@ -43,22 +44,22 @@ MUCH = 10  # of epsilon
 
 def run_nb(source: Source, request: Request, run: Run) -> None:
     """Run the command; see its help."""
-    assert run.out is not None  # the command requires it
-    check_folder(run.out)
+    run.check()
     request = request.checked()
     sites = read_pooled(source)
     sites.check_column(request.target, "--target")
     (data,) = sites.data.values()
     schema = _schema(request, sites.order, data)
-    training, tested, more = divided_records(source, request, schema, data)
+    training, tested, more = divided_records(source, schema, data)
     start = perf_counter()
     with run:
         place = Dealt(request, schema, training, tested, source.seed)
         learned = (place.columns if request.method == "vdpnb" else place.records)(run)
         learned.warnings[:0] = [*sites.warnings, *more, *_warnings(request, schema, training)]
         learned.records = training.records
-        seconds, left_out = perf_counter() - start, dict(sites.left_out)
-        report(run, request, learned, tested, seconds, {"left_out": left_out})
+        options = asdict(request) | source.options("test", "holdout")
+        about = {"left_out": dict(sites.left_out), "options": options_as_json(options)}
+        report(run, request, learned, tested, perf_counter() - start, about)
 
 
 def _schema(request: Request, order: Sequence[str], data: SiteData) -> Schema:

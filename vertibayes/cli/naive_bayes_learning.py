@@ -17,7 +17,7 @@ predictions         `Scores`     over the sites
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -29,7 +29,6 @@ from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.outputs import (
     described_columns,
     models_of,
-    options_as_json,
     write_classifier,
     write_counts,
     write_rows,
@@ -248,7 +247,6 @@ def report(
         "variables": described_columns(model.schema),
         "left_out": {},
         "model": models_of(model.schema),
-        "options": options_as_json(asdict(request)),
         "promise": None if assumed is None else assumed.to_json(),
         "seconds": {"test": round(learned.test_seconds, 4), "total": round(seconds, 4)},
         "rounds": learned.rounds,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -27,9 +28,10 @@ from vertibayes.cli.naive_bayes_learning import (
 )
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import warn
+from vertibayes.cli.outputs import options_as_json
 from vertibayes.cli.phases import LEARNING
 from vertibayes.cli.run import Run
-from vertibayes.cli.study_settings import COUNTS_TWICE
+from vertibayes.cli.study_settings import COUNTS_TWICE, test_of
 from vertibayes.cli.tested import read_tested
 from vertibayes.naive_bayes.base import log_proba
 from vertibayes.naive_bayes.vertical import (
@@ -67,6 +69,7 @@ class NaiveBayesStudy:
     request: Request
     membership: Mapping[str, Any]
     predict: int
+    test: Path | None  # records to test on
 
 
 def read_study(file: StudyFile) -> NaiveBayesStudy:
@@ -82,14 +85,13 @@ def read_settings(file: StudyFile) -> NaiveBayesStudy:
     values = table.take_all([LEARNER, *NAIVE_BAYES, *TEST])
     membership, predict = table.take_all(MEMBERSHIP), table.take(PREDICT)
     table.end()
-    del values["learner"]
+    test = test_of(table, values)
+    del values["learner"], values["test"], values["holdout"]
     try:
         request = Request(**values, parties=len(file.sites)).checked()
     except ValueError as error:
         raise table.error("learner", str(error).replace("--", "")) from None
-    if request.holdout is not None:
-        raise table.error("holdout", "the records lie at the sites: use test, a file of records")
-    study = NaiveBayesStudy(file, request, membership, predict or 0)
+    study = NaiveBayesStudy(file, request, membership, predict or 0, test)
     if request.method == "vdpnb":
         _check_columns(study)
         return replace(study, file=of_common_people(file))
@@ -141,14 +143,14 @@ def _check_columns(study: NaiveBayesStudy) -> None:
 
 def _check_test(study: NaiveBayesStudy) -> None:
     """Refuse a file of test records that cannot be used: after a release it would be too late."""
-    file, request = study.file, study.request
-    if request.test is None:
+    file = study.file
+    if study.test is None:
         return
     try:
         if file.states:
-            read_tested(request, _schema_of(study, variables_of(file.states)))
+            read_tested(study.test, _schema_of(study, variables_of(file.states)))
         else:  # the sites describe their states later
-            request.test.open("rb").close()
+            study.test.open("rb").close()
     except (OSError, ValueError) as error:
         reason = words(error).removeprefix("--test ")
         raise file.source.error(("learning", "test"), reason) from None
@@ -160,10 +162,11 @@ def run_naive_bayes_study(study: NaiveBayesStudy, place: Machines, run: Run) -> 
     start = perf_counter()
     learned = (_columns if request.method == "vdpnb" else _records)(study, place, run)
     tested = None
-    if request.test is not None:
-        tested, more = read_tested(request, learned.model.schema)
+    if study.test is not None:
+        tested, more = read_tested(study.test, learned.model.schema)
         learned.warnings += more
-    about = {"study": place.entry()}
+    options = asdict(request) | {"test": study.test, "holdout": None}
+    about = {"study": place.entry(), "options": options_as_json(options)}
     report(run, request, learned, tested, perf_counter() - start, about)
 
 
