@@ -14,7 +14,7 @@ import typer
 
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.options import as_options, check_arguments, takes, values_of
-from vertibayes.cli.roster_commands import roster_commands
+from vertibayes.cli.roster import roster_commands
 from vertibayes.settings import (
     AUC_OPTIONS,
     BINS,
