@@ -78,11 +78,7 @@ def _schema(
     source: Source, request: Request, sites: Sites, data: SiteData, structure: Structure | None
 ) -> Schema:
     """Return the class and the features."""
-    sites.check_column(request.target, "--target")
-    if request.target not in sites.order:
-        raise ValueError(
-            f"--target {request.target}: no such column; there are {', '.join(sites.order)}"
-        )
+    sites.check_known(request.target, "--target")
     if request.target in data.numerics:
         raise ValueError(
             f"--target {request.target}: its column stays numbers, and a class has states; leave "

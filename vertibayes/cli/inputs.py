@@ -121,6 +121,12 @@ class Sites:
         if name is not None and name in self.left_out:
             raise DataError(f"{option} {name}: the column is left out: {self.left_out[name]}")
 
+    def check_known(self, name: str, option: str) -> None:
+        """Refuse a column that no site has, as the value of an option."""
+        self.check_column(name, option)
+        if name not in self.order:
+            raise ValueError(f"{option} {name}: no such column; there are {', '.join(self.order)}")
+
 
 class Held(NamedTuple):
     """The content of one file: columns of text, the records' identifiers, the excluded columns."""

@@ -47,7 +47,7 @@ def run_nb(source: Source, request: Request, run: Run) -> None:
     run.check()
     request = request.checked()
     sites = read_pooled(source)
-    sites.check_column(request.target, "--target")
+    sites.check_known(request.target, "--target")
     (data,) = sites.data.values()
     schema = _schema(request, sites.order, data)
     training, tested, more = divided_records(source, schema, data)
@@ -64,8 +64,6 @@ def run_nb(source: Source, request: Request, run: Run) -> None:
 
 def _schema(request: Request, order: Sequence[str], data: SiteData) -> Schema:
     """Return the class and the features: numbers where bounds are declared."""
-    if request.target not in order:
-        raise ValueError(f"--target {request.target}: no such column; there are {', '.join(order)}")
     if request.target in data.numerics:
         raise ValueError(
             f"--target {request.target}: --bounds keeps its numbers, and a class has states"
@@ -122,11 +120,7 @@ class Dealt(NamedTuple):
     def records(self, run: Run) -> Learned:
         """Deal the records to parties, and ask these."""
         request, training = self.request, self.training
-        if not 2 <= request.parties <= training.records:
-            raise ValueError(
-                f"--parties must be between 2 and {training.records} (the number of records), got "
-                f"{request.parties}"
-            )
+        self._check_parties(training.records, "the number of records")
         rows = _dealt(request, training.records, np.random.default_rng(self.seed))
         parties = {f"party-{n}": training.rows(own) for n, own in enumerate(rows, start=1)}
         most = max(data.records for data in parties.values())
@@ -146,14 +140,14 @@ class Dealt(NamedTuple):
         learned.add(federation.traffic)
         return learned
 
+    def _check_parties(self, most: int, what: str) -> None:
+        if not 2 <= (parties := self.request.parties) <= most:
+            raise ValueError(f"--parties must be between 2 and {most} ({what}), got {parties}")
+
     def columns(self, run: Run) -> Learned:
         """Deal the columns to sites, and predict the tested records over them."""
         request, features, target = self.request, self.schema.features, self.schema.target
-        if not 2 <= request.parties <= len(features):
-            raise ValueError(
-                f"--parties must be between 2 and {len(features)} (the number of features), got "
-                f"{request.parties}: each site holds at least one"
-            )
+        self._check_parties(len(features), "the number of features; each site holds at least one")
         held = deal_columns(list(features), request.parties, self.seed)
         counts = np.bincount(self.training.codes[target.name], minlength=len(target.states))
         counts = counts[: len(target.states)].tolist()
