@@ -74,7 +74,11 @@ def test_a_site_that_is_killed_is_waited_for_and_the_run_ends_when_it_is_back(st
     assert run.wait(timeout=120) == 0, said("run").read_text()
     until(lambda: "The run has ended." in said("watch").read_text())
     lines = said("watch").read_text()
-    for text in ("waits for east to connect", "waits for south to come back", str(tmp_path / "out")):
+    for text in (
+        "waits for east to connect",
+        "waits for south to come back",
+        str(tmp_path / "out"),
+    ):
         assert text in lines, lines
 
 

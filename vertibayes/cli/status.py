@@ -84,8 +84,10 @@ class _Changes:
 
     def __call__(self, status: Status | RunStatus, runs: bool) -> None:
         """Write the lines of a status that are new."""
-        is_run = isinstance(status, RunStatus)
-        lines = changes_of_run(status, runs=runs) if is_run else _lines(status, runs)
+        if isinstance(status, RunStatus):
+            lines = changes_of_run(status, runs=runs)
+        else:
+            lines = _lines(status, runs)
         new = [line for line in lines if line not in self._before]
         sys.stdout.write("".join(f"{now()} {line.strip()}\n" for line in new))
         sys.stdout.flush()

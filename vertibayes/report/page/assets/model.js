@@ -20,10 +20,6 @@ function readModel(text) {
   for (const node of model.nodes) {
     for (const parent of node.parents) model.nodes[parent].children.push(node.index);
   }
-  for (const edge of model.edges) {
-    edge.parent = numberOf.get(edge.parent);
-    edge.child = numberOf.get(edge.child);
-  }
   model.numberOf = numberOf;
   model.target = numberOf.get(model.target) ?? null;
   model.sites = [...new Set(model.nodes.map((node) => node.site).filter((site) => site))].sort();
