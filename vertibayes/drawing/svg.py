@@ -7,6 +7,7 @@ dashed, and those whose direction says nothing have no arrowhead.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from html import escape
@@ -16,8 +17,7 @@ from typing import NamedTuple, Protocol
 from unicodedata import east_asian_width
 
 from vertibayes.drawing.edge_styles import ROW, SAMPLE, EdgeStyle, draw_legend, legend_of, style_of
-from vertibayes.drawing.layout import Layout, Size, lay_out
-from vertibayes.drawing.layout.placement import Point
+from vertibayes.drawing.layout.placement import Layout, Point, Size, lay_out
 from vertibayes.edges import ArcStrength, Edge
 
 COLOURS = (
@@ -31,6 +31,7 @@ DENSE = 1.6  # edges per node from which edges are coloured
 MARGIN, LEGEND, GAP = 16.0, 30.0, 10.0
 LINE, PADDING = 14.0, 12.0  # of the text in a box
 LONGEST_LINE, MOST_LINES = 26, 3  # characters per line, and lines per name
+WORD = re.compile(rf"[^ _.-]{{0,{LONGEST_LINE - 1}}}[ _.-]|[^ _.-]{{1,{LONGEST_LINE}}}", re.DOTALL)
 
 NOTHING: Mapping[Edge, ArcStrength] = MappingProxyType({})
 
@@ -75,14 +76,16 @@ def draw(
 ) -> str:
     """Return a drawing of a structure: a file, or an element of a page that styles it.
 
-    In a page, boxes have the letters of their sites, and the page itself says which site is which.
+    In a page, boxes have the letters of their sites, and the legend is a part of the page.
     """
     names, marks = structure.nodes, marks_of(sites or {})
     lines, boxes, layout = place(structure)
     dense = len(structure.edges) >= DENSE * len(names) and not in_page
     styles = {edge: style_of(edge, strengths.get(edge), reversible) for edge in structure.edges}
-    rows, ink = legend_of(styles.values(), strengths), INK if in_page else EDGE
-    fills = {} if in_page else {site: mark.colour for site, mark in marks.items()}
+    ink, rows, fills = INK, list[EdgeStyle](), dict[str, str]()
+    if not in_page:
+        ink, rows = EDGE, legend_of(styles.values(), strengths)
+        fills = {site: mark.colour for site, mark in marks.items()}
     row_widths = [SAMPLE + 8 + text_width(row.title) for row in rows]
     site_widths = sum(legend_width(site) for site in fills)
     width = max(layout.size.width, site_widths, *row_widths) + 2 * MARGIN
@@ -100,7 +103,7 @@ def draw(
             f"{_mark(layout.centres[at], boxes[at], mark) if in_page and mark else ''}</g>"
         )
     body += legend(fills, below - 14)
-    body += ['<g class="legend">', *draw_legend(rows, MARGIN, below + GAP, ink), "</g>"]
+    body += draw_legend(rows, MARGIN, below + GAP, ink)
     head = HEAD.format(width=width, height=height)
     if in_page:
         label = f"Drawing of {len(names)} variables and {len(structure.edges)} arrows"
@@ -168,20 +171,11 @@ def _wrapped(name: str) -> list[str]:
         half = LONGEST_LINE * MOST_LINES // 2 - 2
         name = f"{name[:half]}…{name[-half:]}"
     lines = [""]
-    for word in _words(name):
+    for word in WORD.findall(name):
         if lines[-1] and len(lines[-1] + word) > LONGEST_LINE:
             lines.append("")
         lines[-1] += word
     return lines
-
-
-def _words(name: str) -> list[str]:
-    words = [""]
-    for letter in name:
-        words[-1] += letter
-        if letter in " _-." or len(words[-1]) == LONGEST_LINE:
-            words.append("")
-    return words
 
 
 def _edge(style: EdgeStyle, points: Sequence[Point], stroke: str) -> str:

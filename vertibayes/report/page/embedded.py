@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from vertibayes.dag import Structure
-from vertibayes.drawing.svg import MARGIN, place
+from vertibayes.drawing.svg import place
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.report.counts import IN_WORDS
 from vertibayes.report.page.entries import Entry
@@ -26,7 +26,6 @@ MOST_CELLS = 300_000  # joint states of all cliques: a browser sums over them in
 def embedded_of(results: Results, network: ShownNetwork) -> dict[str, Any]:
     """Return what the scripts read."""
     structure = network.structure
-    layout = place(structure).layout
     nodes = [
         {
             "name": name,
@@ -44,9 +43,7 @@ def embedded_of(results: Results, network: ShownNetwork) -> dict[str, Any]:
     _fill(nodes, results)
     return {
         "nodes": nodes,
-        "edges": list(layout.paths),  # in the order of the drawing
-        "size": [round(length + 2 * MARGIN, 1) for length in layout.size],  # without a legend
-        "strengths": bool(network.strengths),
+        "edges": list(place(structure).layout.paths),  # in the order of the drawing
         "counts": _about_counts(results.files["counts.json"]),
         "target": _target(results.summary),
         "tree": tree_of(nodes),

@@ -61,7 +61,7 @@ function networkView(model, place, open) {
   place.classList.remove("drawing"); // the frame of the static drawing
   place.replaceChildren(
     toolsOf(model, zoom, (index) => { zoom.readable(); go(index); }, () => select(null)),
-    frame, status, legendOf(model, svg), helpOf());
+    frame, status, helpOf());
   select(null);
   zoom.fit();
   return { select, go };

@@ -4,7 +4,7 @@
 
 /** Return what the view can do with the drawing's scale and place. */
 function zoomOf(model, frame, svg) {
-  const [width, height] = model.size;
+  const { width, height } = svg.viewBox.baseVal;
   let scale = 1;
 
   /** Set the scale; what is at a point of the frame stays there. */
