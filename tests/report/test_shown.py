@@ -15,7 +15,7 @@ from vertibayes.report.page.shown import FORMS, Seen, anything, listed, name, nu
 
 numbers = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
 keys = st.lists(st.text(min_size=1) | st.integers(0, 3), max_size=4)
-TAGS = {*"bdi data tr th td div table caption thead tbody".split()}
+TAGS = {*["bdi", "data", "tr", "th", "td", "div", "table", "caption", "thead", "tbody"]}
 ROUNDED = {*FORMS, ".2%", ",.1f", ",.3f"} - {"probability", "share", "area"}
 
 
