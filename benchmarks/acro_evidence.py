@@ -97,7 +97,8 @@ def main() -> None:
     data = completely_at_random(folder, "alarm", 0, truth)
     rows = [row(given.acro, data, truth.structure, rule) for rule in RULES]
     head = ["rule", "threshold", "small cells: ours", "ACRO's", "ACRO's with zeros"]
-    print(table([*head, "tables that agree", "ACRO fails", "same files"], rows))
+    head += ["tables that agree", "ACRO fails", "same files"]
+    print(table("acro_evidence", head, rows))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from side_by_side import table
 
 ROOT = Path(__file__).parents[1]
 RECORDS, VARIABLES, STATES = 10_000, 30, 3
@@ -106,8 +107,7 @@ def main() -> None:
         git = ["git", "-C", str(ROOT), "worktree"]
         subprocess.run([*git, "add", "--quiet", "--detach", str(other), given.commit], check=True)
         try:
-            print(f"| command | {given.commit[:8]}, CPU s | now, CPU s | ratio |")
-            print("| --- | --- | --- | --- |")
+            rows = []
             for title, command in commands.items():
                 seconds: dict[Path, list[float]] = {other: [], ROOT: []}
                 for run in range(given.repeats):
@@ -115,7 +115,10 @@ def main() -> None:
                         out = folder / f"{tree.name} {title} {run}"
                         taken.append(cpu_seconds(tree, command, files, out))
                 before, now = (statistics.median(taken) for taken in seconds.values())
-                print(f"| {title} | {before:.2f} | {now:.2f} | {now / before:.2f} |", flush=True)
+                rows.append([title, f"{before:.2f}", f"{now:.2f}", f"{now / before:.2f}"])
+                print(*rows[-1], flush=True)
+            header = ["command", f"{given.commit[:8]}, CPU s", "now, CPU s", "ratio"]
+            print(table("against_a_commit", header, rows))
         finally:
             subprocess.run([*git, "remove", "--force", str(other)], check=True)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import secrets
 import subprocess
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from alignment_lists import lists_of
-from side_by_side import on_one_thread
+from side_by_side import on_one_thread, table
 
 from vertibayes_mpc.alignment import (
     AlignmentPlan,
@@ -41,9 +40,10 @@ from vertibayes_mpc.scheduler import ByHand, Scheduler, Sent
 CODES, RING = 5, Ring(24)
 WORKERS = 2
 HEADER = (
-    "keys, sites, level, wall s, CPU s, CPU s per site, bytes per key, largest link MB, rounds, "
-    "peak MB of all parties, common, peer CPU s, peer bytes per key, peer / ours"
-)
+    "keys per list", "sites", "level", "wall s", "CPU s", "CPU s per site",
+    "bytes per key and list", "largest link MB", "rounds", "peak MB of all parties", "common",
+    "peer CPU s", "peer bytes per key", "peer / ours",
+)  # fmt: skip
 
 
 class Meter(ByHand):
@@ -119,22 +119,26 @@ def peer_columns(python: str, keys: int, sites: int, ours: float, people: float)
 
 
 def main() -> None:
-    """Print a line for each number of keys, of sites, and level."""
+    """Print a row for each number of keys, of sites, and level."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, nargs="*", default=[1_000, 10_000])
     parser.add_argument("--sites", type=int, nargs="*", default=[2, 3, 5])
     parser.add_argument("--level", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--peer", default="", help="an interpreter with openmined-psi")
     given = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n{HEADER}", flush=True)
+    rows = []
     for keys in given.keys:
         for sites in given.sites:
             for level in given.level:
                 ours = measured(keys, sites, level)
                 peer = given.peer and level == 1
-                theirs = peer_columns(given.peer, keys, sites, ours[1], ours[-1]) if peer else []
+                theirs = (
+                    peer_columns(given.peer, keys, sites, ours[1], ours[-1]) if peer else [""] * 3
+                )
                 shown = [f"{value:.4g}" for value in ours[:-1]] + [str(ours[-1])]
-                print(", ".join([str(keys), str(sites), str(level), *shown, *theirs]), flush=True)
+                rows.append([keys, sites, level, *shown, *theirs])
+                print(*rows[-1], flush=True)
+    print(table("alignment", HEADER, rows))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
     python benchmarks/alignment_tables.py [--sites 3] [--held 0.8] [--records 0]
 
 Each site holds a share of the people of ALARM or Adult, in an order of its own, with the columns
-dealt to the sites in turn. K2 learns over the people whom all sites hold. A line has, of each
+dealt to the sites in turn. K2 learns over the people whom all sites hold. A row has, of each
 level, the processor seconds of the alignment and of learning, of all parties in one process, and
-the bytes of all links. The last line says of how many of its people a site and the analyst together
-learn from the tables of level 2 whether they are in the study.
+the bytes of all links. The last column says of how many of its people a site and the analyst
+together learn from the tables of level 2 whether they are in the study.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from functools import reduce
 from pathlib import Path
 
 import numpy as np
+from side_by_side import table
 
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("--held", type=float, default=0.8)
     parser.add_argument("--records", type=int, default=0, help="of each data set; 0 for all")
     given = parser.parse_args()
+    rows = []
     for name, load in (("alarm", alarm), ("adult", adult)):
         data = load()
         if given.records:
@@ -117,18 +119,23 @@ def main() -> None:
         common = reduce(np.intersect1d, [people for _, people in at.values()])
         options = Options(algorithm="k2", max_parents=3 if name == "alarm" else 2)
         pooled = learn(PlainCounter(data.rows(common)), options).network
+        cells = []
         for level in (1, 2):
             figures, learned = run(data, at, level, options)
             same = learned.network.structure == pooled.structure
-            print(
-                f"{name}, {given.sites} sites, {len(common)} of {data.records} people, level "
-                f"{level}: align {figures[0]:.1f} s {figures[2]:.0f} MB, K2 {figures[1]:.1f} s "
-                f"{figures[3]:.0f} MB; {'as pooled' if same else 'NOT AS POOLED'}",
-                flush=True,
+            cells.append(
+                f"{figures[0]:.1f} s, {figures[2]:.0f} MB; {figures[1]:.1f} s, {figures[3]:.0f} MB"
+                + ("" if same else ", NOT AS POOLED")
             )
         families = [*pooled.structure.families]
         shares = identified(data, at, families, common)
-        print(f"  own people of whom the tables of the CPTs tell: {[f'{s:.3%}' for s in shares]}")
+        known = f"{min(shares):.2%} to {max(shares):.2%}"
+        people = f"{name}, {data.records:,} records, {len(common):,} in common"
+        rows.append([people, *cells, known])
+        print(*rows[-1], flush=True)
+    header = ["data", "level 1: alignment; K2", "level 2: alignment; K2"]
+    header += ["own people of whom a site and the analyst learn from the tables"]
+    print(table("alignment_tables", header, rows))
 
 
 if __name__ == "__main__":

@@ -188,7 +188,7 @@ def structures(data: dict[str, SiteData]) -> str:
     header = ["data", "edges", "choices", "smallest margin, nats", "bound, nats",
               "margins below the bound", "undecided choices",
               "structure, by sites"]  # fmt: skip
-    return table(header, rows)
+    return table("choices_structures", header, rows)
 
 
 def prices(data: SiteData, repeats: int) -> str:
@@ -207,7 +207,7 @@ def prices(data: SiteData, repeats: int) -> str:
     header = ["sites", "tables s", "choices s", "ratio", "tables MB", "choices MB", "ratio",
               "tables rounds", "choices rounds", "cells revealed by tables",
               "structures"]  # fmt: skip
-    return table(header, rows)
+    return table("choices", header, rows)
 
 
 def once(data: SiteData) -> str:
@@ -217,7 +217,7 @@ def once(data: SiteData) -> str:
         start = perf_counter()
         way()
         rows.append([type(way).__name__, f"{perf_counter() - start:.1f}", f"{way.bytes / 1e6:.0f}"])
-    return table(["way", "seconds", "MB"], rows)
+    return table("choices_many", ["way", "seconds", "MB"], rows)
 
 
 def main() -> None:

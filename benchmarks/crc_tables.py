@@ -125,7 +125,7 @@ def table_2(bench: Bench) -> str:
         rows.append([name, *cells])
     print("\nTable II: gap of RC to RC of 10,240 records, and the error of that. "
           "Paper / uniform start / start from the records")  # fmt: skip
-    return table(["data", *SIZES], rows)
+    return table("crc_tables_II", ["data", *SIZES], rows)
 
 
 def _of_sizes(source: Source, repetition: int) -> list[tuple[float, float]]:
@@ -146,7 +146,7 @@ def table_3(bench: Bench) -> str:
     print("\nTable III: the default setting. Paper / ours; CRC: " + " / ".join(("paper", *SHOWN)))
     header = ["data", "records", "gap of ML", "gap of CRC", "sd over nodes of CRC",
               "error of RC: paper / uniform start / start from the records"]  # fmt: skip
-    return table(header, rows)
+    return table("crc_tables_III", header, rows)
 
 
 def _convergence(bench: Bench, runs: dict, part: str, paper: Sequence[float], name: str) -> list:
@@ -188,7 +188,7 @@ def table_of_gaps(bench: Bench, name: str, columns: Gaps) -> str:
         rows.append([source.name, *cells])
     title = "Options" if name == "options" else f"Table {name}"
     print(f"\n{title}: {columns.title}. " + " / ".join(("Paper", *rules)))
-    return table(["data", *columns.settings], rows)
+    return table(f"crc_tables_{name}", ["data", *columns.settings], rows)
 
 
 def _gap(runs: list) -> float:
@@ -211,7 +211,7 @@ def table_11(bench: Bench) -> str:
         rows.append([name, *cells])
     print(f"\nTable XI: local iterations: the first round whose gap is below {NEAR}, and that gap; "
           f"otherwise round {ROUNDS}. " + " / ".join(("Paper", *SHOWN)))  # fmt: skip
-    return table(["data", "1", "2", "3"], rows)
+    return table("crc_tables_XI", ["data", "1", "2", "3"], rows)
 
 
 def _curves(source: Source, repetition: int) -> np.ndarray:
@@ -245,14 +245,15 @@ def counts(bench: Bench) -> str:
         pairs.append([sum(values) for values in zip(*pairs, strict=True)])
         rows.append([rule, *(f"{near} of {all_}" for near, all_ in pairs)])
     print(f"\nGaps that are at most {NEAR} above the paper's")
-    return table(["rule", *(source.name for source in bench.sources), "together"], rows)
+    header = ["rule", *(source.name for source in bench.sources), "together"]
+    return table("crc_tables", header, rows)
 
 
 def run(bench: Bench, name: str, folder: Path) -> str:
     """Return a table by its name."""
     if name == "speed":
         print("\nSpeed: Adult, 320 nodes, 64 rounds")
-        return table(*speed(Source(folder, "adult", bench.sources[0].text)))
+        return table("crc_tables_speed", *speed(Source(folder, "adult", bench.sources[0].text)))
     special = {"II": table_2, "III": table_3, "XI": table_11}
     return special[name](bench) if name in special else table_of_gaps(bench, name, GAPS[name])
 

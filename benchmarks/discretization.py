@@ -204,9 +204,10 @@ def main() -> None:
         equal.append([name, len(data.label), len(data.columns), points, len(agree), differ,
                       f"{seconds:.2f}"])  # fmt: skip
         lines += rows_of(name, data, oracle)
-    print(table(["data", "records", "columns", "cut points", "equal", "differ", "seconds"], equal))
-    print()
-    print(table(["data", "way", "bins", "gain, bits", "of WEKA's", "off"], lines))
+    header = ["data", "records", "columns", "cut points", "equal", "differ", "seconds"]
+    print(table("discretization", header, equal))
+    header = ["data", "way", "bins", "gain, bits", "of WEKA's", "off"]
+    print(table("discretization_gain", header, lines))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ with the class in the column ``Class``; get it with the package ucimlrepo:
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from pathlib import Path
 from time import process_time
 
@@ -52,8 +53,7 @@ def accuracy(sets: list[Data], repeats: int, generator) -> None:
         for mode, way in data.ways.items():
             curves[data.name, mode] = curve(way, repeats, generator)
     draw_accuracy(sets, curves)
-    for data in sets:
-        show_accuracy(data, curves, repeats)
+    show_accuracy(sets, curves, repeats)
 
 
 def curve(way: Way, repeats: int, generator) -> dict:
@@ -68,20 +68,20 @@ def curve(way: Way, repeats: int, generator) -> dict:
     return found
 
 
-def show_accuracy(data: Data, curves: dict, repeats: int) -> None:
+def show_accuracy(sets: list[Data], curves: dict, repeats: int) -> None:
     shown = [EPS[i] for i in (0, 2, 4, 6, 8, 10, 12)]
-    print(f"\n**{data.name}**, mean ± sd over {repeats} repetitions\n")
+    print(f"\nMean ± sd over {repeats} repetitions\n")
     rows = []
-    for mode in MODES:
+    for data, mode in product(sets, MODES):
         found = curves[data.name, mode]
-        rows.append(
-            [MODES[mode], ALPHA[mode], "no noise", *[f"{found['exact'][0]:.3f}"] * len(shown)]
-        )
+        kept = [data.name, MODES[mode], ALPHA[mode]]
+        rows.append([*kept, "no noise", *[f"{found['exact'][0]:.3f}"] * len(shown)])
         for nodes in NODES:
             cells = [mean_sd(found[nodes, eps]) for eps in shown]
-            rows.append([MODES[mode], ALPHA[mode], nodes, *cells])
-    header = ["sensitivity", "pseudo-counts", "nodes", *(f"eps {eps:.3g}" for eps in shown)]
-    print(table(header, rows))
+            rows.append([*kept, nodes, *cells])
+    header = ["data", "sensitivity", "pseudo-counts", "nodes"]
+    header += [f"eps {eps:.3g}" for eps in shown]
+    print(table("dp_naive_bayes", header, rows))
 
 
 def draw_accuracy(sets: list[Data], curves: dict) -> None:
@@ -127,7 +127,7 @@ def floors(sets: list[Data], repeats: int, generator, nodes: int = 1000) -> None
             rows.append([data.name, eps or "no noise", *cells])
     print(f"\n{nodes:,} nodes, declared bounds, {repeats} repetitions\n")
     header = [*(f"floor {floor:g}" for floor in given), "raised to its standard error"]
-    print(table(["data", "eps", *header], rows))
+    print(table("dp_naive_bayes_floors", ["data", "eps", *header], rows))
 
 
 # ---- figure 4 ------------------------------------------------------------------------------------
@@ -160,7 +160,8 @@ def sizes(adult: Data, repeats: int, generator, nodes: int = 1000) -> None:
     print(f"\n**Adult**, {nodes:,} nodes, mean ± sd over {repeats} repetitions\n")
     rows = [[MODES[mode], titles[case], *(mean_sd(found[mode, case, eps]) for eps in EPS[::2])]
             for mode in MODES for case in cases]  # fmt: skip
-    print(table(["sensitivity", "nodes", *(f"eps {eps:.3g}" for eps in EPS[::2])], rows))
+    header = ["sensitivity", "nodes", *(f"eps {eps:.3g}" for eps in EPS[::2])]
+    print(table("dp_naive_bayes_sizes", header, rows))
 
 
 def one_total(way: Way, case: str, eps: float, nodes: int, generator):
@@ -206,7 +207,7 @@ def threshold(sets: list[Data], repeats: int, generator) -> None:
     print(f"\nNodes kept by least relative error (equation 28) or largest eps, {repeats} runs\n")
     header = ["data", "sensitivity", "share of nodes kept", "by relative error", "least", "by eps",
               "least"]  # fmt: skip
-    print(table(header, rows))
+    print(table("dp_naive_bayes_threshold", header, rows))
 
 
 def thresholded(way: Way, kept: np.ndarray, generator) -> tuple[np.ndarray, ...]:
@@ -257,7 +258,7 @@ def speed(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> N
     timed(rows, f"accuracies of {nodes:,} models, {way.test.records:,} records",
           lambda: way.scorer.accuracies(models))  # fmt: skip
     print(f"\nAdult, {nodes:,} nodes, {exact.shape[1]} values a node, one thread\n")
-    print(table(["step", "CPU s"], rows))
+    print(table("dp_naive_bayes_speed", ["step", "CPU s"], rows))
     scale = np.repeat([p.Delta for p in way.accounting.parts], way.cells)
     rows = []
     for noise, values in updates.items():
@@ -267,7 +268,7 @@ def speed(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> N
         rows.append([noise, f"{drawn:.4g}", f"{expected:.4g}"])
     print(f"\nVariance of the noise in the sum of {nodes:,} nodes, in squared changes by a record")
     print(f"(one release: the mean over {exact.shape[1]} values)\n")
-    print(table(["noise", "one release", "expected"], rows))
+    print(table("dp_naive_bayes_noise", ["noise", "one release", "expected"], rows))
 
 
 def timed(rows: list, step: str, call):

@@ -253,7 +253,8 @@ def figure_2(folder: Path, fetched: Path | None, repeats: int) -> None:
         panels[data] = results, majority, len(schema.features)
     print(f"\nFigure 2, {repeats} repetitions\n")
     print("\n".join(f"- {note}" for note in notes) + "\n")
-    print(table(["data", "reading", "oracle", *(f"eps {e}" for e in SHOWN)], rows))
+    header = ["data", "reading", "oracle", *(f"eps {e}" for e in SHOWN)]
+    print(table("dp_naive_bayes_local_2", header, rows))
     grid = [
         [
             (f"{data}, {READINGS[reading]}" + total(reading, features), results,
@@ -285,7 +286,7 @@ def figures_3_and_4(folder: Path, repeats: int) -> None:
             print("- " + exact_lines(data, made[place], made[2]))
         rows = [row for data, made in found.items() for row in rows_of(data, made[place])]
         columns = ["data", "reading", header, "projection", *(f"eps {e}" for e in SHOWN)]
-        print("\n" + table(columns, rows))
+        print("\n" + table(f"dp_naive_bayes_local_{title[0]}", columns, rows))
 
     def panel(data, place, reading, way):
         curves = {name: (reading, way, name) for name in names}

@@ -151,9 +151,9 @@ def main() -> None:
         return
     cases = [(n, share) for n, share in CASES if given.only in (None, f"{n}-{share}")]
     rows = [row(name, share, given) for name, share in cases]
-    header = ["records with cells missing", "ours s", "iterations", "s per iteration", "peak MiB",
+    header = ["records with missing values", "ours s", "iterations", "s per iteration", "peak MiB",
               "log-likelihood", "pyAgrum s", "largest difference of a CPT"]  # fmt: skip
-    print(table(header, rows))
+    print(table("em", header, rows))
     truth, data = load(given.data, "alarm", 10)
     seconds = seconds_of(lambda: posterior(truth, data.codes, "HYPOVOLEMIA"), 5)
     print(f"\nPrediction, ALARM: {seconds / data.records * 1000:.4f} ms per record")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from side_by_side import table
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import log_loss, roc_auc_score
@@ -114,18 +115,17 @@ def measured(make: Callable[[], Any], records: Records) -> tuple[float, float, A
     return fitted - start, process_time() - fitted, (model, probabilities)
 
 
-def scores(model: Any, probabilities: Any, y: pd.Series) -> str:
+def scores(model: Any, probabilities: Any, y: pd.Series) -> list[str]:
     accuracy = (model.classes_[probabilities.argmax(axis=1)] == y).mean()
     loss = log_loss(y, probabilities, labels=model.classes_)
     binary = len(model.classes_) == 2
-    auc = roc_auc_score(y == model.classes_[1], probabilities[:, 1]) if binary else float("nan")
-    return f"{accuracy:8.4f} {auc:7.4f} {loss:7.3f}"
+    auc = f"{roc_auc_score(y == model.classes_[1], probabilities[:, 1]):.4f}" if binary else ""
+    return [f"{accuracy:.4f}", auc, f"{loss:.3f}"]
 
 
-def compare(name: str) -> None:
+def compare(name: str) -> Iterator[list[str]]:
+    """Yield the row of each estimator."""
     records = SETS[name]()
-    print(f"\n{name}: {len(records.X)} records to fit, {len(records.X_new)} to predict")
-    print(f"{'':24s} accuracy     AUC log loss  fit s  predict s   ratio of fit, of predict")
     seconds: dict[str, list[tuple[float, float]]] = {each: [] for each in ESTIMATORS}
     last: dict[str, Any] = {}
     for _ in range(RUNS):
@@ -138,24 +138,23 @@ def compare(name: str) -> None:
     for each, (fit, predict) in medians.items():
         beside = "GaussianNB, one-hot" if each == "NaiveBayes" else "CategoricalNB, ten bins"
         base = medians[each if each.endswith(("one-hot", "bins")) else beside]
-        print(
-            f"{each:24s} {scores(*last[each], records.y_new)}  {fit:6.3f} {predict:9.3f}"
-            f"   {fit / base[0]:6.2f} {predict / base[1]:6.2f}"
-        )
+        seconds_and_ratios = [f"{fit:.3f}", f"{predict:.3f}"]
+        seconds_and_ratios += [f"{fit / base[0]:.2f}", f"{predict / base[1]:.2f}"]
+        yield [name, each, *scores(*last[each], records.y_new), *seconds_and_ratios]
 
 
-def cross_validate(name: str) -> None:
-    """Print the accuracy by ten folds, dealt three times: for sets whose test part is small."""
+def cross_validate(name: str) -> Iterator[list[str]]:
+    """Yield the accuracies by ten folds, dealt three times: for sets whose test part is small."""
     records = SETS[name]()
     X, y = pd.concat([records.X, records.X_new]), pd.concat([records.y, records.y_new])  # noqa: N806
     for each, make in ESTIMATORS.items():
         folds = (StratifiedKFold(10, shuffle=True, random_state=seed) for seed in range(3))
         parts = np.concatenate([cross_val_score(make(), X, y, cv=fold) for fold in folds])
         error = parts.std(ddof=1) / len(parts) ** 0.5
-        print(f"30 folds, {each:24s} {parts.mean():.3f}, standard error {error:.3f}")
+        yield [name, each, f"{parts.mean():.3f}", f"{error:.3f}"]
 
 
-def compare_sites(name: str) -> None:
+def compare_sites(name: str) -> Iterator[list[str]]:
     """Learn the networks over three sites too, once: equal, how many cells, how long."""
     records, sites = SETS[name](), {}
     columns = np.array_split(np.array(list(records.X.columns)), 3)
@@ -171,16 +170,19 @@ def compare_sites(name: str) -> None:
         equal = pooled.structure == apart.network_.structure and all(
             np.array_equal(cpt, apart.network_.cpts[node]) for node, cpt in pooled.cpts.items()
         )
-        print(
-            f"three sites, {algorithm:10s} {'equal' if equal else 'DIFFERENT'}; {seconds[0]:.2f} s "
-            f"pooled, {seconds[1]:.2f} s over sites; {apart.ledger_.cells} cells revealed"
-        )
+        texts = [*(f"{each:.2f}" for each in seconds), f"{apart.ledger_.cells:,}"]
+        yield [name, algorithm, *texts, "equal" if equal else "DIFFERENT"]
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for chosen in sys.argv[1:] or SETS:
-        compare(chosen)
-        compare_sites(chosen)
-        if chosen == "diabetes":
-            cross_validate(chosen)
+    chosen = sys.argv[1:] or [*SETS]
+    header = ["data", "estimator", "accuracy", "AUC", "log loss", "fit s", "predict s"]
+    header += ["ratio of fit", "ratio of predict"]
+    print(table("estimators", header, [row for name in chosen for row in compare(name)]), "\n")
+    header = ["data", "algorithm", "pooled s", "three sites s", "cells revealed", "network"]
+    rows = [row for name in chosen for row in compare_sites(name)]
+    print(table("estimators_sites", header, rows), "\n")
+    if "diabetes" in chosen:
+        header = ["data", "estimator", "accuracy by 30 folds", "standard error"]
+        print(table("estimators_folds", header, list(cross_validate("diabetes"))))

@@ -152,7 +152,7 @@ def main() -> None:
             rows += [row(way, sites, figures) for way, figures in got.items()]
     header = ["sites", "as", "begin s", "commit s", "total s", "rounds", "MB sent",
               "analyst MiB", "dealer", "relay", "sites, or all in one"]  # fmt: skip
-    print(table(header, rows))
+    print(table("federation", header, rows))
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def run(records: int, variables: int, sites: int, parents: int, folder: Path) ->
         f"{seconds:.1f} s, of which {committed:.1f} s to commit; {len(structure.edges)} edges, "
         f"{counter.queries} queries"
     )
-    print(table(["party", "memory, MB", "disk, MB"], rows))
+    print(table("field", ["party", "memory, MB", "disk, MB"], rows))
 
 
 def main() -> None:

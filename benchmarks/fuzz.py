@@ -355,8 +355,9 @@ def main():
         tried = part()
         rows.append(tried.row(name, perf_counter() - start))
         wrong |= {key: (n, tried.examples[key]) for key, n in tried.wrong.items()}
-    print(table(["what", "tried", "outcomes", "wrong", "longest ms", "peak MiB", "peak / frame",
-                 "seconds"], rows))  # fmt: skip
+    header = ["messages", "tried", "outcomes", "wrong", "longest ms", "peak MiB", "peak / frame",
+              "seconds"]  # fmt: skip
+    print(table("fuzz", header, rows))
     for key, (n, words) in wrong.items():
         print(f"WRONG {n} x {key}: {words}", file=sys.stderr)
     raise SystemExit(bool(wrong))

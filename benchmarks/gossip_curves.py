@@ -41,7 +41,8 @@ def gossiping(adult: Data, repeats: int, generator) -> None:
             near = (np.abs(found[i] - federated) <= 0.01).mean()
             cells.append(f"{middle:.3f} [{low:.3f}, {high:.3f}] {near:.2f}")
         rows.append([title, f"{federated:.3f}", *cells])
-    print(table(["noise", "federated", *(f"iteration {i}" for i in SHOWN)], rows))
+    header = ["noise", "federated", *(f"iteration {i}" for i in SHOWN)]
+    print(table("gossip_curves", header, rows))
     runs = min(repeats, RUNS)
     print(
         f"\nRuns of {runs} in which the median of 100 nodes is within .01 of the federated model\n"
@@ -53,7 +54,7 @@ def gossiping(adult: Data, repeats: int, generator) -> None:
         rows.append([case.title, *(int((column <= 0.01).sum()) for column in gaps.T),
                      *(f"{middle:.3f}" for middle in np.median(gaps, axis=0))])  # fmt: skip
     header = [*(f"iteration {i}" for i in SETTLED), *(f"median gap, {i}" for i in SETTLED)]
-    print(table(["noise", *header], rows))
+    print(table("gossip_curves_runs", ["noise", *header], rows))
 
 
 @dataclass(frozen=True)

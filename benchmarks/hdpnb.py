@@ -106,7 +106,7 @@ def accuracy(folder: Path, repeats: int) -> None:
     majority = np.bincount(data.codes["class"]).max() / data.records
     draw(found, majority)
     print(f"\nCar Evaluation, ten-fold, {repeats} repetitions; majority class {majority:.3f}\n")
-    header = ["accounting", "noise", "eps", "a record's eps, delta", "sd of a count", *PARTIES]
+    header = ["accounting", "noise", "eps", "eps, delta of a record", "sd of a count", *PARTIES]
     rows = [["none", "none", "", "", "", *(shown(found[n], ()) for n in PARTIES)]]
     for accounting, noise in WAYS:
         for eps in EPS:
@@ -116,7 +116,7 @@ def accuracy(folder: Path, repeats: int) -> None:
             whole, sd = f"{promise.eps:.1f}, {promise.delta:.0e}", f"{promise.sd:.1f}"
             cells = [shown(found[n], key) for n in PARTIES]
             rows.append([TITLES[accounting], NOISES[noise], eps, whole, sd, *cells])
-    print(table(header, rows))
+    print(table("hdpnb_accuracy", header, rows))
 
 
 def shown(found: list[dict], key: tuple) -> str:
@@ -170,10 +170,10 @@ def many_parties(folder: Path, parties: int) -> None:
         for via in ("additive", "masked"):
             rows.append(one_release(name, schema, parts, via))
     print(f"\n{parties:,} parties, one process\n")
-    header = ["data", "sums", "via", "rounds", "keys, CPU s", "release, CPU s", "CPU ms a party",
-              "bytes sent a party", "heard", "aggregator sends, MB",
-              "sd of the noise, found / promised", "parties check drop-outs"]  # fmt: skip
-    print(table(header, rows))
+    header = ["data", "sums", "via", "rounds", "keys, CPU s", "release, CPU s", "CPU ms per party",
+              "bytes sent per party", "bytes received per party", "aggregator sends, MB",
+              "sd of the noise, measured / promised", "parties check drop-outs"]  # fmt: skip
+    print(table("hdpnb_parties", header, rows))
 
 
 def one_release(name, schema, parts, via) -> list[object]:
@@ -230,7 +230,7 @@ def churn() -> None:
     print("\nKeys that a join or leave changes, additive scheme; masked sums change none\n")
     header = ["parties", "random steps", "keys, median", "most", "u changed, most",
               "one zero-sum set-up"]  # fmt: skip
-    print(table(header, rows))
+    print(table("hdpnb_churn", header, rows))
 
 
 def random_steps(n: int, steps: int) -> tuple[list[int], list[int]]:

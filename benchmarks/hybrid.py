@@ -103,7 +103,7 @@ def main() -> None:
                 f"{run.bytes / 1e6:.0f}", f"{run.bytes / alone[1]:.2f}",
                 f"{run.committed / 1e6:.0f}", run.queries, same,
             ])  # fmt: skip
-    print(table(HEADER, rows))
+    print(table("hybrid", HEADER, rows))
 
 
 if __name__ == "__main__":

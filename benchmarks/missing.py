@@ -132,12 +132,14 @@ def main() -> None:
                 ]
                 told = [f"{found[-3] / found[-1]:.2f}", f"{found[-2] / found[-1]:.2f}"]
                 rows.append([f"{name}, {share} %, {how}", *(f"{kl:.4f}" for kl in found), *told])
-    print(table(["cells missing", *METHODS, "tables / exact", "wider / exact"], rows))
+    header = ["missing values", *METHODS, "tables / exact", "wider / exact"]
+    print(table("missing", header, rows))
     spent, steps = spending(folder)
-    print("\n30 % missing completely at random, by the cells that are opened\n")
-    print(table(["network", "steps", "cells opened", "KL", "/ exact EM"], spent))
+    print("\n30 % missing completely at random, by the cells that are revealed\n")
+    header = ["network", "steps", "cells revealed", "KL", "/ exact EM"]
+    print(table("missing_cells", header, spent))
     print("\nThe first steps\n")
-    print(table(["network", "family of", "wider by", "cells more"], steps))
+    print(table("missing_steps", ["network", "family of", "wider by", "cells more"], steps))
 
 
 if __name__ == "__main__":

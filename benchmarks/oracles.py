@@ -50,12 +50,10 @@ def main() -> None:
         header = ["oracle", "domain", "bytes per report", "ours s"]
         for peer in PEERS:
             header += [f"{peer} s", "ratio"]
-        print(table(header, times(given.peers, given.repeats, names)), flush=True)
+        print(table("oracles", header, times(given.peers, given.repeats, names)), flush=True)
     if "variance" in given.parts:
         header = ["oracle", "domain", "eps", "stated sd", "measured / stated variance", "errors"]
-        print("\n" + table(header, []))
-        for row in variances(names):
-            print("| " + " | ".join(map(str, row)) + " |", flush=True)
+        print("\n" + table("oracles_variance", header, list(variances(names))))
 
 
 def times(folder: Path | None, repeats: int, names: list[str]) -> list[list[object]]:

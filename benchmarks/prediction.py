@@ -224,9 +224,9 @@ def smoothing(folder: Path) -> str:
         zeros, loss, area, joint, distance = np.mean(each, axis=0)
         rows.append([prior, f"{zeros:.1%}", f"{loss:.4f}", f"{area:.4f}", f"{joint:.3f}",
                      f"{distance:.3f}"])  # fmt: skip
-    return table(["pseudo-count", "records without a prediction, or their class impossible",
-                  "log-loss", "AUC", "log-likelihood per record", "KL from maximum likelihood"],
-                 rows)  # fmt: skip
+    header = ["pseudo-count", "records without a prediction, or their class impossible", "log-loss",
+              "AUC", "log-likelihood per record", "KL from maximum likelihood"]  # fmt: skip
+    return table("prediction_smoothing", header, rows)
 
 
 def scored(
@@ -268,8 +268,10 @@ def main() -> None:
     print(smoothing(Path(given.data)))
     print()
     rows = [row(case, Path(given.data), given.records, given.times) for case in CASES]
-    print(table(["network", "parents / children of the target", "missing", "ours, ms per record",
-                 "pyAgrum", "ratio", "pgmpy", "ratio", "largest difference"], rows))  # fmt: skip
+    header = ["network", "parents / children of the target", "missing values",
+              "ours, ms per record", "pyAgrum", "ratio", "pgmpy", "ratio",
+              "largest difference"]  # fmt: skip
+    print(table("prediction", header, rows))
 
 
 if __name__ == "__main__":

@@ -139,13 +139,13 @@ def main() -> None:
     folder = None if given.data is None else Path(given.data)
     found = list(worlds(folder, given.bif, given.records))
     rows = [measured(*world, sites) for world in found for sites in SITES]
-    header = [f"{given.records} records", "sites", "targets", "s for a target", "local s",
+    header = [f"{given.records} records", "sites", "targets", "s per target", "local s",
               "bytes per record", "of these dealt", "largest difference"]  # fmt: skip
-    print(table(header, rows), "\n")
+    print(table("prediction_over_sites", header, rows), "\n")
     classes = {"ALARM": "LVFAILURE", "CHILD": "Sick", "Adult, naive Bayes": INCOME}
     rows = [areas(*world, sites, classes[world[0]]) for world in found for sites in SITES]
     header = ["AUC", "target", "sites", "private", "joined", "difference", "s", "bytes per record"]
-    print(table(header, rows))
+    print(table("prediction_over_sites_auc", header, rows))
 
 
 if __name__ == "__main__":

@@ -112,7 +112,9 @@ def bytes_and_rounds(run: SecureRun) -> str:
     traffic = run.federation.traffic
     return (
         table(
-            ["site", "states", "bytes to commit, per receiver", "n x states x width", "ratio"], rows
+            "price_of_privacy_bytes",
+            ["site", "states", "bytes to commit, per receiver", "n x states x width", "ratio"],
+            rows,
         )
         + f"\n\nK2: {traffic.rounds} rounds in all, {run.counter.calls} calls in "
         f"{run.counter.queries} queries; {traffic.bytes / 1e6:.1f} MB, all links"
@@ -127,7 +129,7 @@ def rounds_by_variables(data: SiteData) -> str:
         run()
         traffic, counter = run.federation.traffic, run.counter
         rows.append([count, traffic.rounds, counter.calls, counter.queries])
-    return table(["variables", "rounds", "calls", "queries"], rows)
+    return table("price_of_privacy_rounds", ["variables", "rounds", "calls", "queries"], rows)
 
 
 def one_table(repeats: int) -> tuple[float, float]:
@@ -157,7 +159,7 @@ def where_the_time_goes(run: SecureRun) -> str:
         [f"{Path(file).name}:{name}" if line else name, calls, f"{own_time / total:.0%}"]
         for (file, line, name), (_, calls, own_time, _, _) in own
     ]
-    return table(["function", "calls", "of the profiled time"], rows)
+    return table("price_of_privacy_profile", ["function", "calls", "of the profiled time"], rows)
 
 
 def main() -> None:
@@ -174,7 +176,7 @@ def main() -> None:
         rows.append(row)
     header = ["K2, at most 3 parents", "secure s", "of it commit", "pyAgrum s", "ratio",
               "our pooled s", "ratio", "structures"]  # fmt: skip
-    print(table(header, rows))
+    print(table("price_of_privacy", header, rows))
     asia_seconds = float(str(rows[-1][1]))
     print(
         f"\nAsia, 2 sites: published code {PUBLISHED_ASIA} s (cited, not run); ours "

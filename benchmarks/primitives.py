@@ -29,7 +29,7 @@ def main() -> None:
         except ImportError as error:
             print(f"\n{name}: not run, {error}")
             continue
-        print(f"\n## {name}\n\n{table(HEADER, rows)}", flush=True)
+        print(f"\n## {name}\n\n{table(f'primitives_{name}', HEADER, rows)}", flush=True)
 
 
 if __name__ == "__main__":

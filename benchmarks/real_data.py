@@ -36,8 +36,8 @@ from vertibayes.options import Options, families_of
 from vertibayes.parameters.cpt import scores
 from vertibayes.structure.learners import k2
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.quantities import parse_size
 from vertibayes_protocols.session import Traffic
+from vertibayes_protocols.settings import parse_size
 from vertibayes_protocols.site.data import SiteData
 
 MIB = 1 << 20
@@ -107,7 +107,7 @@ def measure(path: Path, sites: int, repeats: int, memory: int) -> dict[str, Any]
     return {
         "records": pooled.records,
         "variables": len(pooled.variables),
-        "most states": max(v.codes for v in pooled.variables.values()),
+        "most states of a variable": max(v.codes for v in pooled.variables.values()),
         "tables": len(counter.ledger.tables),
         "secure s": round(seconds, 3),
         "pooled s": round(plain_seconds, 3),
@@ -117,7 +117,7 @@ def measure(path: Path, sites: int, repeats: int, memory: int) -> dict[str, Any]
         "MB sent": round(traffic.bytes / 1e6, 1),
         "rounds": traffic.rounds,
         "MiB": round(peaks[0] / MIB),
-        "forecast s, MB": f"{forecast.seconds:.1f}, {forecast.bytes / 1e6:.0f}",
+        "predicted s, MB": f"{forecast.seconds:.1f}, {forecast.bytes / 1e6:.0f}",
         "edges": len(structure.edges),
         "equal": _equal(pooled, structure, plain, theirs),
     }
@@ -143,7 +143,7 @@ def _equal(
 
 
 def main() -> None:
-    """Run each table in a process of its own, and print the table."""
+    """Run each data set in a process of its own, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--sites", type=int, nargs="+", default=[2, 3, 5])
@@ -161,7 +161,8 @@ def main() -> None:
     files += [folder / n / f"{n}.csv.gz" for n in ("alarm", "asia")]
     files += [folder / n / f"{n}.csv" for n in ("diabetes", "iris")]
     files = [path for path in files if not given.only or _name(path) in given.only]
-    for number, path in enumerate(files):
+    rows: list[dict[str, object]] = []
+    for path in files:
         for sites in given.sites:
             command = [sys.executable, __file__, "--one", str(path), "--sites", str(sites),
                        "--repeats", str(given.repeats), "--memory", given.memory]  # fmt: skip
@@ -169,10 +170,9 @@ def main() -> None:
             if done.returncode:
                 print(f"{_name(path)}, {sites} sites: {done.stderr.splitlines()[-1]}", flush=True)
                 continue
-            row = {"table": _name(path), "sites": sites, **json.loads(done.stdout)}
-            lines = table(list(row), [list(row.values())]).splitlines()
-            first = number == 0 and sites == given.sites[0]
-            print("\n".join(lines if first else lines[2:]), flush=True)
+            rows.append({"data": _name(path), "sites": sites, **json.loads(done.stdout)})
+            print(rows[-1], flush=True)
+    print(table("real_data", list(rows[0]), [list(row.values()) for row in rows]))
 
 
 def _name(path: Path) -> str:

@@ -149,7 +149,7 @@ def named(rule: Rule) -> str:
 def rules(truth: Network, cases: dict[str, Case]) -> str:
     """Return the table of all rules and cases."""
     rows = [[named(rule), *(cost(truth, case, rule) for case in cases.values())] for rule in RULES]
-    return table(["rule", *cases], rows)
+    return table("release_rules", ["rule", *cases], rows)
 
 
 # ---- hidden counts -------------------------------------------------------------------------------
@@ -193,7 +193,8 @@ def cut(cases: dict[str, Case]) -> str:
             ones = f"{(known & (truth == 1)).sum()} of {(truth == 1).sum()}"
             seconds = f"{perf_counter() - start:.0f}"
             rows.append([f"{name}, {named(rule)}", shown, above, ones, seconds])
-    return table(["tables", "hidden counts known", "of those above 0", "of those of 1", "s"], rows)
+    header = ["tables", "hidden counts known", "of those above 0", "of those of 1", "s"]
+    return table("release_rules_cut", header, rows)
 
 
 # ---- tracing -------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ def traced(truth: Network) -> str:
     for records in ATTACKED:
         measured = np.mean([attacked(truth, records, seed) for seed in range(ATTACKS)])
         rows.append([records, f"{measured:.3f}", f"{tracing_power(parameters, records):.3f}"])
-    return table(["records", "power of the attack", "bound"], rows)
+    return table("release_rules_tracing", ["records", "power of the attack", "bound"], rows)
 
 
 def main() -> None:

@@ -250,7 +250,7 @@ def main() -> None:
             finally:
                 world.close()
     columns = "tables", "killed", "s without", "s with", "wait s", "cost s", "share", "finished"
-    sys.stdout.write(table(columns, rows) + "\n")
+    sys.stdout.write(table("retry", columns, rows) + "\n")
 
 
 if __name__ == "__main__":

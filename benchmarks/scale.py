@@ -121,7 +121,7 @@ def main() -> None:
         rows.append(run(10**7, 37, 3, given.budget, "pairs"))
     header = ["records", "variables", "sites", "result", "commit s", "total s", "us per record",
               "rounds", "queries", "MB sent", "peak MiB beyond the codes"]  # fmt: skip
-    print(table(header, rows))
+    print(table("scale", header, rows))
 
 
 if __name__ == "__main__":

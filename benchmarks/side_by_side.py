@@ -1,4 +1,4 @@
-"""What the benchmarks share: one thread, medians, a table."""
+"""What the benchmarks share: one thread, medians, a table that is printed and kept."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
+
+from results import markdown, write
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -30,9 +32,7 @@ def seconds_of(run: Callable[[], object], times: int) -> float:
     return median(found)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table as Markdown."""
-    lines = [
-        "| " + " | ".join(map(str, row)) + " |" for row in (header, ["---"] * len(header), *rows)
-    ]
-    return "\n".join(lines)
+def table(name: str, header: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
+    """Write a table to build/results/NAME.json, and return it as Markdown."""
+    write(name, header, rows)
+    return markdown(header, rows)

@@ -280,7 +280,7 @@ def main():
     header = ["link", "phase", "rounds", "MB of all", "MB of the busiest", "without delay s",
               "rounds x latency s", "bytes / bandwidth s", "predicted s", "measured s",
               "peak MiB"]  # fmt: skip
-    print(table(header, rows))
+    print(table("slow_link", header, rows))
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ def main() -> None:
     print(f"{given.records:,} records, {given.sites} sites, {len(wanted.edges)} edges each time\n")
     header = ["line", "phase", "rounds", "MB of all", "MB of the busiest way", "without delay s",
               "rounds x latency s", "bytes / bandwidth s", "predicted s", "measured s"]  # fmt: skip
-    print(table(header, rows))
+    print(table("slow_relay", header, rows))
 
 
 if __name__ == "__main__":

@@ -211,13 +211,15 @@ def report(folder: Path, expected: dict, faults: list[Fault], used: dict, partie
                      len(runs) - sum(counts[kind] for kind in ("equal", "named", "used up")),
                      median])  # fmt: skip
     print("\nruns of each study\n")
-    print(table(["study", "runs", "equal", "named error", "used up", "wrong", "median s"], rows))
+    header = ["study", "runs", "equal", "named error", "used up", "wrong", "median s"]
+    print(table("soak", header, rows))
     print(f"\nfaults: {dict(Counter(fault.what for fault in faults))}\n")
     print("runs that sites have begun and released\n")
-    print(table(["site", *used[SITES[0]]], [[site, *runs.values()] for site, runs in used.items()]))
+    rows = [[site, *runs.values()] for site, runs in used.items()]
+    print(table("soak_sites", ["site", *used[SITES[0]]], rows))
     print("\nmemory in MiB and open files, first and last third of each party's longest process\n")
-    print(table(["party", "starts", "minutes", "MiB first", "MiB last", "files first",
-                 "files last"], [resources(party) for party in parties.values()]))  # fmt: skip
+    header = ["party", "starts", "minutes", "MiB first", "MiB last", "files first", "files last"]
+    print(table("soak_memory", header, [resources(party) for party in parties.values()]))
     for name, kind, error in wrong:
         print(f"\n{kind} {name}: {error.strip()}")
     beyond = [site for site, runs in used.items() if runs["limited"][1] > MOST_RUNS]

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from side_by_side import table
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -107,7 +108,7 @@ def read(reader: str, folder: Path, url: str) -> dict[str, float]:
     return {
         "read s": round(after - began, 1),
         "all s": round(time.perf_counter() - began, 1),
-        "CPU s": round(time.process_time() - used, 1),
+        "processor s": round(time.process_time() - used, 1),
         "peak MiB": peak(),
     }
 
@@ -147,11 +148,16 @@ def main() -> None:
 
 
 def _run(folder: Path, url: str, readers) -> None:
+    rows = []
     for reader in readers:
         command = [sys.executable, __file__, "--reader", reader, str(folder), url]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        shown = ran.stdout.strip() or ran.stderr.strip().splitlines()[-1]
-        print(f"{reader:15} {shown}", flush=True)
+        if ran.returncode:
+            print(reader, ran.stderr.strip().splitlines()[-1], flush=True)
+            continue
+        rows.append({"source": reader, **json.loads(ran.stdout)})
+        print(rows[-1], flush=True)
+    print(table("sources", list(rows[0]), [list(row.values()) for row in rows]))
 
 
 if __name__ == "__main__":

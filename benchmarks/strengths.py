@@ -1,7 +1,8 @@
 """Arc strengths beside the truth: about 90 % of the edges with strength .9 should be true.
 
-    python benchmarks/strengths.py [--network alarm] [--datasets 20] [--records 2000] [--samples 20]
-        [--ways parametric likelihood rows] [--algorithm hybrid] [--keep FILE.jsonl] [--parts ...]
+    python benchmarks/strengths.py [--networks alarm insurance] [--datasets 20] [--records 2000]
+        [--samples 20] [--ways parametric likelihood rows] [--algorithm hybrid] [--keep FILE.jsonl]
+        [--parts ...]
 
 Datasets are drawn from a network that pgmpy bundles, and a structure is learned from each. Ways to
 say how sure its edges are: samples of the learned network (parametric; `arc_strengths`), the same
@@ -69,25 +70,29 @@ class Case:
 def main() -> None:
     """Run the parts and print their tables."""
     given = _arguments()
-    truth = bundled(given.network)
-    kept = list(_kept(given.keep))
-    cases = [case for case in kept if case.network == given.network and case.way in given.ways]
-    if "calibration" in given.parts:
-        done = {(case.seed, case.way) for case in cases}
-        for seed in range(FIRST_SEED, FIRST_SEED + given.datasets):
-            ways = [way for way in given.ways if (seed, way) not in done]
-            for case in cases_of(truth, given, seed, ways):
-                cases.append(case)
-                if given.keep is not None:
-                    with given.keep.open("a") as file:
-                        file.write(json.dumps(asdict(case)) + "\n")
-        show(cases, truth, given.ways)
-    if "records" in given.parts:
-        show_records(truth, given)
+    kept, rows = list(_kept(given.keep)), []
+    for network in given.networks:
+        truth = bundled(network)
+        cases = [case for case in kept if case.network == network and case.way in given.ways]
+        if "calibration" in given.parts:
+            done = {(case.seed, case.way) for case in cases}
+            for seed in range(FIRST_SEED, FIRST_SEED + given.datasets):
+                ways = [way for way in given.ways if (seed, way) not in done]
+                for case in cases_of(truth, given, network, seed, ways):
+                    cases.append(case)
+                    if given.keep is not None:
+                        with given.keep.open("a") as file:
+                            file.write(json.dumps(asdict(case)) + "\n")
+            rows += rows_of(cases, truth, given.ways)
+        if "records" in given.parts:
+            show_records(truth, given)
+    if rows:
+        bins = [f"{low:g} to {high:g}" for low, high in pairwise(BINS)]
+        print(table("strengths", ("edges", "n", "AUC", "calibration error", *bins), rows))
 
 
 def cases_of(
-    truth: Network, given: argparse.Namespace, seed: int, ways: Sequence[str]
+    truth: Network, given: argparse.Namespace, network: str, seed: int, ways: Sequence[str]
 ) -> Iterator[Case]:
     """Learn from a dataset, and yield what each way says of its edges."""
     if not ways:
@@ -112,9 +117,7 @@ def cases_of(
             "averaged CPDAG": cpdag_of(averaged).hamming_distance(cpdag_of(truth.structure)),
         }
         listed = [list(arc) for arc in arcs]
-        yield Case(
-            given.network, given.records, seed, way, given.samples, listed, distances, seconds
-        )
+        yield Case(network, given.records, seed, way, given.samples, listed, distances, seconds)
 
 
 def drawing(way: str, data: SiteData, structure: Structure, seed: int) -> Callable[[int], SiteData]:
@@ -136,8 +139,8 @@ def learner(algorithm: str) -> Callable[[SiteData], Structure]:
     return lambda data: learn_structure(PlainCounter(data), algorithm)
 
 
-def show(cases: Sequence[Case], truth: Network, ways: Sequence[str]) -> None:
-    """Print the tables of the calibration."""
+def rows_of(cases: Sequence[Case], truth: Network, ways: Sequence[str]) -> Iterator[list[str]]:
+    """Print the distances of each way, and yield its rows of the calibration."""
     edges = set(truth.structure.edges)
     for way in ways:
         own = [case for case in cases if case.way == way]
@@ -148,15 +151,21 @@ def show(cases: Sequence[Case], truth: Network, ways: Sequence[str]) -> None:
         seconds = np.median([case.seconds for case in own])
         print(f"\n{way}: {len(own)} datasets of {own[0].records} records, {own[0].samples} samples")
         print(f"in {seconds:.1f} s of the processor (median); mean: share of true edges (n)\n")
-        rows = [
-            _row("learned edges", [a.strength for a in learned], _true(learned, edges)),
-            _row("all edges of any sample", [a.strength for a in arcs], _true(arcs, edges)),
-            _row("1 / (1 + exp(-gain))", _logistic(learned), _true(learned, edges)),
-            _row("gain", [a.gain or 0.0 for a in learned], _true(learned, edges), bins=False),
-            _direction_row("direction", learned, edges),
-        ]
-        bins = [f"{low:g} to {high:g}" for low, high in pairwise(BINS)]
-        print(table(("", "n", "AUC", "calibration error", *bins), rows))
+        title = f"{own[0].network}, {way}"
+        yield from (
+            _row(f"{title}: learned edges", [a.strength for a in learned], _true(learned, edges)),
+            _row(
+                f"{title}: all edges of any sample", [a.strength for a in arcs], _true(arcs, edges)
+            ),
+            _row(f"{title}: 1 / (1 + exp(-gain))", _logistic(learned), _true(learned, edges)),
+            _row(
+                f"{title}: gain",
+                [a.gain or 0.0 for a in learned],
+                _true(learned, edges),
+                bins=False,
+            ),
+            _direction_row(f"{title}: direction", learned, edges),
+        )
         distances = {n: np.median([case.distances[n] for case in own]) for n in own[0].distances}
         print("\nSHD (median):", ", ".join(f"{n} {d:g}" for n, d in distances.items()))
 
@@ -224,7 +233,13 @@ def show_records(truth: Network, given: argparse.Namespace) -> None:
         seconds = (perf_counter() - start) / given.samples
         rows.append((records, f"{np.mean(strengths):.3f}", low, f"{seconds:.1f}"))
     print(f"\n{len(structure.edges)} edges learned from {given.records} records\n")
-    print(table(("records of a sample", "mean strength", "below .8", "seconds"), rows))
+    print(
+        table(
+            "strengths_records",
+            ("records of a sample", "mean strength", "below .8", "seconds"),
+            rows,
+        )
+    )
 
 
 def bundled(name: str) -> Network:
@@ -244,7 +259,7 @@ def _kept(path: Path | None) -> Iterator[Case]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--network", default="alarm")
+    parser.add_argument("--networks", nargs="+", default=["alarm"])
     parser.add_argument("--datasets", type=int, default=20)
     parser.add_argument("--records", type=int, default=2000)
     parser.add_argument("--samples", type=int, default=20)

@@ -201,15 +201,14 @@ def learners(args: argparse.Namespace) -> Iterator[tuple[str, Callable, Callable
     for name in args.algorithms:
         yield name, partial(pooled, name), partial(price_by_tables, name)
         if ALGORITHMS[name].steps is not None and args.choices:
-            by_choices = name if ALGORITHMS[name].tables is None else f"{name}, by choices"
-            yield f"{by_choices} (winners)", partial(chosen, name), partial(price_by_choices, name)
+            yield f"{name}, by choices", partial(chosen, name), partial(price_by_choices, name)
     for name, learn in PEERS.items():
         if any(name.startswith(peer) for peer in args.peers):
             yield name, learn, None
 
 
-def compare(network: str, args: argparse.Namespace) -> None:
-    """Print the table of one network."""
+def compare(network: str, args: argparse.Namespace) -> dict[object, str]:
+    """Print the table of one network; return each learner's distances and BIC."""
     cases = [case(network, args.records, seed, args.missing) for seed in range(args.renamings)]
     rows = []
     for name, learn, price in learners(args):
@@ -223,7 +222,8 @@ def compare(network: str, args: argparse.Namespace) -> None:
     print(f"\n{network}, {args.records:,} records, {args.missing:.0%} of the cells missing\n")
     header = ["learner", "SHD; of CPDAGs", "BIC less truth's", "pooled s", "3 sites s", "calls",
               "rounds", "MB", "revealed"]  # fmt: skip
-    print(table(header, rows), flush=True)
+    print(table(f"structures_{network}", header, rows), flush=True)
+    return {row[0]: f"{row[1]}; {row[2]}".rstrip("; ") for row in rows}
 
 
 def _summary(runs: Sequence[Measured]) -> list[object]:
@@ -259,7 +259,7 @@ def winners(network: str, args: argparse.Namespace) -> None:
     print(f"\n{network}, {args.records:,} records, by choices\n")
     header = ["learner", "renaming", "SHD", "BIC", "calls", "sets", "bits", "comparisons", "tables",
               "cells", "bits at most", "seconds"]  # fmt: skip
-    print(table(header, rows), flush=True)
+    print(table(f"structures_{network}_winners", header, rows), flush=True)
 
 
 def growth() -> None:
@@ -275,7 +275,7 @@ def growth() -> None:
         rows.append([variables, records, len(structure.edges), f"{seconds:.1f}",
                      *price_by_tables_once(data, structure)])  # fmt: skip
     header = ["variables", "records", "edges", "pooled s", "3 sites s", "calls", "tables; cells"]
-    print(table(header, rows))
+    print(table("structures_growth", header, rows))
 
 
 def _copies(model: object, variables: int, records: int) -> SiteData:
@@ -319,8 +319,13 @@ def main() -> None:
     if args.growth:
         growth()
         return
-    for network in args.networks:
-        (winners if args.winners else compare)(network, args)
+    if args.winners:
+        for network in args.networks:
+            winners(network, args)
+        return
+    found = {network.upper(): compare(network, args) for network in args.networks}
+    rows = [[name, *(cells[name] for cells in found.values())] for name, *_ in learners(args)]
+    print("\n" + table("structures", ["learner", *found], rows))
 
 
 if __name__ == "__main__":

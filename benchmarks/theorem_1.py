@@ -72,7 +72,7 @@ def main() -> None:
     ]
     one_copy = math.sqrt(DiscreteLaplace(eps=given.eps).variance)
     print(f"eps = {given.eps:g}, delta = {given.delta:g}; one copy has sd {one_copy:.3g}\n")
-    print(table(HEADER, rows))
+    print(table("theorem_1", HEADER, rows))
 
 
 if __name__ == "__main__":

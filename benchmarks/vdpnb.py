@@ -155,10 +155,10 @@ def costs(schema: Schema, data: LocalData, records: int) -> str:
         aggregator, off = seconds - len(split.sites) * site_seconds, np.abs(joint - exact).max()
         rows.append([name, f"{seconds:.2f}", f"{site_seconds:.3f}", f"{aggregator:.2f}", sent,
                      f"{off:.1e}", f"{variant.error:.1e}"])  # fmt: skip
-    header = [f"{records} records, 4 classes, 6 sites", "all parties s", "a site s",
+    header = [f"{records} records, 4 classes, 6 sites", "all parties s", "one site s",
               "the aggregator s",
-              "bytes a site", "largest error, nats", "bound"]  # fmt: skip
-    return table(header, rows)
+              "bytes per site", "largest error, nats", "bound"]  # fmt: skip
+    return table("vdpnb_costs", header, rows)
 
 
 def site_data(records: LocalData, split: Split, site: str) -> SiteData:
@@ -185,12 +185,12 @@ def main() -> None:
     keys: list[tuple[str, object]] = [("standard", "standard")]
     keys += [(f"{a}, {eps}", (a, eps)) for a in TITLES for eps in EPS]
     rows = [[n, *(shown(found[n][key]) for _, key in keys)] for n in SIZES]
-    print("\n" + table(["records", *(name for name, _ in keys)], rows))
+    print("\n" + table("vdpnb", ["records", *(name for name, _ in keys)], rows))
     last = found[SIZES[-1]]
     rows = [[a, eps, shown(last[a, eps]), shown(last["printed", a, eps])]
             for a in TITLES for eps in EPS]  # fmt: skip
     header = ["accounting", "eps", "divided by their own totals", "by n_j, as printed"]
-    print("\n" + table(header, rows))
+    print("\n" + table("vdpnb_totals", header, rows))
     majority = np.bincount(data.codes["class"]).max() / data.records
     print(f"\nmost frequent class {majority:.3f}; {perf_counter() - start:.0f} s")
 

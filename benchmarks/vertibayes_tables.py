@@ -130,7 +130,7 @@ def table_2(folder: Path) -> str:
         rows.append([name, missing, *ours, f"{aic:.0f} / {paper[5]}", f"{aic / pooled - 1:.1%}"])
     header = ["data", "missing %", "central", "federated", "SCV", "SVDG", "AIC federated",
               "AIC against pooled"]  # fmt: skip
-    return table(header, rows)
+    return table("vertibayes_tables_2", header, rows)
 
 
 def table_3(folder: Path) -> str:
@@ -145,7 +145,8 @@ def table_3(folder: Path) -> str:
             *more, aic = synthetic(data, structure, "lung", sites)
             shown = [f"{value:.3f}" for value in (area, *more)]
             rows.append([missing, sites, *shown, f"{aic:.0f}", f"{seconds * 1000:.0f}"])
-    return table(["missing %", "sites", "public", "SCV", "SVDG", "AIC", "ms per fit"], rows)
+    header = ["missing %", "sites", "public", "SCV", "SVDG", "AIC", "ms per fit"]
+    return table("vertibayes_tables_3", header, rows)
 
 
 def optimism(folder: Path) -> str:
@@ -168,7 +169,7 @@ def optimism(folder: Path) -> str:
         rows.append([how, *(f"{area:.3f}" for area in areas if area is not None)])
     header = ["Outcome", "left out", "SCV", "SVDG", "trained on the records, scored on synthetic",
               "trained on synthetic, scored on the records"]  # fmt: skip
-    return table(header, rows)
+    return table("vertibayes_tables_scv", header, rows)
 
 
 def main() -> None:

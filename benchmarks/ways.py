@@ -119,9 +119,9 @@ def main() -> None:
                 f"{said.picoseconds / 1e9 / TABLES:.2f}", f"{sent / 1e3 / TABLES:.0f}",
                 f"{said.bytes / 1e3 / TABLES:.0f}", rounds,
             ])  # fmt: skip
-    header = ["records", "cells", "", "method", "ms per table", "predicted", "KB per table",
+    header = ["records", "cells", "values", "method", "ms per table", "predicted", "KB per table",
               "predicted", "rounds"]  # fmt: skip
-    print(table(header, rows))
+    print(table("ways", header, rows))
 
 
 if __name__ == "__main__":

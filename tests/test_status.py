@@ -1,4 +1,7 @@
-"""docs/status.md: each row names a test that exists, and each value of an option has a row."""
+"""Tests that pages name exist: docs/status.md, docs/guarantees.md, docs/threat-model.md.
+
+Each value of an option has a row in docs/status.md.
+"""
 
 from __future__ import annotations
 
@@ -91,3 +94,53 @@ def test_each_value_of_an_option_has_a_row():
     described = {value for row in rows() for value in re.findall(r"`([^`]+)`", row.what)}
     assert len(set(values())) > 50
     assert not [value for value in values() if value not in described]
+
+
+# ---- guarantees and the threat model -------------------------------------------------------------
+
+
+def files_in(page):
+    """Return the files of tests that a page names, by their paths below `tests/`."""
+    return re.findall(r"`((?:\w+/)*test_\w+\.py)`", page)
+
+
+def guarantees():
+    return (ROOT / "docs" / "guarantees.md").read_text()
+
+
+def test_each_test_of_a_guarantee_exists():
+    named = files_in(guarantees())
+    assert len(named) > 70
+    assert not [name for name in named if not (ROOT / "tests" / name).is_file()]
+
+
+def test_each_row_of_the_guarantees_names_a_test():
+    """Of a row, what is in code must all be files of tests: nothing else would be checked."""
+    lines = re.findall(r"(?m)^\| (?!\| guarantee|attack|error).*\|$", guarantees())
+    assert len(lines) > 30
+    for line in lines:
+        named = files_in(line)
+        assert named and len(named) == len(re.findall(r"`[^`]+`", line)), line
+
+
+def test_each_file_of_privacy_tests_guards_a_guarantee_or_shows_a_limit():
+    named = set(files_in(guarantees()))
+    files = {f"privacy/{path.name}" for path in (ROOT / "tests" / "privacy").glob("test_*.py")}
+    assert len(files) > 40
+    assert not sorted(files - named)
+
+
+def test_each_test_that_the_threat_model_names_exists():
+    """By the name of its file, or of its function."""
+    page = (ROOT / "docs" / "threat-model.md").read_text()
+    named = set(re.findall(r"`(?:tests/(?:\w+/)*)?(test_\w+)(?:\.py)?`", page))
+    paths = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
+    functions = {name for path in paths.values() for name in functions_of(path)}
+    assert len(named) > 40
+    assert not sorted(named - paths.keys() - functions)
+
+
+def test_a_file_without_a_folder_is_found_in_a_page():
+    """The control of the tests above."""
+    page = "| `test_a.py` | `privacy/test_b.py`, `privacy/test_c`, `d.py` |"
+    assert files_in(page) == ["test_a.py", "privacy/test_b.py"]

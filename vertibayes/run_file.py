@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from vertibayes_protocols.opening import new_study
-from vertibayes_protocols.storage.file_format import NewerFormatError, check_format
-from vertibayes_protocols.storage.growing_file import GrowingFile
 from vertibayes_protocols.storage.run_record import Shown
-from vertibayes_protocols.storage.whole_file import lock_study
+from vertibayes_protocols.storage.whole_file import (
+    GrowingFile,
+    NewerFormatError,
+    check_format,
+    lock_study,
+)
 
 FORMAT = 1
 

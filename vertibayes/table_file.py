@@ -25,9 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_protocols.open_study import Revealed
-from vertibayes_protocols.storage.file_format import check_format
-from vertibayes_protocols.storage.growing_file import GrowingFile
-from vertibayes_protocols.storage.whole_file import lock_study
+from vertibayes_protocols.storage.whole_file import GrowingFile, check_format, lock_study
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows
 

@@ -174,7 +174,7 @@ PROTOCOLS = {
         {"all": "analyst | a | b", "any": "analyst | a | b"},
         (
             "protocols/vertibayes_protocols/transports/connection.py",
-            "protocols/vertibayes_protocols/transports/versions.py",
+            "protocols/vertibayes_protocols/transports/control.py",
         ),
     ),
     "zero_shares": Picture("P | analyst", modules=("mpc/vertibayes_mpc/sharing.py",)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.canonical import canonical_json, taken
 from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.settings import declared
 from vertibayes_protocols.site.identifiers import rule_of
 
 LEVELS = 1, 2
@@ -143,9 +144,9 @@ class AlignmentLimits:
     who of them the other site holds. Hence the limits.
     """
 
-    least_level: int = 1  # the smallest level of an alignment in which the site takes part
-    most_people: Mapping[Party, int] = field(default_factory=dict)
-    most_alignments: int = 3
+    least_level: int = declared("whole", 1, least=1, most=2)  # in which the site takes part
+    most_people: Mapping[Party, int] = declared("sizes", {})  # of each site's list, also of its own
+    most_alignments: int = declared("whole", 3, least=1)  # that begin, in all studies
 
     def most_of(self, peer: Party, own: int) -> int:
         """Return the largest public size of a peer's list, for a site that holds `own` people."""
@@ -154,14 +155,14 @@ class AlignmentLimits:
 
 @dataclass(frozen=True)
 class AlignmentRequest:
-    """What an analyst asks for: an alignment of which the sites' descriptions give the rest."""
+    """What an analyst asks for: an `Alignment` of which the sites' descriptions give the rest."""
 
-    level: int = 1  # as of `Alignment`
-    rules: tuple[str, ...] = ("exact",)  # as of `Alignment`
-    sizes: Mapping[Party, int] = field(default_factory=dict)  # the public sizes
-    everyone: tuple[Party, ...] | None = None  # as of `Alignment`
-    apart: tuple[tuple[Party, Party], ...] | None = None  # as of `Alignment`
-    fewest: int = Policy.fewest_records  # as of `Alignment`
+    level: int = declared("whole", 1, least=1, most=2)
+    rules: tuple[str, ...] = declared("list", ("exact",), least=1)
+    sizes: Mapping[Party, int] = declared("sizes", {})  # the sites' numbers of people if not given
+    everyone: tuple[Party, ...] | None = declared("texts")  # else those that alone hold a variable
+    apart: tuple[tuple[Party, Party], ...] | None = declared("pairs")  # else who share a variable
+    fewest: int = declared("whole", Policy.fewest_records, least=1)
 
     def check_names(self, sites: tuple[Party, ...]) -> None:
         """Refuse sizes of sites that the study does not have."""

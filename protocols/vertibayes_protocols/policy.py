@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from vertibayes_protocols.budget import Cost, Released
+from vertibayes_protocols.settings import declared, settings_of
 from vertibayes_protocols.variables import Rows
 
 GIBIBYTE = 1 << 30
@@ -27,55 +28,33 @@ class Policy:
     """
 
     variables: Collection[str] | None = None  # the variables that the party shows
-    most_variables: int = 8  # the largest number of variables in one table
-    fewest_records: int = 10
-    most_row_sets: int = 50  # the largest number of different record sets, in all studies together
-    most_cells: int = 20_000_000  # the largest number of cells in all tables of one query
-    most_memory: int = GIBIBYTE
-    most_minutes: float = 60.0
-    most_stored: int = 16 * GIBIBYTE
-    most_failed_meets: int = 100
-    most_sessions: int = 8  # the largest number of sessions at the same time
-    most_released_tables: int = 1_000
-    most_released_cells: int = 100_000
-    most_choice_bits: int = 5_000
-    exact_sums: bool = False
-    exact_neighbours: bool = False
-    most_epsilon: float = 1.0  # the privacy budget of the party's records
-    most_delta: float = 1e-5  # the privacy budget of the party's records
-    most_scores: int = 0
-    dishonest: float = 0.0
-    free_tables: bool = False  # whether the party answers any query within its policy
-    most_failed_runs: int = 10
+    most_variables: int = declared("whole", 8, least=1)  # in one table
+    fewest_records: int = declared("whole", 10, least=1)  # counted, left out, or differing
+    most_row_sets: int = declared("whole", 50, least=1)  # different record sets, in all studies
+    most_cells: int = declared("whole", 20_000_000, least=1)  # in all tables of one query
+    most_failed_meets: int = declared("whole", 100, least=1)  # other lists since the last equal one
+    most_sessions: int = declared("whole", 8, least=1)  # at the same time; analysts share equally
+    most_released_tables: int = declared("whole", 1_000, least=1)  # by all approved studies
+    most_released_cells: int = declared("whole", 100_000, least=1)  # of these tables together
+    most_choice_bits: int = declared("whole", 5_000, least=1)  # of winners in all approved studies
+    most_memory: int = declared("size", GIBIBYTE, least=1)  # of one query at this party
+    most_minutes: float = declared("number", 60.0, above=0)  # of all parties' work in one query
+    most_stored: int = declared("size", 16 * GIBIBYTE, least=1)  # masked columns of one study
+    exact_sums: bool = declared("flag", False)  # sums without noise over sites with other records
+    exact_neighbours: bool = declared("flag", False)  # own statistics, without noise, to neighbours
+    most_epsilon: float = declared("number", 1.0, least=0)  # of all releases with noise together
+    most_delta: float = declared("number", 1e-5, least=0)  # of all these releases
+    most_scores: int = declared("whole", 0, least=0)  # records whose scores leave, in all studies
+    dishonest: float = declared("number", 0.0, least=0, below=1)  # share of accomplices, at least
+    free_tables: bool = declared("flag", False, old="exact_tables")  # any query within this policy
+    most_failed_runs: int = declared("whole", 10, least=1)  # of a study, that release nothing
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, str):
             raise TypeError(f"`variables` must be a collection of names, got {self.variables!r}")
-        if not 0 <= self.dishonest < 1:
-            raise ValueError(f"`dishonest` must be at least 0 and below 1, got {self.dishonest}")
-        numbers = (
-            self.most_variables,
-            self.fewest_records,
-            self.most_row_sets,
-            self.most_cells,
-            self.most_memory,
-            self.most_stored,
-            self.most_failed_meets,
-            self.most_sessions,
-            self.most_released_tables,
-            self.most_released_cells,
-            self.most_choice_bits,
-            self.most_failed_runs,
-        )
-        if min(numbers) < 1:
-            raise ValueError(f"a policy's numbers must be at least 1, got {min(numbers)}")
-        if not self.most_minutes > 0:  # a nan is not
-            raise ValueError(f"`most_minutes` must be above 0, got {self.most_minutes}")
-        budget = self.most_epsilon, self.most_delta, self.most_scores
-        if not all(number >= 0 for number in budget):  # a nan is not
-            raise ValueError(
-                f"a policy's privacy budget and scores must be at least 0, got {min(budget)}"
-            )
+        for setting in settings_of(Policy):
+            if not setting.accepts(value := getattr(self, setting.name)):  # a nan is not
+                raise ValueError(f"`{setting.name}` must be {setting.limits}, got {value}")
 
     def shows(self, variable: str) -> bool:
         """Whether the party shows a variable."""

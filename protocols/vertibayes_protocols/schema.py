@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -149,7 +150,7 @@ class Schema:
         """The features that are numbers."""
         return {n: f for n, f in self.features.items() if isinstance(f, Numeric)}
 
-    @property
+    @cached_property
     def variables(self) -> dict[str, Variable]:
         """The target and the categorical features."""
         target = {self.target.name: self.target}

@@ -30,7 +30,7 @@ be the next: a lower one is a replay, a higher one means that packets before it 
 Versions: a header has the version of the protocols that its sender speaks. Releases up to 0.1.0
 write zeros in its place; they authenticate these bytes and do not read them. Header, key schedule
 and hello stay as they are: parties of different versions open each other's hellos, and say why
-they end the session (`vertibayes_protocols.transports.versions`).
+they end the session (`vertibayes_protocols.transports.control`).
 
 Masks and seals share static keys and no streams: `KeyPair.agree` has the purpose in HKDF's info.
 

@@ -8,15 +8,15 @@ everywhere.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
-
-from vertibayes_protocols.quantities import parse_seconds, parse_size
 
 Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
 Kind: TypeAlias = Literal[
@@ -25,6 +25,8 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 
 REQUIRED: Final = object()  # the default of a setting that must be given
+BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 LISTS: Final = ("columns", "list", "texts", "repeated", "edges", "names or file", "pairs")
 
 
@@ -97,7 +99,7 @@ class Setting:
 
     name: str  # its key in a configuration file
     kind: Kind  # what its values are
-    help: str  # one sentence: what the setting does, with its unit
+    help: str = ""  # of an option, one sentence: what the setting does, with its unit
     default: Any = None  # its value if it is not given; `REQUIRED` if it must be given
     least: float | None = None  # the bounds of a number, or of how many items a list has
     most: float | None = None  # the bounds of a number, or of how many items a list has
@@ -137,7 +139,7 @@ class Setting:
             value = parse_size(value)
         if self.kind == "seconds" and isinstance(value, str):
             value = parse_seconds(value)
-        if not KINDS[self.kind][1](value) or not self._is_accepted(value):
+        if not KINDS[self.kind][1](value) or not self.accepts(value):
             raise ValueError(f"must be {self.expected}, got {_shown(value)}")
         if self.kind == "edges":
             return tuple(Decimal(str(edge)) for edge in value)
@@ -147,9 +149,12 @@ class Setting:
             return float(value)
         if self.kind == "bounds":
             return tuple(map(float, value))
+        if self.kind == "pairs":
+            return tuple(map(tuple, value))
         return tuple(value) if isinstance(value, list) else value
 
-    def _is_accepted(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
+        """Whether a value of the kind is within the bounds, and one of the choices."""
         items = value if isinstance(value, list | tuple) else [value]
         size: Any = value if isinstance(value, Real) else len(items)
         return (
@@ -159,6 +164,64 @@ class Setting:
             and (self.most is None or size <= self.most)
             and (self.below is None or size < self.below)
         )
+
+
+def parse_size(text: str) -> int:
+    """Return the number of bytes in a text such as ``512MiB``, ``1.5 GB`` or ``2g``.
+
+    Examples
+    --------
+    >>> parse_size("512MiB")
+    536870912
+    """
+    units = {name.lower(): float(size) for name, size in BYTES.items()}
+    units |= {name[0].lower(): size for name, size in BYTES.items() if name.endswith("iB")}
+    size = _in_units(text, units)
+    if size is None or size < 1:
+        raise ValueError(
+            f"{text!r} is not an amount of memory; expected a number and a unit, as 512MiB or 2GB"
+        )
+    return int(size)
+
+
+def parse_seconds(text: str) -> float:
+    """Return the number of seconds in a text such as ``10 min``, ``90 s`` or ``1.5h``.
+
+    Examples
+    --------
+    >>> parse_seconds("10 min")
+    600.0
+    """
+    seconds = _in_units(text, SECONDS)
+    if seconds is None:
+        raise ValueError(
+            f"{text!r} is not a span of time; expected a number and a unit, as 30 s, 10 min or 2 h"
+        )
+    return seconds
+
+
+def _in_units(text: str, units: dict[str, float]) -> float | None:
+    """Return a number times its unit; None if the text has another form or an unknown unit."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    unit = units.get(match[2].lower()) if match else None
+    return None if match is None or unit is None else float(match[1]) * unit
+
+
+def declared(kind: Kind, default: Any = None, **more: Any) -> Any:
+    """Return a dataclass's field that a table of a file sets; `settings_of` returns its setting."""
+    setting = {"setting": Setting("", kind, "", default, **more)}
+    if default is REQUIRED:
+        return field(metadata=setting)
+    if isinstance(default, dict):
+        return field(default_factory=default.copy, metadata=setting)
+    return field(default=default, metadata=setting)
+
+
+@cache
+def settings_of(kind: type) -> tuple[Setting, ...]:
+    """Return the settings of the fields that a dataclass has `declared`."""
+    known = [(one.name, one.metadata.get("setting")) for one in fields(kind)]
+    return tuple(replace(setting, name=name) for name, setting in known if setting)
 
 
 def _shown(value: Any) -> str:
@@ -187,55 +250,3 @@ COLUMNS = (  # how the columns of any file become variables
             False),
 )  # fmt: skip
 RULES = "first", "last", "min", "max", "count", "same"  # how a person's rows become one record
-SITE_DATA = (
-    Setting(
-        "file",
-        "path",
-        "The site's records: CSV (gzip is accepted), Parquet, or a folder of Parquet files.",
-    ),
-    Setting(
-        "database",
-        "text",
-        "In place of `file`: a PostgreSQL database, as "
-        "postgresql://USER@HOST:PORT/NAME, or the path of a DuckDB file.",
-    ),
-    Setting("table", "text", "The table of the database, as NAME or SCHEMA.NAME."),
-    Setting("query", "text", "In place of `table`: a select that returns the records."),
-    Setting(
-        "password_variable",
-        "text",
-        "The environment variable that has the password of the "
-        "database; PGPASSWORD or ~/.pgpass if not given.",
-    ),
-    Setting(
-        "aggregate",
-        "text",
-        "How several rows of a person become one record, for the "
-        "variables that do not say it themselves.",
-        choices=RULES,
-    ),
-    Setting(
-        "order_by",
-        "text",
-        "Column of numbers or ISO dates by which `first` and `last` order a person's rows.",
-    ),
-    replace(
-        ID_COLUMN,
-        kind="columns",
-        default=REQUIRED,
-        help="Column, or columns, that identify "
-        "the records: sites match their records by it; it is never a variable.",
-    ),
-    *COLUMNS,
-)
-VARIABLE = (  # how one column of a site becomes a variable
-    Setting("states", "texts", "Its states, in order; those found in the data if not given.", (),
-            least=2),
-    Setting("cut", "edges", "Inner edges of the bins of its numbers.", (), least=1, old="edges"),
-    Setting("categorical", "flag", "Take its numbers or dates as names: never binned.", False),
-    Setting("bins", "number", "Share of the records in a bin of its numbers.", above=0, most=0.5),
-    Setting("ignore_case", "flag", "Take values that differ only in case as one state.", False),
-    Setting("bounds", "bounds", "Keep its numbers, between these bounds, for sums: it has no "
-            "states."),
-    Setting("aggregate", "text", "How several rows of a person become one value.", choices=RULES),
-)  # fmt: skip

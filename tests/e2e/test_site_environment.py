@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Return the Python of an environment that was installed as docs/operations.md says."""
+    """Return the Python of an environment that was installed as docs/deploy.md says."""
     folder = tmp_path_factory.mktemp("site") / "venv"
     venv.create(folder, with_pip=True)
     lock = str(ROOT / "requirements-site.lock")

@@ -55,7 +55,7 @@ def test_a_sites_names_of_variables_and_states_are_fit_for_a_terminal(monkeypatc
 
 
 def test_results_are_their_owners_alone(tmp_path):
-    """docs/deploy.md: the analyst keeps `results/` secret (exact counts)."""
+    """docs/operations.md: the analyst keeps `results/` secret (exact counts)."""
     write_folder(tmp_path / "results", lambda part: (part / "summary.json").write_text("{}"))
     assert (tmp_path / "results").stat().st_mode & 0o077 == 0
 

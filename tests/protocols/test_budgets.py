@@ -22,7 +22,6 @@ from vertibayes_mpc.randomness import KeyPair, SystemRandomness
 from vertibayes_mpc.rounds import Expect
 from vertibayes_protocols import wire
 from vertibayes_protocols.choices import Choices, Score
-from vertibayes_protocols.deployment.parts import POLICY
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
@@ -35,6 +34,7 @@ from vertibayes_protocols.query import At, Query
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.session import QUERY_CELLS
+from vertibayes_protocols.settings import settings_of
 from vertibayes_protocols.variables import Family, Rows
 
 MIB = 1 << 20
@@ -230,7 +230,7 @@ def test_a_study_whose_masked_columns_take_too_much_is_refused():
 
 
 def test_the_policy_of_a_file_sets_both_limits():
-    names = {setting.name for setting in POLICY}
+    names = {setting.name for setting in settings_of(Policy)}
     assert {"most_memory", "most_minutes", "most_stored"} <= names
     with pytest.raises(ValueError, match="`most_minutes` must be above 0, got 0"):
         Policy(most_minutes=0)

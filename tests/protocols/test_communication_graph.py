@@ -106,27 +106,26 @@ def test_all_nodes_derive_the_same_tree_whatever_the_order_of_their_files(graph,
 
 
 @settings(max_examples=60, deadline=None)
-@given(graphs(), st.booleans())
-def test_the_plain_mean_weighs_all_of_a_neighbourhood_equally(graph, own):
-    weights = graph.mean_weights(own=own)
+@given(graphs())
+def test_the_plain_mean_weighs_all_of_a_neighbourhood_equally(graph):
     for node, peers in graph.neighbours.items():
-        hood = {*peers, node} if own or not peers else set(peers)
-        assert weights[node] == dict.fromkeys(sorted(hood), 1 / len(hood))
+        hood = {*peers, node}
+        assert graph.mean_weights[node] == dict.fromkeys(sorted(hood), 1 / len(hood))
 
 
 @settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_metropolis_weights_keep_the_mean_over_all_nodes(graph):
-    weights = matrix(graph, graph.metropolis_weights())
+    weights = matrix(graph, graph.metropolis_weights)
     assert np.allclose(weights, weights.T, atol=1e-15)
     assert np.allclose(weights.sum(axis=0), 1, atol=1e-12)
     assert (np.diag(weights) > 0).all()
-    assert ((weights > 0) == (matrix(graph, graph.mean_weights()) > 0)).all()
+    assert ((weights > 0) == (matrix(graph, graph.mean_weights) > 0)).all()
 
 
 def test_metropolis_weights_of_a_chain():
     third = pytest.approx(1 / 3)
-    assert CHAIN.metropolis_weights() == {
+    assert CHAIN.metropolis_weights == {
         "a": {"a": pytest.approx(2 / 3), "b": third},
         "b": {"a": third, "b": third, "c": third},
         "c": {"b": third, "c": pytest.approx(2 / 3)},

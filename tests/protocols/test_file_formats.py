@@ -16,10 +16,10 @@ from vertibayes_protocols.effects import Scored
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.ledger import Fact, RevealedTable
 from vertibayes_protocols.storage.changes import Changes
-from vertibayes_protocols.storage.file_format import NewerFormatError, check_format
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.meet_counts import Count, read_forgiven
 from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.storage.whole_file import NewerFormatError, check_format
 from vertibayes_protocols.variables import Rows
 
 OLD = Path(__file__).parents[1] / "vectors" / "v0_1_0"  # written by the code of that release

@@ -22,9 +22,9 @@ from vertibayes_protocols.deployment.approvals import (
 )
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.open_study import Revealed
-from vertibayes_protocols.storage.growing_file import GrowingFile
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.storage.whole_file import GrowingFile
 from vertibayes_protocols.variables import Family, Rows
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -21,14 +21,14 @@ def refuses(check, *arguments):
 )
 @pytest.mark.parametrize("number", [0, -3])
 def test_numbers_below_one_are_refused(name, number):
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got {number}"):
         Policy(**{name: number})
 
 
 @pytest.mark.parametrize("name", ["most_epsilon", "most_delta", "most_scores"])
 @pytest.mark.parametrize("number", [-1, float("nan")])
 def test_budgets_below_zero_are_refused(name, number):
-    with pytest.raises(ValueError, match="privacy budget and scores must be at least 0"):
+    with pytest.raises(ValueError, match=f"`{name}` must be at least 0, got {number}"):
         Policy(**{name: number})
 
 

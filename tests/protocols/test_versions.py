@@ -15,9 +15,9 @@ from vertibayes_protocols import RELEASE
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.seal import HEADER, HELLO, Seal, read_header
 from vertibayes_protocols.transports.connection import Connection
+from vertibayes_protocols.transports.control import VersionsDifferError, compare_versions
 from vertibayes_protocols.transports.mailbox import Mailbox
 from vertibayes_protocols.transports.network import NetworkTransport
-from vertibayes_protocols.transports.versions import VersionsDifferError, compare_versions
 from vertibayes_protocols.wire import VERSION
 
 DATA = data_of(a="xy", b="z")

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.vertibayes.rc_worlds import chain, complete, world
-from vertibayes.calibration import node_records
 from vertibayes.calibration.crc import collaborative_rc
 from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes_protocols.calibration.graph import Graph
@@ -45,9 +44,7 @@ def test_theorem_1_in_a_complete_network_crc_is_rc_of_the_round_before(seed, siz
     assert distance_from_theorem_1(world(sum(sizes), seed), sizes, rate) < 1e-9
 
 
-@pytest.mark.parametrize(
-    "options", [{"own": False}, {"size": 100.0}, {"iterations": 2}, {"start": "data"}]
-)
+@pytest.mark.parametrize("options", [{"size": 100.0}, {"iterations": 2}, {"start": "data"}])
 def test_theorem_1_fails_under_other_conditions(options):
     sizes = [3, 20, 9]
     assert distance_from_theorem_1(world(32, 1), sizes, **options) > 1e-5
@@ -71,32 +68,6 @@ def test_a_start_from_data_is_nine_parts_of_the_own_records_and_one_uniform(size
     for part, ours in zip(nodes.values(), first.statistics, strict=True):
         expected = mean + update(w.classifier, mean, part).difference
         assert ours == pytest.approx(expected, abs=1e-9)
-
-
-def test_nodes_that_are_not_their_own_neighbours_average_the_others_alone():
-    w = world(60, 5)
-    nodes = w.nodes([20, 10, 30])
-    one, two = collaborative_rc(w.classifier, nodes, chain("abc"), 2, own=False)
-    a, b, c = one.statistics
-    for mean, part, ours in zip((b, (a + c) / 2, b), nodes.values(), two.statistics, strict=True):
-        assert ours == pytest.approx(mean + update(w.classifier, mean, part).difference, abs=1e-9)
-
-
-def test_groups_of_nodes_do_not_change_the_result(monkeypatch):
-    w = world(90, 7)
-    nodes = w.nodes([10, 1, 20, 30, 4, 16, 9])
-    *_, whole = collaborative_rc(w.classifier, nodes, TREE, 5)
-    monkeypatch.setattr(node_records, "BLOCK", 1)
-    *_, parts = collaborative_rc(w.classifier, nodes, TREE, 5)
-    assert parts.statistics == pytest.approx(whole.statistics, abs=1e-9)
-
-
-def test_padding_at_most_doubles_the_memory():
-    sizes = [1, 2, 3, 7, 8, 9, 100, 130, 250, 0]
-    w = world(sum(sizes))
-    groups = node_records.NodeRecords(w.classifier, w.nodes(sizes))._groups
-    assert sum(group.examples.columns.size for group in groups) < 2 * w.examples.columns.size
-    assert sorted(np.concatenate([group.nodes for group in groups])) == list(range(10))
 
 
 def rc_of_relays(w, rounds, start):

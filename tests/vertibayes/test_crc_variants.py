@@ -36,7 +36,7 @@ def test_a_network_may_change_by_round():
     rounds = list(collaborative_rc(w.classifier, nodes, lambda number: networks[number - 1], 3))
     for network, before, after in zip(networks[1:], rounds, rounds[1:], strict=False):
         places = {name: place for place, name in enumerate("abc")}
-        for node, hood in network.mean_weights().items():
+        for node, hood in network.mean_weights.items():
             mean = sum(weight * before.statistics[places[peer]] for peer, weight in hood.items())
             step = mean + update(w.classifier, mean, nodes[node]).difference
             assert after.statistics[places[node]] == pytest.approx(step, abs=1e-9)
@@ -69,7 +69,7 @@ def test_sleeping_nodes_keep_their_statistics_and_calibrate_all_the_same():
 def test_nodes_that_are_awake_update_one_after_another(mixing):
     w, drawn = world(90, 7), np.random.default_rng(5)
     nodes, names = w.nodes(SIZES), "abcdefg"
-    weights = TREE.mean_weights() if mixing == "mean" else TREE.metropolis_weights()
+    weights = TREE.mean_weights if mixing == "mean" else TREE.metropolis_weights
     states = dict.fromkeys(nodes, w.classifier.uniform(90 / (0.05 * 7)))
     options = {"mixing": mixing, "asleep": 0.2, "generator": np.random.default_rng(5)}
     for made in collaborative_rc(w.classifier, nodes, TREE, 6, **options):

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from vertibayes.run_file import RunFile
-from vertibayes_protocols.storage.file_format import NewerFormatError
 from vertibayes_protocols.storage.run_record import Shown
+from vertibayes_protocols.storage.whole_file import NewerFormatError
 
 DIGEST, SHOWN = bytes(32), Shown((1, 0), (True, False))
 

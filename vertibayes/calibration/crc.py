@@ -1,7 +1,7 @@
-"""Collaborative risk-based calibration (CRC) over a communication network: a simulation.
+"""Collaborative risk-based calibration (CRC) over a communication network, in one process.
 
-All nodes update at once, so that hundreds of nodes take seconds. How statistics come together is
-in `mixing`; between machines, each party does the same with its own records.
+The nodes are those of parties between machines (`vertibayes_protocols.calibration.nodes`); what a
+node sends is handed to its neighbours here. 320 nodes take seconds for 64 rounds.
 
 References
 ----------
@@ -13,27 +13,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.calibration.mixing import Averaging, Flags, Relay, Settings
-from vertibayes.calibration.node_records import NodeRecords, Places
 from vertibayes.calibration.rc import check_schedule, warn_of_one_class
-from vertibayes_protocols.calibration.checks import (
-    GROWTH,
-    SMALL,
-    check_choices,
-    check_examples,
-    check_statistics,
-    growth,
-)
+from vertibayes_protocols.calibration.checks import check_choices, check_examples
 from vertibayes_protocols.calibration.choices import Mixing, Start
 from vertibayes_protocols.calibration.classifier import Examples, GenerativeClassifier
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.graph import Graph
-from vertibayes_protocols.calibration.local import Wholes
+from vertibayes_protocols.calibration.local import Update, Wholes
+from vertibayes_protocols.calibration.nodes import (
+    Attendance,
+    AveragingNode,
+    Node,
+    RelayNode,
+    relay_rate,
+)
 from vertibayes_protocols.errors import DataError
 
 Networks: TypeAlias = Graph | Callable[[int], Graph]  # one network, or that of each round
@@ -62,7 +61,6 @@ def collaborative_rc(
     size: float | None = None,
     iterations: int = 1,
     mixing: Mixing = "mean",
-    own: bool = True,
     start: Start = "uniform",
     absent: Absences | None = None,
     asleep: float = 0.0,
@@ -71,7 +69,6 @@ def collaborative_rc(
     """Calibrate a classifier at the nodes of a network; yield each round ([1]_, Algorithm 2)."""
     check_schedule(rate, rounds, "rounds")
     check_schedule(rate, iterations, "iterations")
-    settings = Settings(rate, size or 0.0, iterations, mixing, own, start)
     check_choices(mixing, start)
     _check_size(size, mixing)
     _check_sleep(mixing, asleep, generator)
@@ -79,23 +76,27 @@ def collaborative_rc(
     if isinstance(network, Graph):
         _check_nodes(network, examples)
         network.check_connected()
-    nodes = NodeRecords(classifier, examples)
-    if size is None:
-        settings = settings._replace(size=nodes.sizes.sum() / (rate * len(nodes.names)))
-    mixer: Averaging | Relay
+    new: Callable[[str, GenerativeClassifier, Examples], Node]
     if mixing != "relay":
-        mixer = Averaging(nodes, settings)
+        if size is None:
+            records = sum(len(part.classes) for part in examples.values())
+            size = records / (rate * len(examples))
+        new = partial(
+            AveragingNode, size=size, rate=rate, start=start, mixing=mixing, iterations=iterations
+        )
     elif isinstance(network, Graph):
-        mixer = Relay(nodes, network, settings)
+        slow = relay_rate(rate, iterations, network)
+        new = partial(RelayNode, rate=slow, start=start, iterations=iterations)
+        network = network.tree
     else:
         raise ValueError("a relay needs a fixed network, got one that changes by round")
     sleeping = (asleep, generator) if generator is not None and asleep else None
-    return _rounds(nodes, mixer, network, rounds, absent, sleeping)
+    nodes = _Nodes({name: partial(new, name, classifier, part) for name, part in examples.items()})
+    return _rounds(nodes, network, rounds, absent, sleeping)
 
 
 def _rounds(
-    nodes: NodeRecords,
-    mixer: Averaging | Relay,
+    nodes: _Nodes,
     network: Networks,
     rounds: int,
     absent: Absences | None,
@@ -106,33 +107,54 @@ def _rounds(
         graph = network if isinstance(network, Graph) else network(number)
         if not isinstance(network, Graph):
             _check_nodes(graph, nodes.names)
-        away = set() if absent is None else set(absent(number))
+        away = frozenset() if absent is None else frozenset(absent(number))
         if unknown := away - set(nodes.names):
             raise ValueError(f"the absent node {min(unknown)} in round {number} is not a node")
-        there = np.array([name not in away for name in nodes.names])
-        if isinstance(mixer, Relay):
-            report = mixer.round(there)
-        else:
-            report = mixer.round(graph, there, _order(there, sleeping))
-        _check_growth(nodes.names, mixer, number)
-        yield Round(number, mixer.models.copy(), *report)
+        yield nodes.round(number, graph, away, sleeping)
 
 
-def _order(there: Flags, sleeping: Sleeping | None) -> Places | None:
-    """Return the nodes that are awake, in the order in which they update; None if at once."""
-    if sleeping is None:
-        return None
-    share, generator = sleeping
-    awake = there & (generator.random(len(there)) >= share)
-    return generator.permutation(np.flatnonzero(awake))
+class _Nodes:
+    """All nodes, what each is at its start, and who has lost its statistics."""
 
+    def __init__(self, starts: Mapping[str, Callable[[], Node]]) -> None:
+        self.names = tuple(starts)
+        self._starts = starts
+        self._nodes = {name: start() for name, start in starts.items()}
+        self._lost: frozenset[str] = frozenset()  # away, and no update since
 
-def _check_growth(names: tuple[str, ...], mixer: Averaging | Relay, number: int) -> None:
-    """Refuse statistics that diverge."""
-    advice = {} if isinstance(mixer, Relay) else {"advice": SMALL}
-    for place in np.flatnonzero(growth(mixer.models) > GROWTH)[:1]:
-        node, moment = f"the node {names[place]}", f"round {number}"
-        check_statistics(node, mixer.models[place], moment, **advice)
+    def round(
+        self, number: int, network: Graph, away: frozenset[str], sleeping: Sleeping | None
+    ) -> Round:
+        """Let the nodes that are there send, receive and update: at once, or one after another."""
+        self._lost |= away
+        there = Attendance(network, away, self._lost - away, number)
+        sent = {name: node.outgoing(there) for name, node in self._nodes.items()}
+        updates = dict[str, Update]()
+        for name in self._awake(away, sleeping):
+            if name in self._lost:
+                self._nodes[name] = self._starts[name]()
+            received = {peer: sent[peer][name] for peer in there.senders(name)}
+            updates[name] = self._nodes[name].receive(there, received)
+            if sleeping:
+                sent[name] = self._nodes[name].outgoing(there)
+        self._lost -= set(updates)
+        soft, errors, repairs = (
+            np.array([getattr(updates.get(name), of, 0) for name in self.names])
+            for of in ("soft", "errors", "repairs")
+        )
+        statistics = np.stack([node.statistics for node in self._nodes.values()])
+        present = np.array([name in updates for name in self.names])
+        return Round(number, statistics, soft, errors, repairs, present)
+
+    def _awake(self, away: frozenset[str], sleeping: Sleeping | None) -> list[str]:
+        """Return the nodes that update, in their order."""
+        there = np.array([name not in away for name in self.names])
+        places = np.flatnonzero(there)
+        if sleeping:
+            share, generator = sleeping
+            awake = there & (generator.random(len(there)) >= share)
+            places = generator.permutation(np.flatnonzero(awake))
+        return [self.names[place] for place in places]
 
 
 def _check_size(size: float | None, mixing: Mixing) -> None:

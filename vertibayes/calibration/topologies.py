@@ -16,16 +16,13 @@ from collections.abc import Callable, Sequence
 from itertools import chain, combinations
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from vertibayes.json_content import read_json
 from vertibayes.settings import NETWORKS
 from vertibayes_protocols.calibration.graph import Graph
-
-if TYPE_CHECKING:
-    import networkx
 
 Places: TypeAlias = list[tuple[int, int]]  # edges, as the places of their nodes
 
@@ -162,27 +159,6 @@ def _further(count: int, edges: Places, more: int, generator: np.random.Generato
         )
     chosen = generator.permutation(len(ones))[:more]
     return list(zip(ones[chosen].tolist(), others[chosen].tolist(), strict=True))
-
-
-def from_networkx(graph: networkx.Graph[Any]) -> Graph:
-    """Return the communication network of a networkx graph; labels become text."""
-    if graph.is_directed() or graph.is_multigraph():
-        raise ValueError(
-            f"a communication network must be an undirected graph without parallel edges, "
-            f"got {type(graph).__name__}; expected networkx.Graph"
-        )
-    edges = ((str(one), str(other)) for one, other in graph.edges)
-    return Graph.of((str(node) for node in graph.nodes), edges)
-
-
-def to_networkx(graph: Graph) -> networkx.Graph[str]:
-    """Return a communication network as networkx's `Graph`."""
-    import networkx as nx
-
-    copy: networkx.Graph[str] = nx.Graph()
-    copy.add_nodes_from(graph.nodes)
-    copy.add_edges_from(graph.edges)
-    return copy
 
 
 def read_network(path: Path) -> Graph:

@@ -23,9 +23,9 @@ from vertibayes.words import counted
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.ledger import FORMAT
-from vertibayes_protocols.storage.file_format import OLDEST, check_format
 from vertibayes_protocols.storage.ledger_entries import read_ledger
 from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.storage.whole_file import OLDEST, check_format
 
 SITE, ANALYST = "ledger.jsonl", "ledger.json"
 

@@ -29,7 +29,7 @@ class Graph:
     >>> chain = Graph.of(["a", "b", "c"], [("a", "b"), ("b", "c")])
     >>> chain.neighbours["b"]
     ('a', 'c')
-    >>> chain.mean_weights()["a"]
+    >>> chain.mean_weights["a"]
     {'a': 0.5, 'b': 0.5}
     """
 
@@ -77,6 +77,8 @@ class Graph:
 
     def without(self, absent: Collection[Party]) -> Graph:
         """Return the network of the nodes that are there."""
+        if not absent:
+            return self
         there = {n: peers for n, peers in self.neighbours.items() if n not in absent}
         if not there:
             raise ValueError("all nodes are absent; a round needs at least one that is there")
@@ -124,18 +126,17 @@ class Graph:
         n = len(self.nodes)
         return sum(2 * below[node] * (n - below[node]) for node in parents) / n**2
 
-    def mean_weights(self, *, own: bool = True) -> dict[Party, dict[Party, float]]:
-        """Return the weights of the plain mean of a neighbourhood ([1]_, Algorithm 2)."""
-        hoods = {
-            node: (*peers, node) if own or not peers else peers
+    @cached_property
+    def mean_weights(self) -> dict[Party, dict[Party, float]]:
+        """The weights of the plain mean of a neighbourhood ([1]_, Algorithm 2)."""
+        return {
+            node: dict.fromkeys(sorted((*peers, node)), 1 / (1 + len(peers)))
             for node, peers in self.neighbours.items()
         }
-        return {
-            node: {peer: 1 / len(hood) for peer in sorted(hood)} for node, hood in hoods.items()
-        }
 
+    @cached_property
     def metropolis_weights(self) -> dict[Party, dict[Party, float]]:
-        """Return weights under which all nodes have the same influence ([2]_).
+        """Weights under which all nodes have the same influence ([2]_).
 
         Those of an edge are 1 / (1 + the larger degree) for both ends; the rest is a node's own.
         """

@@ -4,7 +4,7 @@
 
 where s(X, theta) counts each record in each class with the probability that theta gives it. With
 ``s(x, y) = e_y (x) phi(x)``, the difference is (Y - P)' Phi, for the indicators Y of the classes
-and their probabilities P. The leading axes of all arrays are nodes, updated at once.
+and their probabilities P.
 
 References
 ----------
@@ -54,11 +54,10 @@ def update(classifier: GenerativeClassifier, statistics: Floats, examples: Examp
     """Return s(X, Y) - s(X, theta(s)), and the loss of theta(s) ([1]_, equation 3)."""
     weights, repairs = classifier.weights(statistics)
     probable = posterior(examples.columns, weights)
-    there = examples.classes >= 0
-    places = np.where(there, examples.classes, 0)[..., None]
+    places = examples.classes[..., None]
     of_class = np.take_along_axis(probable, places, axis=-1)
-    wrong = there & (probable.argmax(axis=-1) != examples.classes)
-    soft = np.where(there, 1.0 - of_class[..., 0], 0.0).sum(axis=-1)
+    wrong = probable.argmax(axis=-1) != examples.classes
+    soft = (1.0 - of_class[..., 0]).sum(axis=-1)
     np.negative(probable, out=probable)
     np.put_along_axis(probable, places, 1.0 + np.take_along_axis(probable, places, -1), axis=-1)
     difference = np.swapaxes(probable, -1, -2) @ examples.columns
@@ -69,7 +68,7 @@ def local_rc(
     update_of: Callable[[Floats], Update],
     statistics: Floats,
     iterations: int = 1,
-    step: float | Floats = 1.0,
+    step: float = 1.0,
 ) -> tuple[Floats, Update]:
     """LocalRC: return the sum of the differences, and the first update ([1]_, Algorithm 3)."""
     first = update_of(statistics)

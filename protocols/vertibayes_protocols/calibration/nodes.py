@@ -1,8 +1,8 @@
 """One node of a calibration: what a party keeps between rounds, what it sends, what it computes.
 
 Nodes do no input or output. Between machines each site runs one
-(`vertibayes_protocols.queries.calibration.consensus`); a simulation of all nodes at once is in
-`vertibayes.calibration.crc`, and equals these.
+(`vertibayes_protocols.queries.calibration.consensus`); `vertibayes.calibration.crc` runs all nodes
+of a network in one process.
 
 A node that is *absent* sends nothing and computes nothing. A node that is *back* has lost its
 statistics: in its first round it listens, and the others do without it.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -37,6 +37,7 @@ class Attendance:
     network: Graph  # all nodes; for a relay, its spanning tree
     absent: frozenset[Party] = frozenset()
     back: frozenset[Party] = frozenset()
+    number: int = 1  # of the round
 
     def receivers(self, node: Party) -> tuple[Party, ...]:
         """Return the neighbours to which a node sends."""
@@ -55,10 +56,14 @@ class Attendance:
         senders = self.senders(node)
         if node in self.back:
             return dict.fromkeys(senders, 1 / max(1, len(senders)))
-        speaking = self.network.without(self.absent | self.back)
-        metropolis = mixing == "metropolis"
-        weights = speaking.metropolis_weights() if metropolis else speaking.mean_weights()
+        speaking = self._speaking
+        weights = speaking.metropolis_weights if mixing == "metropolis" else speaking.mean_weights
         return {peer: weights[node][peer] for peer in senders}
+
+    @cached_property
+    def _speaking(self) -> Graph:
+        """The network of the nodes that send."""
+        return self.network.without(self.absent | self.back)
 
 
 class Node(Protocol):
@@ -72,6 +77,11 @@ class Node(Protocol):
     @property
     def model(self) -> Floats:
         """The statistics of the node's classifier: of an average in units of m0."""
+        ...
+
+    @property
+    def statistics(self) -> Floats:
+        """The statistics as the node computes with them: of an average for m0 records."""
         ...
 
     def outgoing(self, there: Attendance) -> dict[Party, Floats]:
@@ -138,7 +148,7 @@ class AveragingNode:
             mixed = total + (1 - sum(weights[peer] for peer in heard)) * mixed
         change, first = local_rc(self._update, mixed, self.iterations)
         self.statistics = mixed + change
-        check_statistics(f"the node {self.party}", self.statistics, "this round", SMALL)
+        check_statistics(f"the node {self.party}", self.statistics, f"round {there.number}", SMALL)
         return first
 
 
@@ -174,7 +184,7 @@ class RelayNode:
         self._classifier, self._start = classifier, start
         self._update = partial(update, classifier, examples=examples)
         sums = statistics_of(classifier, examples) * (start == "data")
-        self.own = contribution(sums, np.array(len(examples.classes)))
+        self.own = contribution(sums, len(examples.classes))
         self._last: dict[Party, Floats] = {}
 
     @property
@@ -192,7 +202,9 @@ class RelayNode:
         """The statistics, for one record: b = 0.9 S / m + 0.1 uniform(1) + rate G / m."""
         return self._known()[0]
 
-    def _known(self) -> tuple[Floats, Floats]:
+    statistics = model
+
+    def _known(self) -> tuple[Floats, float]:
         """Return the statistics of all contributions that the node knows, and rate / m."""
         return of_contributions(self._classifier, self.total, self.rate, self._start)
 
@@ -207,7 +219,7 @@ class RelayNode:
                 total += message
         return total
 
-    def receive(self, there: Attendance, received: Mapping[Party, Floats]) -> Update:  # noqa: ARG002
+    def receive(self, there: Attendance, received: Mapping[Party, Floats]) -> Update:
         """Keep the last message of each neighbour, and update; as `Node`."""
         self._last = {**self._last, **received}
         current, step = self._known()
@@ -215,7 +227,7 @@ class RelayNode:
         half = change.size
         self.own = self.own.copy()  # a message that was sent does not change
         self.own[half : 2 * half] += change.reshape(-1)
-        check_statistics(f"the node {self.party}", self.model, "this round")
+        check_statistics(f"the node {self.party}", self.model, f"round {there.number}")
         return first
 
 

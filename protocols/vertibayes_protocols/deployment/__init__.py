@@ -5,11 +5,11 @@ files       site.toml, dealer.toml, study.toml, relay.toml; parts: what they are
 pins        the parties that a file pins, by its own tables or by a roster
 roster/     the signed list of a consortium's parties; changes: from one to the next; pinning:
             what `vertibayes roster pin` and `rotate` do; identity: names retired keys
-rewriting   a file with other values, and the same comments
 keys        private key files, public keys as text
 data        a site's records, as its file says
 templates   what `vertibayes init` writes; certificates: what `vertibayes provision` writes
 checks      what can be said before a run
 running     from a file to a running party: the one module that connects
-log         one line for each event; status: a file for a monitor; expiry: certificates
+log         one line for each event, and that a certificate expires
+status      a file for a monitor; run_status: that of an analyst's run, and kept_run keeps it
 """

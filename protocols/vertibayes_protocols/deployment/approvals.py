@@ -15,8 +15,13 @@ from typing import NamedTuple, TypeAlias
 
 from vertibayes_protocols.approval import Approved, StepsOf
 from vertibayes_protocols.contract import MOST_BYTES, Contract
-from vertibayes_protocols.storage.file_format import OLDEST, NewerFormatError, check_format
-from vertibayes_protocols.storage.whole_file import check_own, write_whole
+from vertibayes_protocols.storage.whole_file import (
+    OLDEST,
+    NewerFormatError,
+    check_format,
+    check_own,
+    write_whole,
+)
 
 Learner: TypeAlias = Callable[[Contract], StepsOf]  # the steps of a contract
 

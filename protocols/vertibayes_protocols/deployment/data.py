@@ -90,7 +90,7 @@ def _identifiers(
     if matching is None:
         check_ids(source.title, _named(parts), ids, SEVERAL)
         return None
-    missing, drop = source.missing_codes, matching.drop
+    missing, drop = source.missing_codes, matching.duplicates == "drop"
     return Identifiers.of(
         source.title, parts, matching.rules, missing=missing, drop=drop, remedy=f"{DROP}; {SEVERAL}"
     )

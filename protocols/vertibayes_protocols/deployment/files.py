@@ -9,7 +9,7 @@ and by its key.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -24,7 +24,6 @@ from vertibayes_protocols.deployment.parts import (
     VariableSpec,
     alignment_of,
     data_of,
-    listening_relay_of,
     matching_of,
     own_party,
     patience_of,
@@ -39,22 +38,13 @@ from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.settings import Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
 
-STUDY = (
-    Setting("variables", "texts", "Variables of the study; all that the sites offer if empty.", ()),
-    Setting("memory", "size", "Memory that one query may take at a party; as much as the sites "
-            "allow if not given."),
-)  # fmt: skip
-
-SITES = Setting("sites", "texts", "The sites of the study, as the roster names them.", ())
-
-RUN = (
-    Setting("patience", "seconds", "How long a run that breaks is begun again, from its last step, "
-            "before the command ends with the error; 0 ends at once.", 600.0, least=0),
-)  # fmt: skip
-
-STATES = Setting("", "texts", "The states of a variable, in order.", least=2)
-BOUNDS = Setting("", "bounds", "The bounds of a variable that stays a number.")
-COUNT = Setting("", "whole", "How many records have a class.", least=0)
+VARIABLES = Setting("variables", "texts", default=())  # of the study; all offered ones if empty
+MEMORY = Setting("memory", "size")  # of one query at a party; as much as the sites allow if None
+SITES = Setting("sites", "texts", default=())  # of the study, as the roster names them
+RUN = (Setting("patience", "seconds", default=600.0, least=0),)  # a run that breaks begins again
+STATES = Setting("", "texts", least=2)  # of a variable, in order
+BOUNDS = Setting("", "bounds")  # of a variable that stays a number
+COUNT = Setting("", "whole", least=0)  # of the records of a class
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +62,12 @@ class _OwnFile:
 
 def _own(file: TomlFile, role: str, **paths: str) -> dict[str, Any]:
     """Return what a file says about its own party, with further paths and their defaults."""
-    table = file.table(role)
-    party, key = own_party(table)
-    others = {name: table.path(name, default) for name, default in paths.items()}
-    table.end()
-    own = {"source": file, "party": party, "key": key}
-    return {**own, "relay": relay_of(file), "waits": patience_of(file), **others}
+    with file.table(role) as table:
+        party, key = own_party(table)
+        others: dict[str, Any] = {name: table.path(name, place) for name, place in paths.items()}
+    with file.table("relay") as relay:
+        others["relay"] = relay_of(relay)
+    return {"source": file, "party": party, "key": key, "waits": patience_of(file), **others}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,29 +193,15 @@ class StudyFile(_OwnFile):
         """Read and check a study's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "study", "analyst", "dealer", "sites", "alignment", "learning", "validation"
-        declared = (
-            "relay",
-            "run",
-            "states",
-            "numbers",
-            "class_counts",
-            "network",
-            "release",
-            "roster",
-            "patience",
-        )
-        file.check((*known, *declared))
-        states, counts = file.table("states"), file.table("class_counts")
-        numbers = file.table("numbers")
+        declared = "relay", "run", "states", "numbers", "class_counts"
+        file.check((*known, *declared, "network", "release", "roster", "patience"))
+        states, numbers, counts = map(file.table, declared[2:])
         if twice := [name for name in numbers.values if name in states.values]:
             raise numbers.error(twice[0], "it is also in [states]: declare states or bounds")
-        study = file.table("study")
-        folder, values = study.path("folder", "study"), study.take_all(STUDY)
-        chosen = study.take(SITES)
-        study.end()
-        run = file.table("run")
-        values |= run.take_all(RUN)
-        run.end()
+        with file.table("study") as study:
+            folder, values = study.path("folder", "study"), study.take_all((VARIABLES, MEMORY))
+            chosen = study.take(SITES)
+        values |= file.taken("run", RUN)
         own = _own(file, "analyst")
         pins = pins_of(file, "analyst", own["party"], chosen)
         return cls(
@@ -237,10 +213,10 @@ class StudyFile(_OwnFile):
             pinned=pins.all,
             roster=pins.roster,
             signing=pins.signing,
-            states={name: states.take(replace(STATES, name=name)) for name in states.values},
-            numbers={name: numbers.take(replace(BOUNDS, name=name)) for name in numbers.values},
+            states=states.take_each(STATES),
+            numbers=numbers.take_each(BOUNDS),
             alignment=alignment_of(file),
-            class_counts={name: counts.take(replace(COUNT, name=name)) for name in counts.values},
+            class_counts=counts.take_each(COUNT),
         )
 
     @property
@@ -272,7 +248,8 @@ class RelayFile:
         """Read and check the relay's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         file.check(("relay",))
-        return cls(file, *listening_relay_of(file))
+        with file.table("relay") as table:
+            return cls(file, relay_of(table), table.path("revoked", "revoked.txt"))
 
 
 PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile

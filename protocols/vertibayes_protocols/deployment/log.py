@@ -11,11 +11,16 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from threading import Event, Thread
 from typing import TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.deployment.certificates import SOON, check_certificate
+from vertibayes_protocols.deployment.files import PartyFile, RelayFile
 from vertibayes_protocols.parties import Watch, study_now
 from vertibayes_protocols.query import AnyQuery
 from vertibayes_protocols.roles import DealerRole, SiteRole
@@ -31,6 +36,7 @@ FORMAT = "%(asctime)s %(message)s"
 STUDY_BYTES = 8  # of a contract's digest, or of the id of a study
 CONNECTED = "connected"  # events of the connection to the relay
 WAITING, AGAIN = "waiting for the relay", "connected again"
+DAY_SECONDS = 86_400.0
 EXPIRES, NOT_VALID = "certificate expires soon", "certificate not valid"
 WARNINGS = WAITING, AGAIN, EXPIRES, NOT_VALID
 
@@ -136,3 +142,37 @@ class SessionLog(Watch):
         if study := query.claims or bytes.fromhex(study_now(self._role)[0]):
             self._facts["study"] = grouped_digest(study[:STUDY_BYTES])
         return {"query": query.kind, **self._facts}
+
+
+@contextmanager
+def expiry_logged(file: PartyFile | RelayFile, tell: Tell) -> Iterator[None]:
+    """Log that a party's certificate expires soon or is not valid, until the block ends.
+
+    The files are read each time: after a renewal the lines end without a restart.
+    """
+    over = Event()
+
+    def watch() -> None:
+        tell_expiry(file, tell)
+        while not over.wait(DAY_SECONDS):
+            tell_expiry(file, tell)
+
+    if file.relay.certificates is not None:
+        Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def tell_expiry(file: PartyFile | RelayFile, tell: Tell) -> None:
+    """Log that the certificate of a party expires within 30 days, or why it is not valid."""
+    assert file.relay.certificates is not None  # asked before
+    now = datetime.now(UTC)
+    try:
+        end = check_certificate(*file.relay.certificates, file.party, now)
+    except ValueError as error:
+        tell(NOT_VALID, reason=str(error))
+        return
+    if end - now < SOON:
+        tell(EXPIRES, days=(end - now).days, until=f"{end:%Y-%m-%d}")

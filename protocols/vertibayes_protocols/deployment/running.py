@@ -23,7 +23,6 @@ from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.deployment.approvals import ApprovalFolder, Learner
 from vertibayes_protocols.deployment.certificates import check_certificate
 from vertibayes_protocols.deployment.data import read_data
-from vertibayes_protocols.deployment.expiry import expiry_logged
 from vertibayes_protocols.deployment.files import (
     DealerFile,
     PartyFile,
@@ -32,7 +31,7 @@ from vertibayes_protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from vertibayes_protocols.deployment.log import SessionLog, Tell
+from vertibayes_protocols.deployment.log import SessionLog, Tell, expiry_logged
 from vertibayes_protocols.deployment.roster.identity import identity_of
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.queries import KINDS

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from vertibayes_protocols.settings import REQUIRED, Setting
 
@@ -79,6 +79,11 @@ class TomlFile:
         """Return a table of the file; an empty table if the file does not have it."""
         return Table(self, (), self.values).table(name)
 
+    def taken(self, name: str, settings: Iterable[Setting]) -> dict[str, Any]:
+        """Take the values of a table, which has no other keys."""
+        with self.table(name) as table:
+            return table.take_all(settings)
+
     def check(self, known: Collection[str]) -> None:
         """Refuse tables that this kind of file does not have."""
         for name in self.values:
@@ -117,6 +122,8 @@ def _has(values: Mapping[str, Any], keys: Keys) -> bool:
 class Table:
     """A table of a file. Readers take its keys; `end` refuses the keys that nobody has taken.
 
+    As a context manager it ends with the block, unless the block raises.
+
     Each method that takes a key raises ValueError if the value is not as expected, or if the key is
     missing and has no default. The message names the file, the line and the key.
     """
@@ -124,6 +131,13 @@ class Table:
     def __init__(self, file: TomlFile, keys: Keys, values: Mapping[str, Any]) -> None:
         self.file, self.keys, self.values = file, keys, values
         self._asked: dict[str, None] = {}  # the known keys
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.end()
 
     def __contains__(self, key: str) -> bool:
         self._asked[key] = None
@@ -173,6 +187,10 @@ class Table:
     def take_all(self, settings: Iterable[Setting]) -> dict[str, Any]:
         """Take the values of several settings, by name."""
         return {setting.name: self.take(setting) for setting in settings}
+
+    def take_each(self, setting: Setting) -> dict[str, Any]:
+        """Take all keys, each as a setting."""
+        return {name: self.take(replace(setting, name=name)) for name in self.values}
 
     def path(self, key: str, default: str | None = None) -> Path:
         """Take a path, which is relative to the file's folder."""

@@ -16,8 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_protocols.storage.file_format import OLDEST, NewerFormatError, check_format
-from vertibayes_protocols.storage.whole_file import write_whole
+from vertibayes_protocols.storage.whole_file import (
+    OLDEST,
+    NewerFormatError,
+    check_format,
+    write_whole,
+)
 
 FORMAT = 1
 

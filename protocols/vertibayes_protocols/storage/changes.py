@@ -36,8 +36,12 @@ from numpy.typing import NDArray
 
 from vertibayes_protocols.errors import ChangedDataError
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.storage.file_format import OLDEST, NewerFormatError, check_format
-from vertibayes_protocols.storage.whole_file import WholeFile
+from vertibayes_protocols.storage.whole_file import (
+    OLDEST,
+    NewerFormatError,
+    WholeFile,
+    check_format,
+)
 from vertibayes_protocols.variables import Variable
 
 FORMAT = 1

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.ledger import Fact, Purpose, RevealedTable
-from vertibayes_protocols.storage.file_format import OLDEST, NewerFormatError, check_format
+from vertibayes_protocols.storage.whole_file import OLDEST, NewerFormatError, check_format
 from vertibayes_protocols.variables import Rows
 
 FORMAT = 1

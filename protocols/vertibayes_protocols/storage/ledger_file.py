@@ -20,8 +20,6 @@ from pathlib import Path
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.ledger import Fact, Ledger, Purpose, RevealedTable, StudyNow
-from vertibayes_protocols.storage.file_format import OLDEST
-from vertibayes_protocols.storage.growing_file import GrowingFile
 from vertibayes_protocols.storage.ledger_entries import (
     FORMAT,
     HEAD,
@@ -33,7 +31,7 @@ from vertibayes_protocols.storage.ledger_entries import (
     line_of,
     read_ledger,
 )
-from vertibayes_protocols.storage.whole_file import NOFOLLOW
+from vertibayes_protocols.storage.whole_file import NOFOLLOW, OLDEST, GrowingFile
 
 MOST_REFUSALS = 100  # that one session notes one by one; further ones are counted
 

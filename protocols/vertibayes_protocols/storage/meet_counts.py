@@ -18,8 +18,7 @@ from time import time_ns
 from typing import Any, NamedTuple
 
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.storage.file_format import OLDEST, check_format
-from vertibayes_protocols.storage.whole_file import check_own, write_whole
+from vertibayes_protocols.storage.whole_file import OLDEST, check_format, check_own, write_whole
 
 ALIGNMENTS = "all alignments"
 

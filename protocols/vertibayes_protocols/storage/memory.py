@@ -32,11 +32,15 @@ from vertibayes_protocols.site.identifiers import Identifiers
 from vertibayes_protocols.storage.alignments import Alignments
 from vertibayes_protocols.storage.changes import Changes, Snapshot
 from vertibayes_protocols.storage.changes import Digests as Digests
-from vertibayes_protocols.storage.file_format import OLDEST, NewerFormatError, check_format
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
 from vertibayes_protocols.storage.run_record import GIVEN, RunRecord, Shown
-from vertibayes_protocols.storage.whole_file import WholeFile
+from vertibayes_protocols.storage.whole_file import (
+    OLDEST,
+    NewerFormatError,
+    WholeFile,
+    check_format,
+)
 
 FORMAT = 1
 MOST_STUDIES = 1000  # that can be resumed

@@ -1,7 +1,18 @@
-"""Files that are written whole or not at all, and files that one process at a time may use.
+"""A party's files: written whole or not at all, for one process at a time, and of a known format.
 
 No other module of the packages locks files. Windows has neither `fcntl` nor `O_NOFOLLOW`: this
 module can be imported there, but `lock` fails.
+
+A file that grows (`GrowingFile`) does so by whole entries. A disk that fills in the middle of an
+entry would otherwise keep its first half, and the next entry would continue it. A failed write is
+therefore cut back to the last whole entry. If the cut fails too, the next write repeats it before
+it writes.
+
+Each file says its format, as a number. A file without a number is of release 0.1.0 or older, and
+has format 0. It is read, and has the current format from its next write on. No copy of the old file
+is kept: a party that went back to it would have forgotten what it has answered for since. A format
+rises with each change that an older release must not ignore; an older release refuses the file and
+asks for the newer release.
 """
 
 from __future__ import annotations
@@ -13,11 +24,28 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+OLDEST = 0  # the format of a file that does not say it
 NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link may be another user's
 
 
 class InUseError(ValueError):
     """Another process uses a file."""
+
+
+class NewerFormatError(ValueError):
+    """A file was written by a newer release."""
+
+
+def check_format(path: Path, given: object, newest: int) -> int:
+    """Return the format of a file, or refuse it."""
+    if type(given) is not int or given < OLDEST:
+        raise ValueError(f"the format of {path} must be a whole number, got {given!r:.20}")
+    if given > newest:
+        raise NewerFormatError(
+            f"{path} was written by a newer release of vertibayes (format {given}, this release "
+            f"reads formats up to {newest}): install the newer release again"
+        )
+    return given
 
 
 class WholeFile:
@@ -42,6 +70,57 @@ class WholeFile:
     def close(self) -> None:
         """Unlock the file for other processes."""
         os.close(self._lock)
+
+
+class GrowingFile:
+    """An open file of whole entries."""
+
+    def __init__(
+        self, descriptor: int, path: Path, whole: int | None = None, head: bytes = b""
+    ) -> None:
+        self.path = path
+        self._head = head
+        self._descriptor = descriptor
+        self._whole = os.fstat(descriptor).st_size if whole is None else whole
+
+    def append(self, entry: bytes) -> None:
+        """Write an entry, which is on disk when this returns."""
+        with naming(self.path):
+            self.cut()
+            try:
+                self._write(self._head + entry)
+                os.fsync(self._descriptor)
+                if self._whole == 0:  # the name of a new file, too
+                    sync(self.path.parent)
+            except BaseException:
+                with suppress(OSError):  # the next entry repeats the cut
+                    self.cut()
+                raise
+        self._whole += len(self._head + entry)
+        self._head = b""
+
+    def cut(self) -> None:
+        """Cut off what follows the last whole entry."""
+        size = os.fstat(self._descriptor).st_size
+        if size < self._whole:
+            raise ValueError(
+                f"{self.path} has {size:,} bytes, and had {self._whole:,}: another program has "
+                "shortened it; restore it and start again"
+            )
+        if size > self._whole:
+            os.ftruncate(self._descriptor, self._whole)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+    def _write(self, entry: bytes) -> None:
+        at, rest = self._whole, memoryview(entry)
+        while rest:
+            count = os.pwrite(self._descriptor, rest, at)
+            at, rest = at + count, rest[count:]
 
 
 def check_own(path: Path) -> None:

@@ -42,9 +42,17 @@ from vertibayes_protocols.errors import (
 from vertibayes_protocols.seal import DATA, HELLO, Seal, read_header
 from vertibayes_protocols.session import Traffic
 from vertibayes_protocols.transports import control
-from vertibayes_protocols.transports.control import CONTROL, Abort, Asked, Bye, Control, Ping, Taken
+from vertibayes_protocols.transports.control import (
+    CONTROL,
+    Abort,
+    Asked,
+    Bye,
+    Control,
+    Ping,
+    Taken,
+    compare_versions,
+)
 from vertibayes_protocols.transports.mailbox import GONE, RELAY, UNREADABLE, Delivery, Patience
-from vertibayes_protocols.transports.versions import compare_versions
 
 WINDOW = 1 << 25  # bytes that are sent before their receiver is asked whether it has read them
 MOST_WAITING = 1 << 30  # bytes of one sender that wait to be read,

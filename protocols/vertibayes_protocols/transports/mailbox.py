@@ -45,8 +45,12 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols import wire
 from vertibayes_protocols.errors import PeerGoneError
 from vertibayes_protocols.seal import DATA, HELLO, UNKNOWN, Header, Identity, read_header
-from vertibayes_protocols.transports.control import Bye
-from vertibayes_protocols.transports.versions import VersionsDifferError, compare_versions, farewell
+from vertibayes_protocols.transports.control import (
+    Bye,
+    VersionsDifferError,
+    compare_versions,
+    farewell,
+)
 
 RELAY: Party = "relay"
 Address: TypeAlias = str  # a party's name; of a process of an analyst the name, "~" and its number

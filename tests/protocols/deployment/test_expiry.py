@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.e2e.processes import Authority
-from vertibayes_protocols.deployment import expiry
-from vertibayes_protocols.deployment.expiry import expiry_logged, tell_expiry
+from vertibayes_protocols.deployment import log as module
+from vertibayes_protocols.deployment.log import expiry_logged, tell_expiry
 from vertibayes_protocols.transports.tls import Certificates
 
 
@@ -46,7 +46,7 @@ def test_an_expired_certificate_is_logged_and_ends_nothing(tmp_path, log, tell):
 
 
 def test_it_is_logged_each_day_until_it_is_renewed(tmp_path, log, tell, monkeypatch):
-    monkeypatch.setattr(expiry, "DAY_SECONDS", 0.01)
+    monkeypatch.setattr(module, "DAY_SECONDS", 0.01)
     file = file_of(tmp_path, 5)
 
     def wait_for(condition):

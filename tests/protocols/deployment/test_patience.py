@@ -4,7 +4,7 @@ import pytest
 
 from tests.protocols.deployment.parties import change, deployment
 from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFile
-from vertibayes_protocols.quantities import parse_seconds
+from vertibayes_protocols.settings import parse_seconds
 from vertibayes_protocols.transports.mailbox import Patience
 
 FILES = {

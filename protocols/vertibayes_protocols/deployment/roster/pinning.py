@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterator
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.contract import grouped_digest
@@ -15,11 +20,12 @@ from vertibayes_protocols.deployment.files import SITES
 from vertibayes_protocols.deployment.keys import make_private, read_private
 from vertibayes_protocols.deployment.parts import own_party
 from vertibayes_protocols.deployment.pins import pinned_roster, pins_of
-from vertibayes_protocols.deployment.rewriting import replace_file, with_texts
 from vertibayes_protocols.deployment.roster.changes import changes, check_follows, rotation_line
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole, read_roster
 from vertibayes_protocols.deployment.tables import TomlFile
+from vertibayes_protocols.storage.whole_file import replacing
 
+TEXT = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
 TABLES: dict[str, RosterRole] = {"site": "site", "study": "analyst", "dealer": "dealer"}
 
 
@@ -167,3 +173,54 @@ def _after(key: Path) -> Path:
     match = re.fullmatch(r"(.*)\.([1-9][0-9]*)", key.stem)
     stem, number = (match[1], int(match[2])) if match else (key.stem, 1)
     return key.with_name(f"{stem}.{number + 1}{key.suffix}")
+
+
+# ---- the file with other values: comments and order stay -----------------------------------------
+
+
+def with_texts(file: TomlFile, texts: Mapping[tuple[str, str], str]) -> TomlFile:
+    """Return a file with other texts at some keys; nothing is written."""
+    changed = file
+    for (table, key), text in texts.items():
+        values: dict[str, Any] = deepcopy(dict(changed.values))
+        values.setdefault(table, {})[key] = text
+        new = _with_text(changed, table, key, text)
+        try:
+            is_right = tomllib.loads(new) == values
+        except tomllib.TOMLDecodeError:
+            is_right = False
+        if not is_right:
+            reason = f"cannot be written by this command; write {key} = {json.dumps(text)} yourself"
+            raise file.error((table, key), reason)
+        changed = TomlFile(file.path, new, values)
+    return changed
+
+
+def _with_text(file: TomlFile, table: str, key: str, text: str) -> str:
+    lines = file.text.splitlines(keepends=True)
+    value = json.dumps(text, ensure_ascii=False)
+    if (number := file.line((table, key))) is not None:
+        pattern = rf"(\b{key}\s*=\s*){TEXT}"
+        lines[number - 1] = re.sub(pattern, lambda m: m[1] + value, lines[number - 1], count=1)
+    elif (number := file.line((table,))) is not None:
+        lines.insert(number, f"{key} = {value}\n")
+    else:
+        ended = "" if file.text.endswith("\n") or not file.text else "\n"
+        lines.append(f"{ended}\n[{table}]\n{key} = {value}\n")
+    return "".join(lines)
+
+
+def replace_file(file: TomlFile) -> None:
+    """Write a file in place of the one at its path, with the same mode; it is then on disk."""
+    path = file.path.resolve()  # a link stays a link
+    old = path.read_bytes()
+    content = file.text.replace("\n", "\r\n") if b"\r\n" in old else file.text
+    mark = b"\xef\xbb\xbf" if old.startswith(b"\xef\xbb\xbf") else b""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    with replacing(path) as part:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with os.fdopen(os.open(part, flags, mode), "wb") as stream:
+            os.fchmod(stream.fileno(), mode)
+            stream.write(mark + content.encode())
+            stream.flush()
+            os.fsync(stream.fileno())

@@ -109,7 +109,7 @@ def _weighs_unequally(party: Party, there: Attendance) -> bool:
     hoods = {n: h for n, h in _hoods(party, there).items() if n not in there.back}
     if not hoods:
         return False
-    weights = there.network.without(there.absent | there.back).metropolis_weights()
+    weights = there.network.without(there.absent | there.back).metropolis_weights
     return any(len({weights[node][peer] for peer in hood}) > 1 for node, hood in hoods.items())
 
 

@@ -136,7 +136,7 @@ class ConsensusQuery(Query[ReleasedConsensus, Calibration]):
     def attendance(self, number: int) -> Attendance:
         """Return who is there in a round, by its number."""
         back = frozenset(self.back if number == self.first else ())
-        return Attendance(self.agreed.links, frozenset(self.absent), back)
+        return Attendance(self.agreed.links, frozenset(self.absent), back, number)
 
     def starts(self, party: Party) -> bool:
         """Whether a site begins with its start, and not with what it had."""

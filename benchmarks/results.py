@@ -1,0 +1,273 @@
+"""The recorded results of the benchmarks, and the page that is drawn from them.
+
+    python benchmarks/results.py [NAME ...]
+
+A benchmark prints each table and writes it to build/results/NAME.json. With NAMEs, these new
+results replace the recorded ones in benchmarks/results/: title and description stay, and findings,
+which are about the old figures, go. Then docs/results.md is drawn; `PAGE` says what it shows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from textwrap import fill
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDED, NEW = ROOT / "benchmarks" / "results", ROOT / "build" / "results"
+NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?")
+
+
+class Shown(NamedTuple):
+    """What the page shows of a result, by default with its first finding."""
+
+    columns: Sequence[str] = ()
+    """Headings; all if there are none."""
+    rows: Mapping[str, Sequence[str]] = {}
+    """The values of a column whose rows are shown; all rows if there are none."""
+    findings: int = 1
+    also: Sequence[str] = ()
+    """Other results, of which the first finding is shown."""
+
+
+INTRO = """Each section says by which command, when and on what machine its table was measured;
+FOLDER is the folder of the data sets. Figures are medians after a first run that is not counted,
+unless a section says otherwise; repetitions differ by some 10 %. `benchmarks/results/` has all
+columns and rows of these tables, {others} further results, and all findings. `python
+benchmarks/results.py` draws this page."""
+
+PAGE = {
+    "price_of_privacy": Shown(
+        ("K2, at most 3 parents", "secure s", "pyAgrum s", "our pooled s"),
+        findings=0,
+        also=("hybrid",),
+    ),
+    "real_data": Shown(
+        ("data", "records", "variables", "secure s", "pooled s", "pyAgrum s", "MB sent"),
+        {"sites": ("3",), "data": ("adult_train", "alarm", "connect-4", "diabetes", "letter")},
+    ),
+    "scale": Shown(
+        ("records", "variables", "sites", "total s", "MB sent", "peak MiB beyond the codes"),
+        {
+            "records": ("10,000", "1,000,000", "10,000,000"),
+            "variables": ("37", "200"),
+            "sites": ("3", "10"),
+        },
+        findings=2,
+        also=("sources",),
+    ),
+    "exactness": Shown(rows={"missing values, %": ("0",)}),
+    "structures": Shown(
+        rows={
+            "learner": (
+                "hybrid",
+                "hybrid, by choices",
+                "tabu",
+                "k2",
+                "pyAgrum greedy, BIC",
+                "pyAgrum MIIC",
+                "pgmpy PC (.01, 2)",
+            )
+        },
+        also=("structures_cost",),
+    ),
+    "strengths": Shown(
+        ("edges", "0.5 to 0.8", "0.8 to 0.95", "0.95 to 1"),
+        {"edges": ("alarm, parametric: learned edges", "insurance, parametric: learned edges")},
+    ),
+    "choices": Shown(("sites", "tables s", "choices s", "tables MB", "choices MB", "structures")),
+    "missing": Shown(
+        (
+            "missing values",
+            "mode imputation",
+            "three steps",
+            "EM from tables",
+            "EM from wider tables",
+            "exact EM, pooled",
+        ),
+        {
+            "missing values": (
+                "asia, 30 %, completely at random",
+                "alarm, 30 %, completely at random",
+                "alarm, 30 %, at random",
+            )
+        },
+        also=("em",),
+    ),
+    "prediction": Shown(
+        ("network", "missing values", "ours, ms per record", "pyAgrum", "pgmpy"),
+        {"parents / children of the target": ("0 / 8", "0 / 11", "0 / 17")},
+        findings=0,
+        also=("prediction_over_sites",),
+    ),
+    "release_rules": Shown(
+        ("rule", "K2's structure", "EM, 30 % missing"),
+        {
+            "rule": (
+                "exact",
+                "cut below 5",
+                "cut below 10",
+                "laplace, eps 1",
+                "laplace, eps 10",
+                "gaussian, eps 1",
+                "gaussian, eps 10",
+            )
+        },
+        also=("release_rules_cut", "release_rules_tracing"),
+    ),
+    "hdpnb_accuracy": Shown(
+        ("accounting", "noise", "eps", "200", "1000", "1728"),
+        {"eps": ("", "0.2", "0.4"), "noise": ("none", "Polya shares")},
+        also=("vdpnb",),
+    ),
+    "dp_naive_bayes": Shown(
+        ("data", "sensitivity", "nodes", "eps 0.1", "eps 1", "eps 10"),
+        {"data": ("Adult",), "nodes": ("1", "1000")},
+        findings=2,
+        also=("gossip_curves_runs",),
+    ),
+    "dp_naive_bayes_local_2": Shown(
+        ("data", "reading", "eps 0.5", "eps 1.0", "eps 5.0"), {"oracle": ("OUE",)}
+    ),
+    "crc_tables": Shown(findings=2),
+    "estimators": Shown(
+        ("data", "estimator", "accuracy", "log loss", "fit s"),
+        {
+            "data": ("adult", "letter", "diabetes"),
+            "estimator": ("CategoricalNB, ten bins", "NaiveBayes", "network, hybrid"),
+        },
+        also=("estimators_sites",),
+    ),
+    "discretization": Shown(
+        ("data", "records", "columns", "cut points", "equal"), also=("discretization_gain",)
+    ),
+    "oracles": Shown(
+        ("oracle", "bytes per report", "ours s", "pure-ldp s", "multi-freq-ldpy s"),
+        {"domain": ("100",)},
+        also=("oracles_variance",),
+    ),
+    "alignment": Shown(
+        ("keys per list", "sites", "level", "CPU s per site", "bytes per key and list"),
+        {"keys per list": ("10000",)},
+        also=("alignment_tables",),
+    ),
+    "federation": Shown(
+        ("sites", "as", "commit s", "total s", "MB sent"),
+        {"sites": ("2", "8")},
+        findings=3,
+        also=("field", "soak", "fuzz"),
+    ),
+    "slow_relay": Shown(("line", "rounds", "predicted s", "measured s"), {"phase": ("all",)}),
+}
+
+
+def write(name: str, columns: Sequence[object], rows: Sequence[Sequence[object]]) -> None:
+    """Write a table of this run to build/results/NAME.json."""
+    result: dict[str, Any] = {
+        "command": command(),
+        "date": date.today().isoformat(),
+        "machine": machine(),
+    }
+    NEW.mkdir(parents=True, exist_ok=True)
+    result |= {"columns": columns, "rows": rows}
+    (NEW / f"{name}.json").write_text(text_of(result), encoding="utf-8")
+
+
+def command() -> str:
+    """Return the command of this run, without the folders of this machine."""
+    words = ["FOLDER" if Path(word).is_absolute() else word for word in sys.argv[1:]]
+    script = shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
+    by_environment = "VERTIBAYES_DATA" in os.environ and "--data" not in words
+    return f"VERTIBAYES_DATA=FOLDER {script}" if by_environment else script
+
+
+def machine() -> str:
+    """Return what the figures depend on: processor, load and versions."""
+    cpu = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.*)", cpu.read_text() if cpu.exists() else "")
+    cores = f"{os.cpu_count()} cores ({model[1] if model else platform.machine()})"
+    return f"{cores}, a load of {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
+
+
+def text_of(result: Mapping[str, Any]) -> str:
+    """Return a result as JSON, with a line for each row, whose numbers keep their digits."""
+    parts = []
+    for key, value in result.items():
+        if key == "rows":
+            lines = ["[" + ", ".join(map(cell, row)) + "]" for row in value]
+        elif isinstance(value, str) or key == "columns":
+            parts.append(f"{cell(key)}: {json.dumps(value, ensure_ascii=False)}")
+            continue
+        else:
+            lines = [cell(line) for line in value]
+        parts.append(f"{cell(key)}: [" + ",".join(f"\n  {line}" for line in lines) + "\n ]")
+    return "{\n " + ",\n ".join(parts) + "\n}\n"
+
+
+def cell(value: object) -> str:
+    """Return a cell as JSON: 0.30 is a number that keeps its 0."""
+    text = str(value)
+    return text if NUMBER.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return a result; its numbers are texts, with the digits that they have in the file."""
+    return dict(json.loads(path.read_text(encoding="utf-8"), parse_float=str, parse_int=str))
+
+
+def record(name: str) -> None:
+    """Let a new result replace the recorded one."""
+    kept = RECORDED / f"{name}.json"
+    old = read(kept) if kept.exists() else {}
+    described = {"title": old.get("title", name), "about": old.get("about", [])}
+    kept.write_text(text_of(described | read(NEW / kept.name)), encoding="utf-8")
+
+
+def markdown(columns: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as Markdown."""
+    lines = (columns, ["---"] * len(columns), *rows)
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def section(name: str, shown: Shown) -> str:
+    """Return the section of a result."""
+    result = read(RECORDED / f"{name}.json")
+    columns, rows = result["columns"], result["rows"]
+    for column, values in shown.rows.items():
+        rows = [row for row in rows if row[columns.index(column)] in values]
+    places = [columns.index(column) for column in shown.columns or columns]
+    table = markdown([columns[i] for i in places], [[row[i] for i in places] for row in rows])
+    measured = f"Measured on {result['date']}; {result['machine']}."
+    findings = result.get("findings", [])[: shown.findings]
+    for other in shown.also:
+        of_other = read(RECORDED / f"{other}.json").get("findings", [])
+        findings += [f"{each} (`{other}.json`)" for each in of_other[:1]]
+    texts = [*map(wrapped, result["about"][:1]), f"    {result['command']}", wrapped(measured)]
+    texts += [table, "\n".join(wrapped(f"- {each}", "  ") for each in findings)]
+    return "\n\n".join([f"## {result['title']}", *filter(None, texts)])
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Return a text in lines of a page."""
+    return fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def page() -> str:
+    """Return the page docs/results.md."""
+    others = len(list(RECORDED.glob("*.json"))) - len(PAGE)
+    sections = (section(name, shown) for name, shown in PAGE.items())
+    return "\n\n".join(["# Results", wrapped(INTRO.format(others=others)), *sections]) + "\n"
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        record(name)
+    (ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")
