@@ -70,7 +70,7 @@ BOUNDS = {
     "MOST_NODES": 500,
     "MOST_LINES": 300,  # of the ledger
     "MOST_ITEMS": 5,  # tables of one line of the ledger that has more than FEW_ROWS
-    "MANY": 5,  # tables with one verdict for one reason, which are then told in one sentence
+    "MANY": 5,  # tables with one verdict for one reason, which one sentence then lists
 }
 VALUES = re.compile(r"['\"].*['\"]|['\"].*|\d[\d.,]*")  # of a line: all that is quoted, and numbers
 
