@@ -8,8 +8,6 @@ from pathlib import Path
 
 from vertibayes_protocols.deployment.run_status import (
     RunStatus,
-    health_of_run,
-    prometheus_of_run,
     read_any_status,
 )
 from vertibayes_protocols.deployment.status import (
@@ -17,8 +15,6 @@ from vertibayes_protocols.deployment.status import (
     STOPPED,
     Status,
     existing_status,
-    health,
-    prometheus,
 )
 from vertibayes_protocols.errors import printable
 
@@ -28,16 +24,14 @@ STATES = {HEALTHY: "runs", STOPPED: "does not run"}
 def run_status(path: Path, as_prometheus: bool) -> int:
     """Print the status of a party or of a run; return the exit status."""
     status, runs = read_any_status(existing_status(path))
-    text = _gauges(status, runs) if as_prometheus else "\n".join(lines_of_status(status, runs))
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    lines = [status.prometheus(runs=runs)] if as_prometheus else lines_of_status(status, runs)
+    sys.stdout.write("\n".join(lines).rstrip("\n") + "\n")
     return code_of(status, runs)
 
 
 def code_of(status: Status | RunStatus, runs: bool) -> int:
     """Return the exit status: 0 is well, 1 is in trouble, 3 does not run."""
-    if isinstance(status, RunStatus):
-        return health_of_run(status, runs=runs)
-    return health(status, runs=runs)
+    return status.health(runs=runs)
 
 
 def lines_of_status(status: Status | RunStatus, runs: bool) -> list[str]:
@@ -46,13 +40,7 @@ def lines_of_status(status: Status | RunStatus, runs: bool) -> list[str]:
         from vertibayes.report.live.view import lines_of, view_of
 
         return lines_of(view_of(status, runs=runs))
-    return [printable(line) for line in _lines(status, health(status, runs=runs))]
-
-
-def _gauges(status: Status | RunStatus, runs: bool) -> str:
-    if isinstance(status, RunStatus):
-        return prometheus_of_run(status, runs=runs)
-    return prometheus(status, runs=runs)
+    return [printable(line) for line in _lines(status, status.health(runs=runs))]
 
 
 def _lines(status: Status, code: int) -> list[str]:
