@@ -135,15 +135,15 @@ class StatusFile:
     def take(self, event: str, facts: Mapping[str, Fact]) -> None:
         """Take in an event, and write the file if the last time is long enough ago."""
         self.status.take(event, facts, now())
-        self.write_if_due()
+        self.write(if_due=True)
 
-    def write_if_due(self) -> None:
-        """Replace the file if the last time is long enough ago."""
-        if self._clock() >= self._due:
-            self.write()
+    def write(self, *, if_due: bool = False) -> None:
+        """Replace the file, which its owner alone can read, or go on without.
 
-    def write(self) -> None:
-        """Replace the file, which its owner alone can read, or go on without."""
+        With `if_due` only if the last time is long enough ago.
+        """
+        if if_due and self._clock() < self._due:
+            return
         self._due = self._clock() + SECONDS
         text = json.dumps({"format": FORMAT, **vars(self.status)}, ensure_ascii=False)
         with (
