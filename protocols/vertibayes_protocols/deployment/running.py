@@ -41,7 +41,7 @@ from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.storage.whole_file import NOFOLLOW, lock_study
+from vertibayes_protocols.storage.whole_file import lock_study, open_own
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
 from vertibayes_protocols.transports.nvflare import connect
@@ -234,7 +234,7 @@ def _analyst(file: StudyFile, *, runs: bool = True) -> Iterator[tuple[Mailbox, A
 def _locked(file: StudyFile) -> Iterator[None]:
     """Lock the study's folder: a second run would disturb the first, whatever they learn."""
     file.folder.mkdir(parents=True, exist_ok=True)
-    lock_file = os.open(file.folder / LOCK, os.O_WRONLY | os.O_CREAT | NOFOLLOW, 0o600)
+    lock_file = open_own(file.folder / LOCK)
     try:
         lock_study(lock_file, file.folder)
         yield

@@ -27,7 +27,7 @@ from vertibayes_protocols.storage.whole_file import (
     is_locked,
     lock,
     open_own,
-    replacing,
+    write_whole,
 )
 from vertibayes_protocols.wire import VERSION
 
@@ -146,13 +146,8 @@ class StatusFile:
             return
         self._due = self._clock() + SECONDS
         text = json.dumps({"format": FORMAT, **vars(self.status)}, ensure_ascii=False)
-        with (
-            suppress(OSError),
-            replacing(self.path) as part,
-            os.fdopen(open_own(part, os.O_TRUNC), "wb") as file,
-        ):
-            os.fchmod(file.fileno(), 0o600)  # also if an old part exists
-            file.write(text.encode("utf-8", "replace") + b"\n")
+        with suppress(OSError):
+            write_whole(self.path, text.encode("utf-8", "replace") + b"\n", durable=False)
 
 
 SHAPE = {**vars(Status("", "", "")), "sessions": {"": A_SESSION}, "last_error": {"": ""},

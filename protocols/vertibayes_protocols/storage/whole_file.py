@@ -180,15 +180,17 @@ def is_locked(descriptor: int) -> bool:
     return False
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file, which only its owner can read; it is on disk when this returns."""
+def write_whole(path: Path, content: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
+    """Replace a file, which others may read if `mode` says so; if `durable`, it is then on disk."""
     with naming(path):
         with replacing(path) as part, os.fdopen(open_own(part, os.O_TRUNC), "wb") as file:
-            os.fchmod(file.fileno(), 0o600)  # also if an old part exists
+            os.fchmod(file.fileno(), mode)  # also if an old part exists
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        sync(path.parent)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if durable:
+            sync(path.parent)
 
 
 def sync(path: Path) -> None:
