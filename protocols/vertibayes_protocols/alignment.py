@@ -126,14 +126,9 @@ class Alignment:
         )
 
 
-_FIELDS: dict[str, tuple[type, ...]] = {
-    "level": (int,),
-    "rules": (list,),
-    "sizes": (list,),
-    "everyone": (list,),
-    "apart": (list,),
-    "fewest": (int,),
-}
+_FIELDS = {
+    "level": int, "rules": list, "sizes": list, "everyone": list, "apart": list, "fewest": int,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import Alignment, AlignmentRequest
-from vertibayes_protocols.canonical import canonical_json, taken
+from vertibayes_protocols.canonical import Kinds, canonical_json, taken
 from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.public_keys import decode_public, encode_public
 from vertibayes_protocols.release import Rule
@@ -129,7 +129,7 @@ class Contract:
     def from_json(cls, content: Any) -> Contract:
         """Return the contract of JSON data."""
         is_aligned = isinstance(content, dict) and "alignment" in content
-        fields = {**_FIELDS, "alignment": (dict,)} if is_aligned else _FIELDS
+        fields = {**_FIELDS, "alignment": dict} if is_aligned else _FIELDS
         values = taken(content, "contract", fields)
         if is_aligned:
             values["alignment"] = Alignment.from_json(values["alignment"])
@@ -157,27 +157,13 @@ class Contract:
         return contract
 
 
-_FIELDS: dict[str, tuple[type, ...]] = {
-    "format": (int,),
-    "sites": (list,),
-    "dealer": (dict,),
-    "analyst": (dict,),
-    "variables": (list,),
-    "learner": (str,),
-    "options": (dict,),
-    "rule": (dict, type(None)),
-    "queries": (list,),
-    "runs": (int,),
-    "memory": (int,),
-}
-_QUERY: dict[str, tuple[type, ...]] = {"kind": (str,), "fields": (dict,)}
-_RULE: dict[str, tuple[type, ...]] = {
-    "kind": (str,),
-    "fewest": (int,),
-    "epsilon": (float,),
-    "delta": (float,),
-    "dishonest": (float,),
-}
+_FIELDS: dict[str, Kinds] = {
+    "format": int, "sites": list, "dealer": dict, "analyst": dict, "variables": list,
+    "learner": str, "options": dict, "rule": (dict, type(None)), "queries": list, "runs": int,
+    "memory": int,
+}  # fmt: skip
+_QUERY = {"kind": str, "fields": dict}
+_RULE = {"kind": str, "fewest": int, "epsilon": float, "delta": float, "dishonest": float}
 
 
 def _rule(content: Any) -> Rule | None:
@@ -189,7 +175,7 @@ def _member_json(member: Member) -> dict[str, str]:
 
 
 def _member(content: Any) -> Member:
-    values = taken(content, "party", {"name": (str,), "public_key": (str,)})
+    values = taken(content, "party", {"name": str, "public_key": str})
     return values["name"], decode_public(values["public_key"])
 
 
