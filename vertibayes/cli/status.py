@@ -109,6 +109,8 @@ def _lines_of_party(status: Status, code: int) -> list[str]:
         lines.append(f"    queries    {session['answered']} answered{_latest(session)}")
     lines.append(f"  answered     {status.events['answered']} queries")
     lines.append(f"  refused      {status.events['refused']} queries")
+    if status.role == "site":
+        lines.append("  budgets      `vertibayes ledger site.toml` says what is used and left")
     if error := status.last_error:
         lines.append(f"  last error   {error.get('reason', '')} ({error.get('at', '')})")
     return lines
