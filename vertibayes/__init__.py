@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vertibayes.parameters.em import fit_em
     from vertibayes.parameters.em_tables import fit_em_from_tables
     from vertibayes.parameters.three_steps import fit_three_steps
-    from vertibayes.prediction_over_sites import predict_over_sites
+    from vertibayes.prediction_over_sites import auc_over_sites, predict_over_sites
     from vertibayes.records import read_records
     from vertibayes.released import learn_released
     from vertibayes.splitting import split_columns
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from vertibayes.structure.learners import k2, learn_structure
     from vertibayes.structure.strengths import arc_strengths, averaged_structure
     from vertibayes.study import connect_study
-    from vertibayes.validation.over_sites import auc_over_sites
     from vertibayes_protocols.federation import federate
     from vertibayes_protocols.opening import open_study
     from vertibayes_protocols.release import Rule
@@ -60,7 +59,7 @@ _HOMES = {
     "Variable": "vertibayes_protocols.variables",
     "adjustment_sets": "vertibayes.inference.adjustment",
     "arc_strengths": "vertibayes.structure.strengths",
-    "auc_over_sites": "vertibayes.validation.over_sites",
+    "auc_over_sites": "vertibayes.prediction_over_sites",
     "averaged_structure": "vertibayes.structure.strengths",
     "connect_study": "vertibayes.study",
     "cpdag_of": "vertibayes.structure.equivalence",
