@@ -34,9 +34,10 @@ from gossip_curves import gossiping
 from local_noise import ALPHA, MODES, Data, Way, load
 from matplotlib.figure import Figure
 
+from tests.splits import deal_records
 from vertibayes.naive_bayes.federated import aggregate, exact_updates, local_updates, relative_error
 from vertibayes.naive_bayes.gossip import gossip, models_of
-from vertibayes.splitting import deal_records, log_uniform, node_sizes
+from vertibayes.splitting import log_uniform, node_sizes
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_protocols.accounting import Accounting, Privacy
 

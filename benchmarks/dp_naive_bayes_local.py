@@ -28,9 +28,9 @@ from curves import errors, legend, mean_sd, save, style
 from matplotlib.figure import Figure
 from tallies_of_reports import People, choose, collect
 
+from tests.model_scorer import Scorer
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports
-from vertibayes.naive_bayes.scorer import Scorer
 from vertibayes_protocols.local_reports import Projection, ReportPlan
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric

@@ -12,9 +12,12 @@ all parties and the aggregator in one process; bytes a party sends and hears, en
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from side_by_side import on_one_thread, table
 
@@ -23,8 +26,9 @@ on_one_thread()
 import numpy as np
 from noise_of_sums import noise_of_sum
 
+from tests.vertibayes.hdpnb_worlds import pooled
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.naive_bayes.distributed import HDPNB, pooled
+from vertibayes.naive_bayes.distributed import HDPNB
 from vertibayes_mpc.membership import Estimates
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_protocols.accounting import Accounting, Privacy

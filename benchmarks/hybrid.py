@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from statistics import median
 from time import process_time
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from side_by_side import on_one_thread, table
 
@@ -22,10 +25,10 @@ on_one_thread()
 import numpy as np
 from price_of_privacy import load
 
+from tests.splits import split_rows
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
-from vertibayes.splitting import split_rows
 from vertibayes.structure.learners import k2
 from vertibayes_mpc.commitments import BLOCK_ROWS
 from vertibayes_protocols.described import study_of

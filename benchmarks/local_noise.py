@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
 import pandas as pd
 from noise_of_sums import noise_of_sum
 
+from tests.model_scorer import Scorer
 from vertibayes.naive_bayes.base import FLOOR, NaiveBayes
 from vertibayes.naive_bayes.federated import about_zero, exact_updates
-from vertibayes.naive_bayes.scorer import Scorer
 from vertibayes_mpc.noise import DiscreteLaplace
 from vertibayes_protocols.accounting import Accounting, Privacy
 from vertibayes_protocols.schema import Schema

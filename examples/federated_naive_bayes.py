@@ -9,8 +9,6 @@ import numpy as np
 
 from vertibayes.naive_bayes.federated import aggregate, exact_updates, local_updates, promised
 from vertibayes.naive_bayes.gossip import gossip, models_of
-from vertibayes.naive_bayes.online import OnlineModel
-from vertibayes.naive_bayes.scorer import Scorer
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric
@@ -41,7 +39,7 @@ def learn() -> dict[str, float]:
     shared = Privacy(eps=1.0, noise="polya")  # all clinics together add one copy
     updates = local_updates(SCHEMA, clinics, local)
     *_, last = gossip(updates, 40, GENERATOR)
-    nodes = Scorer(SCHEMA, test).accuracies(models_of(SCHEMA, last.estimates))
+    nodes = [model.score(test) for model in models_of(SCHEMA, last.estimates)]
     found = {
         "without noise": aggregate(SCHEMA, exact_updates(SCHEMA, clinics)).score(test),
         "one copy of noise in all": aggregate(SCHEMA, local_updates(SCHEMA, clinics, shared)).score(
@@ -52,7 +50,7 @@ def learn() -> dict[str, float]:
     }
     # A clinic that comes later: its update is added to the model, whose old updates are gone.
     newcomer = local_updates(SCHEMA, [patients(100)], local)[0]
-    online = OnlineModel.of(SCHEMA, updates.sum(axis=0)).updated(newcomer).model()
+    online = aggregate(SCHEMA, updates).add_sums(newcomer)
     found["a copy each, one clinic more"] = online.score(test)
     for way, accuracy in found.items():
         print(f"{way:30} accuracy {accuracy:.3f}")

@@ -125,4 +125,4 @@ class Page(HTMLParser):
 
     @property
     def text(self):
-        return "".join(self.words)
+        return " ".join("".join(self.words).split())  # as a browser shows it

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
+from typing import TypeAlias
 
 from vertibayes.counting import Counter
 from vertibayes.dag import Structure
@@ -22,6 +23,8 @@ from vertibayes.structure.gains import edge_gains
 from vertibayes.structure.search import Progress, silent
 from vertibayes.structure.strengths import Strengths
 from vertibayes_protocols.site.data import SiteData
+
+Steps: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -102,26 +105,45 @@ def fit(
     counter: Counter, structure: Structure, options: Options, progress: Progress = silent
 ) -> Fitted:
     """Fit the CPTs of a structure."""
-    missing, pseudo_count = how_missing(counter.variables, options), options.pseudo_count
-    tell = partial(progress, "EM")
-    if missing == "em":
-        fitted = fit_em_from_tables(
-            counter,
-            structure,
-            pseudo_count=pseudo_count,
-            wider_cells=options.wider_cells,
-            progress=tell,
-        )
-        return Fitted(fitted.network, fitted.widenings)
-    if missing == "synthetic":
-        final, synthetic = fit_three_steps(
-            counter,
-            structure,
-            pseudo_count=pseudo_count,
-            records=options.synthetic_records,
-            restarts=options.em_restarts,
-            progress=tell,
-        )
-        return Fitted(final.network, synthetic=synthetic)
-    as_state = missing == "state"
-    return Fitted(fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=as_state))
+    how = FITS[how_missing(counter.variables, options)]
+    return how(counter, structure, options, partial(progress, "EM"))
+
+
+def _by_em(counter: Counter, structure: Structure, options: Options, progress: Steps) -> Fitted:
+    fitted = fit_em_from_tables(
+        counter,
+        structure,
+        pseudo_count=options.pseudo_count,
+        wider_cells=options.wider_cells,
+        progress=progress,
+    )
+    return Fitted(fitted.network, fitted.widenings)
+
+
+def _by_three_steps(
+    counter: Counter, structure: Structure, options: Options, progress: Steps
+) -> Fitted:
+    final, synthetic = fit_three_steps(
+        counter,
+        structure,
+        pseudo_count=options.pseudo_count,
+        records=options.synthetic_records,
+        restarts=options.em_restarts,
+        progress=progress,
+    )
+    return Fitted(final.network, synthetic=synthetic)
+
+
+def _by_counts(
+    counter: Counter, structure: Structure, options: Options, _: Steps, *, missing: bool
+) -> Fitted:
+    pseudo_count = options.pseudo_count
+    return Fitted(fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=missing))
+
+
+FITS: Mapping[Missing, Callable[[Counter, Structure, Options, Steps], Fitted]] = {
+    "em": _by_em,
+    "synthetic": _by_three_steps,
+    "available": partial(_by_counts, missing=False),
+    "state": partial(_by_counts, missing=True),
+}  # by how missing values are treated

@@ -10,8 +10,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -77,46 +76,6 @@ def split_columns(data: SiteData | DataFrame, sites: int, seed: int = 0) -> dict
     return {site: pooled.take(names) for site, names in parts.items()}
 
 
-def split_rows(
-    data: SiteData, sites: int, shared: Collection[str], seed: int = 0
-) -> dict[str, SiteData]:
-    """Deal columns to sites, and the rows of some columns to all sites.
-
-    Examples
-    --------
-    >>> from vertibayes_protocols.variables import Variable
-    >>> x, y = np.array([[0, 1, 1, 0], [1, 0, 1, 0]], np.uint8)
-    >>> known = {name: Variable(name, ("no", "yes")) for name in "xy"}
-    >>> parts = split_rows(SiteData(known, {"x": x, "y": y}), 2, ["x"])
-    >>> [part.codes["x"].tolist() for part in parts.values()]
-    [[2, 2, 2, 0], [0, 1, 1, 2]]
-    """
-    if sites < 1 or seed < 0:
-        raise ValueError(f"sites must be 1 or more, and seed 0 or more, got {sites} and {seed}")
-    generator = np.random.default_rng(seed)
-    alone = generator.permutation([name for name in data.variables if name not in set(shared)])
-    owner = {name: generator.integers(0, sites, data.records) for name in shared}
-    owner |= {str(name): np.full(data.records, k % sites) for k, name in enumerate(alone)}
-    parts = {}
-    for site in range(sites):
-        held = [n for n in data.variables if n in shared or (owner[n] == site).any()]
-        parts[f"site-{site + 1}"] = _rows_of(data, held, {n: owner[n] == site for n in held})
-    return parts
-
-
-def _rows_of(data: SiteData, names: Sequence[str], held: Mapping[str, Any]) -> SiteData:
-    """Return some columns of which a site holds some values; the others are missing."""
-    variables, codes = {}, {}
-    for name in names:
-        variable, is_whole = data.variables[name], bool(held[name].all())
-        states = len(variable.states)
-        column = data.codes[name].astype(np.min_scalar_type(states))
-        codes[name] = data.codes[name] if is_whole else np.where(held[name], column, states)
-        codes[name] = codes[name].astype(column.dtype)
-        variables[name] = variable if is_whole else replace(variable, missing=True)
-    return SiteData(variables, codes)
-
-
 def node_sizes(
     distribution: str, nodes: int, records: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
@@ -148,13 +107,6 @@ def log_uniform(
     if not 0 < low <= high:
         raise ValueError(f"low must be above 0 and at most high, got {low} and {high}")
     return np.exp(generator.uniform(np.log(low), np.log(high), count))
-
-
-def deal_records(
-    data: LocalData, sizes: NDArray[np.int64], generator: np.random.Generator
-) -> list[LocalData]:
-    """Deal records to nodes of these sizes at random."""
-    return [data.rows(places) for places in _cut(generator.permutation(data.records), sizes)]
 
 
 def drift_parts(

@@ -1,7 +1,7 @@
 """The pages of the API reference: which objects they show, by their place in the sources.
 
 `mkdocstrings` fills them with the docstrings, when the site is built. The list of the public names
-is `_HOMES` of `vertibayes/__init__.py` and `__all__` of the other packages, read without importing
+is that of `vertibayes/__init__.pyi` and `__all__` of the other packages, read without importing
 them: an environment that builds the site needs none of the project's dependencies.
 """
 
@@ -58,10 +58,11 @@ PARTIES = (
 
 def pages() -> dict[str, str]:
     """Return the pages by name."""
-    homes = assigned("vertibayes", "_HOMES")
     return {
         "index.md": INDEX,
-        "vertibayes.md": page("vertibayes", VERTIBAYES, [f"{homes[n]}.{n}" for n in sorted(homes)]),
+        "vertibayes.md": page(
+            "vertibayes", VERTIBAYES, [f"{home}.{n}" for n, home in sorted(homes().items())]
+        ),
         "sklearn.md": package("vertibayes.sklearn"),
         **{f"mpc_{name}.md": package(f"vertibayes_mpc.{name}") for name in PRIMITIVES},
         "mpc_foundations.md": page(
@@ -95,7 +96,7 @@ VERTIBAYES = "Each name is imported from `vertibayes`, wherever it is defined."
 
 def package(name: str) -> str:
     """Return the page of a package: its docstring, and what it exports."""
-    members = sorted(assigned(name, "__all__"))
+    members = sorted(exported(name))
     return f"# {name}\n\n{block(name, 'members: []', 'show_root_heading: false')}" + "".join(
         block(f"{name}.{member}") for member in members
     )
@@ -112,12 +113,18 @@ def block(name: str, *options: str) -> str:
     return f"::: {name}\n" + (f"    options:\n{lines}" if lines else "") + "\n"
 
 
-def assigned(package: str, name: str) -> dict[str, str]:
-    """Return what a package assigns to a name; of a list, each entry by itself."""
+def homes() -> dict[str, str]:
+    """Return the public names of `vertibayes`, each with the module that defines it."""
+    stub = (ROOT / "vertibayes" / "__init__.pyi").read_text(encoding="utf-8")
+    imports = [node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom)]
+    return {name.name: str(node.module) for node in imports for name in node.names}
+
+
+def exported(package: str) -> list[str]:
+    """Return `__all__` of a package."""
     folder = ROOT / FOLDERS.get(package.partition(".")[0], "")
     source = folder.joinpath(*package.split("."), "__init__.py").read_text(encoding="utf-8")
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [name]:
-            value = ast.literal_eval(node.value)
-            return value if isinstance(value, dict) else {entry: entry for entry in value}
-    raise ValueError(f"{package} assigns no {name}")
+        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]:
+            return list(ast.literal_eval(node.value))
+    raise ValueError(f"{package} assigns no __all__")

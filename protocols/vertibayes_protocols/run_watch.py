@@ -6,7 +6,7 @@ times and sizes of messages, and no result of a query.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from vertibayes_mpc.rounds import Party
@@ -25,13 +25,18 @@ class SessionView(NamedTuple):
 
 
 class RunWatch:
-    """Watches a run; this one notes nothing."""
+    """Watches a run; this one writes, if at all, which parties are waited for, and why."""
+
+    def __init__(self, say: Callable[[str], object] = lambda _line: None) -> None:
+        self.say = say
 
     def began(self, parties: Collection[Party]) -> None:
         """Note that a session with these parties begins."""
 
     def late(self, parties: Collection[Party], seconds: float) -> None:
         """Note which parties are not reached soon, and how long they are waited for."""
+        started = "is it running?" if len(parties) == 1 else "are they running?"
+        self.say(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
 
     def saw(self, view: SessionView) -> None:
         """Note the state of the session; called whenever the analyst waits for a packet."""
@@ -44,6 +49,7 @@ class RunWatch:
 
     def broke(self, error: TransportError, seconds: float) -> None:
         """Note that the session broke, and the seconds until the next one begins."""
+        self.say(f"there is no session ({error}): the next try is in {seconds:.1f} s\n")
 
     def phase(self, name: str) -> None:
         """Note which phase of the run begins."""

@@ -50,7 +50,7 @@ def run_in_one_process(monkeypatch, folder):
             yield found
 
     monkeypatch.setattr("vertibayes.cli.check.study_session", session)
-    for module in ("vertibayes.cli.study", "vertibayes.study"):
+    for module in ("vertibayes.cli.machines", "vertibayes.study"):
         monkeypatch.setattr(f"{module}.study_sessions", sessions)
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", list(root.handlers))  # as they were, after the test

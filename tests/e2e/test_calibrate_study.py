@@ -78,7 +78,7 @@ def sites(monkeypatch, away):
                 roles[site] = held.enter_context(site_role(own, steps_of_contract))
             yield open_session
 
-    monkeypatch.setattr(calibrate_study, "record_sessions", sessions)
+    monkeypatch.setattr("vertibayes.cli.machines.record_sessions", sessions)
     return roles
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 've
 
 from tests.e2e.processes import Processes
 from tests.gossip_replay import replay
-from vertibayes.naive_bayes.distributed import pooled
+from tests.vertibayes.hdpnb_worlds import pooled
 from vertibayes.naive_bayes.releases import learn_sums
 from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba
 from vertibayes_mpc.errors import PartyGoneError

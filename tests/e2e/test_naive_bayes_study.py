@@ -82,7 +82,7 @@ def in_one_process(monkeypatch):
         with parties(file) as session:
             yield session, frozenset()
 
-    module = "vertibayes.cli.naive_bayes_study"
+    module = "vertibayes.cli.machines"
     monkeypatch.setattr(f"{module}.study_session", lambda file, *_, **__: parties(file))
     monkeypatch.setattr(f"{module}.star_session", star)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.command import FILES, predict, read_rows, write
 from tests.e2e.test_nb import assert_refused, nb
 from vertibayes.cli import naive_bayes_request
-from vertibayes.cli.naive_bayes_records import _dealt
+from vertibayes.cli.naive_bayes import _dealt
 from vertibayes.cli.naive_bayes_request import Request
 
 BOUNDS = ("--bounds", "Alter=0,100", "--bounds", "CRP=0,20")

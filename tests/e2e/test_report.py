@@ -230,7 +230,7 @@ def test_a_page_that_cannot_be_made_costs_no_result(results_folder, tmp_path, mo
     for path in results_folder.iterdir():
         if path.is_file() and path.name != "report.html":
             (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr("vertibayes.report.page.render.sections_of", lambda _: 1 / 0)
+    monkeypatch.setattr("vertibayes.report.page.render.sections_of", lambda *_: 1 / 0)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     add_report(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -139,7 +139,6 @@ def test_scores_at_the_bound(number):
             np.zeros(4, np.int64),
         ]
         plan, outputs, transcript = run(scores, number, ring=ring)
-        assert plan.most_score == half
         check(scores, plan, outputs, transcript)
 
 

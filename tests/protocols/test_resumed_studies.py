@@ -52,6 +52,7 @@ class World(RunWatch):
     """Sites that remember, whose sessions break where a test says."""
 
     def __init__(self, rule=RULE, policy=None, runs=1):
+        super().__init__()
         policy = policy or Policy()
         self.federation = seeded(DATA, policy=policy, memories=memories(*DATA))
         self.roles, self.steps = self.federation.roles, steps_by(rule)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from vertibayes import __version__
-from vertibayes.cli.outputs import write_classifier, write_json, write_model
-from vertibayes.cli.summaries import described
+from vertibayes.cli.outputs import described, write_classifier, write_json, write_model
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.report.page.render import write_report

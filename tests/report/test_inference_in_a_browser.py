@@ -5,15 +5,17 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+from tests.likelihoods import log_likelihoods
 from tests.report.folders import read
 from tests.report.networks import embedded, random_evidence, random_network
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
-from vertibayes.inference.prediction import log_likelihoods, predicted
+from vertibayes.inference.prediction import predicted
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.page.embedded import MOST_CELLS, embedded_of
+from vertibayes.report.page.network import ShownNetwork
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData, Numeric
@@ -119,7 +121,8 @@ def chain_of_rare_states(length):
 
 def test_posteriors_of_naive_bayes_with_numbers_are_those_of_its_predict_proba(compute, tmp_path):
     model, data = classifier_with_numbers()
-    content = embedded_of(read(model, tmp_path / "nb"))
+    results = read(model, tmp_path / "nb")
+    content = embedded_of(results, ShownNetwork.of(results))
     wanted = model.predict_proba(data)
     columns = data.codes["colour"], data.numbers["age"], data.numbers["dose"]
     evidence = [

@@ -8,12 +8,13 @@ import numpy as np
 
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
+from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.distributed import HDPNB
 from vertibayes_protocols.federation import RecordFederation
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.site.statistics import LocalData, exact_sum
 from vertibayes_protocols.variables import Variable
 
 WAYS = ("additive", "masked")
@@ -36,6 +37,13 @@ def records(count, seed=0, schema=SCHEMA):
 
 def parties(count, each=5, schema=SCHEMA):
     return {f"p{i:02}": records(each, i, schema) for i in range(count)}
+
+
+def pooled(terms, held, *, alpha=1.0):
+    """Return the model of all records in one place: what releases without noise equal."""
+    none = np.zeros(terms.counts, np.int64)
+    sums = exact_sum([none, *(terms.schema.measure(data) for data in held)])
+    return NaiveBayes(terms.schema, alpha=alpha).fit_sums(sums)
 
 
 def join_all(found):

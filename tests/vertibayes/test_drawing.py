@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertibayes.dag import Structure
-from vertibayes.drawing.layout import Size, lay_out
 from vertibayes.drawing.layout.crossings import count_crossings, order_layers
 from vertibayes.drawing.layout.layers import layer
+from vertibayes.drawing.layout.placement import Size, lay_out
 from vertibayes.drawing.svg import draw, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"

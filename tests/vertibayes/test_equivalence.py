@@ -6,7 +6,8 @@ import pytest
 from tests.structure_worlds import all_structures, random_constraints
 from vertibayes.dag import Structure
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.equivalence import Cpdag, cpdag_of, extension
+from vertibayes.structure.equivalence import Cpdag, cpdag_of
+from vertibayes.structure.partial_graph import PartialGraph
 
 
 def shape(structure):
@@ -19,6 +20,24 @@ def shape(structure):
         if frozenset(pair) not in edges
     )
     return edges, colliders
+
+
+def extension(cpdag, constraints=Constraints()):
+    """Return one of the structures of a CPDAG: the one whose order is first by name."""
+    graph = PartialGraph(cpdag.nodes, (*cpdag.compelled, *cpdag.reversible))
+    for edge in cpdag.compelled:
+        graph.orient(*edge)
+    graph.keep(constraints)
+    graph.close()
+    structure = graph.extension(constraints).structure
+    violations = constraints.violations(structure)
+    edges, compelled = structure.edges, set(cpdag.compelled)
+    faults = len(edges) < len(compelled) + len(cpdag.reversible) or not compelled <= set(edges)
+    arrows = {(parent, child) for child, pair in shape(structure)[1] for parent in pair}
+    if violations or faults or not arrows <= compelled:
+        why = f": {violations[0]}" if violations else ""
+        raise ValueError(f"no structure of the CPDAG keeps the constraints{why}")
+    return structure
 
 
 def by_enumeration(structures, names):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.model_scorer import Scorer
 from tests.vertibayes.test_federated import SCHEMA, dealt, records
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.federated import aggregate, exact_updates
 from vertibayes.naive_bayes.gossip import along, complete, gossip, models_of
-from vertibayes.naive_bayes.scorer import Scorer
 from vertibayes_protocols.gossip import Estimate, GossipNodes, merge
 
 

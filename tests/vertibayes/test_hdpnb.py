@@ -15,12 +15,12 @@ from tests.vertibayes.hdpnb_worlds import (
     federation_of,
     join_all,
     parties,
+    pooled,
     records,
     states,
     study,
     watch,
 )
-from vertibayes.naive_bayes.distributed import pooled
 from vertibayes.naive_bayes.releases import learn_sums
 from vertibayes_mpc.additive_scheme import Parameters
 from vertibayes_mpc.errors import PartyGoneError, ProtocolError

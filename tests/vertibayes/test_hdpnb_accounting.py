@@ -18,11 +18,11 @@ from tests.vertibayes.hdpnb_worlds import (
     WAYS,
     federation_of,
     parties,
+    pooled,
     records,
     states,
     study,
 )
-from vertibayes.naive_bayes.distributed import pooled
 from vertibayes_mpc.additive_scheme import Parameters
 from vertibayes_mpc.noise import DilutedGeometric, PolyaShare
 from vertibayes_mpc.randomness import SystemRandomness

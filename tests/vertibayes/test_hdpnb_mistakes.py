@@ -7,9 +7,9 @@ import pytest
 
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
-from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, records, states, study
+from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, pooled, records, states, study
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.naive_bayes.distributed import HDPNB, pooled
+from vertibayes.naive_bayes.distributed import HDPNB
 from vertibayes_mpc.additive_scheme import Parameters
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.membership import Aggregator, Roll, pair_keys

@@ -15,8 +15,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from tests.randomness import SeededRandomness
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.naive_bayes.local import learn_reports, simulate_reports
-from vertibayes_protocols.local_reports import Client, Projection, ReportPlan
+from vertibayes.naive_bayes.local import learn_reports
+from vertibayes_protocols.local_reports import Aggregator, Client, Projection, ReportPlan
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric
 from vertibayes_protocols.variables import Variable
@@ -41,6 +41,13 @@ def discrete(n, seed=0):
     x = (rng.random(n) < 0.2 + 0.5 * codes) + (rng.random(n) < 0.4)
     y = (rng.random(n) < 0.8 - 0.5 * codes).astype(int)
     return LocalData(DISCRETE.variables, {"class": codes, "x": x, "y": y})
+
+
+def simulate_reports(plan, data):
+    """Have each record's person report, and return the aggregator of these reports."""
+    aggregator = Aggregator(plan)
+    aggregator.update(Client(plan).perturb_all(data))
+    return aggregator
 
 
 def test_a_large_eps_gives_the_exact_model_of_codes():

@@ -29,7 +29,7 @@ TEXTS = {name: TextColumn.of(values) for name, values in COLUMNS.items()}
 
 
 def bounds(names, **given):
-    source = with_bounds(Source(("d.csv",), **given), TEXTS, names, "class")
+    source = with_bounds(Source(("d.csv",), numbers=names, target="class", **given), TEXTS)
     return dict(text.split("=") for text in source.bounds)
 
 

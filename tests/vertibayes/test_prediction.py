@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.likelihoods import log_likelihoods
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.dag import Structure
 from vertibayes.inference import prediction
 from vertibayes.inference.prediction import (
-    log_likelihoods,
     posterior,
     predict,
     predict_proba,

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pgmpy.utils import get_example_model
 
+from tests.splits import split_rows
 from tests.spreads import Spread, assert_learned_alike, families_of, random_spread
 from tests.structure_worlds import with_gaps
 from vertibayes.choosing import TableChooser
@@ -13,7 +14,6 @@ from vertibayes.learning import learn
 from vertibayes.network import from_pgmpy
 from vertibayes.options import Options
 from vertibayes.sampling import sample
-from vertibayes.splitting import split_rows
 from vertibayes_protocols.choices import Choices, Score
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.release import FamilyTables, Rule

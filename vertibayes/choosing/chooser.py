@@ -12,7 +12,7 @@ from vertibayes.counting.counter import MOST_CELLS, Counter, Table, cells_of, po
 from vertibayes.table_scores import k2_scores, log_likelihoods
 from vertibayes_protocols.approval import Step, Steps, Winners
 from vertibayes_protocols.choices import Candidate, Choices, Constant, ScoreKind
-from vertibayes_protocols.variables import Family, Variable, axis_lengths
+from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
 
 R = TypeVar("R")
 ScoreTables: TypeAlias = Callable[[Sequence[Table]], list[float]]
@@ -89,7 +89,8 @@ class TableChooser:
     """Chooses by the tables of all candidates, which a counter counts.
 
     The tables of all candidates of all sets are asked for in one call, except that tables which are
-    too large to be held in memory together are asked for in several calls.
+    too large to be held in memory together are asked for in several calls. A score that is known
+    is not asked for again.
 
     Parameters
     ----------
@@ -124,6 +125,7 @@ class TableChooser:
         self.variables, self.records = counter.variables, counter.records
         self.most_variables = counter.most_variables
         self._lengths = {m: axis_lengths(self.variables, m) for m in (False, True)}
+        self._scores: dict[tuple[ScoreKind, bool, Rows], dict[_Scored, float]] = {}
 
     def fits(self, family: Family, *, missing: bool = False) -> bool:
         """Whether the table of a family has at most `counting.counter.MOST_CELLS` cells."""
@@ -136,9 +138,12 @@ class TableChooser:
     def scores_of(self, choices: Choices) -> list[list[float]]:
         """Return the score of each candidate of each set, in nats."""
         by_table: dict[Family, list[_Scored]] = {}
-        for scored in _scored(choices):
-            by_table.setdefault(_table_of(*scored), []).append(scored)
-        scores: dict[_Scored, float] = {}
+        key = choices.score, choices.missing, choices.rows
+        scores = self._scores.setdefault(key, {})
+        for family, within in _scored(choices):
+            if (family, within) not in scores:
+                table = Family(family.child, (*family.parents, *within))
+                by_table.setdefault(table, []).append((family, within))
         for portion in portions(self._lengths[choices.missing], list(by_table)):
             tables = self._counter.tables(portion, missing=choices.missing, rows=choices.rows)
             needed = {
@@ -169,11 +174,6 @@ def _scored(choices: Choices) -> Iterable[_Scored]:
         for score in candidate
         if not isinstance(score, Constant)
     )
-
-
-def _table_of(family: Family, within: tuple[str, ...]) -> Family:
-    """Return the family of which a table is counted."""
-    return Family(family.child, (*family.parents, *within))
 
 
 def _margin(table: Table, scored: _Scored) -> Table:

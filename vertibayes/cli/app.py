@@ -14,7 +14,7 @@ import typer
 
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.options import as_options, check_arguments, takes, values_of
-from vertibayes.cli.roster_commands import roster_commands
+from vertibayes.cli.roster import roster_commands
 from vertibayes.settings import (
     AUC_OPTIONS,
     BINS,
@@ -118,8 +118,9 @@ def _learn(
     if not given["data"]:
         raise ValueError("specify a study.toml or --data FILE: neither was given")
     from vertibayes.cli.inputs import Source
-    from vertibayes.cli.learn import options_from, run_learn
-    from vertibayes.cli.outcome import Task
+    from vertibayes.cli.json_files import options_from
+    from vertibayes.cli.learn import Task, run_learn
+    from vertibayes.cli.run import Run
     from vertibayes.cli.validations import Validations
     from vertibayes.released import rule_of
 
@@ -127,7 +128,7 @@ def _learn(
     options = options_from(values_of(LEARNING, given))
     validations = Validations(**values_of(VALIDATION, given))
     rule = rule_of(values_of(RELEASE_OPTIONS, given), "release")
-    return run_learn(source, Task(options, given["out"], given["quiet"], validations, rule))
+    return run_learn(source, Task(options, validations, rule), Run(given["out"], given["quiet"]))
 
 
 @app.command("nb", context_settings=EXTRA)
@@ -146,10 +147,11 @@ def _nb(context: typer.Context, **given: Any) -> None:
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.naive_bayes import run_nb
     from vertibayes.cli.naive_bayes_request import Request
+    from vertibayes.cli.run import Run
 
-    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING], given))
-    request = Request(**values_of([*NAIVE_BAYES, PARTIES, *TEST], given))
-    run_nb(source, request, given["out"], quiet=given["quiet"])
+    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING, *TEST], given))
+    request = Request(**values_of([*NAIVE_BAYES, PARTIES], given))
+    run_nb(source, request, Run(given["out"], given["quiet"], sums=True))
 
 
 @app.command("calibrate", context_settings=EXTRA)
@@ -174,10 +176,14 @@ def _calibrate(context: typer.Context, **given: Any) -> None:
     from vertibayes.cli.calibrate import run_calibrate
     from vertibayes.cli.calibrate_request import Request
     from vertibayes.cli.inputs import Source
+    from vertibayes.cli.run import Run
 
-    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING], given))
-    request = Request(**values_of([*CALIBRATION, *SIMULATION, *TEST], given))
-    run_calibrate(source, request, given["out"], quiet=given["quiet"])
+    values = values_of([*CALIBRATION, *SIMULATION], given)
+    read = values_of([BOUNDS, *READING, *TEST], given)
+    read |= {"numbers": values.pop("numbers"), "target": values["target"]}
+    source = Source((str(given["data"]),), **read)
+    request = Request(**values)
+    run_calibrate(source, request, Run(given["out"], given["quiet"]))
 
 
 @app.command("report")

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.calibration.models import scales_of, to_naive_bayes
 from vertibayes.calibration.network_model import to_network
-from vertibayes.cli.calibrate_advice import advice
 from vertibayes.cli.calibrate_learned import MOST_SCORED, Outcome, Scenario, calibrate
-from vertibayes.cli.calibrate_report import Result, report
+from vertibayes.cli.calibrate_report import advice, report
 from vertibayes.cli.calibrate_request import Request
 from vertibayes.cli.inputs import Sites, Source, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds
-from vertibayes.cli.outputs import check_folder
-from vertibayes.cli.progress import progress_shown
+from vertibayes.cli.outputs import options_as_json
+from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
@@ -39,32 +38,37 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData, Numeric
 from vertibayes_protocols.variables import Variable
 
+SIMULATED = "numbers", "test", "holdout"  # of the source, which are options in summary.json
 MOST_SHOWN = 6  # columns whose bounds a warning has; summary.json has all
 
 
-def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
+def run_calibrate(source: Source, request: Request, run: Run) -> None:
     """Run the command; see its help."""
-    check_folder(out)
+    run.check()
     request = request.checked()
     structure = read_structure(request.structure)
-    sites = read_pooled(
-        source, lambda own, columns: with_bounds(own, columns, request.numbers, request.target)
-    )
+    sites = read_pooled(source, with_bounds)
     (data,) = sites.data.values()
     schema = _schema(source, request, sites, data, structure)
-    training, tested, said = divided_records(source, request, schema, data)
+    training, tested, said = divided_records(source, schema, data)
     lost = about_lost(training, request.target)
     training = training.rows(np.flatnonzero(have_class(training, request.target)))
     generators = np.random.default_rng(source.seed).spawn(4)
     scenario = _scenario(request, schema, structure, training, tested, generators[:3])
-    with progress_shown(quiet) as progress:
-        progress("calibration", 0, 1)
-        outcome = calibrate(request, scenario, generators[3], progress.watch)
-    outcome.warnings[:0] = [*sites.warnings, *said, *lost, *_about(request, source, sites, schema)]
-    outcome.warnings.extend(advice(request, outcome))
-    model = _model(outcome, schema, structure, training)
-    result = Result(outcome, schema, model, structure, source, sites.left_out)
-    report(out, request, result, quiet=quiet)
+    with run:
+        with run.progress() as progress:
+            progress("calibration", 0, 1)
+            outcome = calibrate(request, scenario, generators[3], progress.watch)
+        run.warn([*sites.warnings, *said, *lost, *_about(request, source, sites, schema)])
+        run.warn([*outcome.warnings, *advice(request, outcome)])
+        model = _model(outcome, schema, structure, training)
+        about = {
+            "data": source.data[0],
+            "seed": source.seed,
+            "left_out": dict(sites.left_out),
+            "options": options_as_json(asdict(request) | source.options(*SIMULATED)),
+        }
+        report(run, request, outcome, schema, model, about)
 
 
 # ---- what is calibrated --------------------------------------------------------------------------
@@ -74,11 +78,7 @@ def _schema(
     source: Source, request: Request, sites: Sites, data: SiteData, structure: Structure | None
 ) -> Schema:
     """Return the class and the features."""
-    sites.check_column(request.target, "--target")
-    if request.target not in sites.order:
-        raise ValueError(
-            f"--target {request.target}: no such column; there are {', '.join(sites.order)}"
-        )
+    sites.check_known(request.target, "--target")
     if request.target in data.numerics:
         raise ValueError(
             f"--target {request.target}: its column stays numbers, and a class has states; leave "

@@ -1,97 +1,44 @@
-"""The files and the report of ``vertibayes calibrate``."""
+"""What a calibration says at its end: its files and lines, in one process and between machines."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from vertibayes.calibration.between_machines import CalibratedSites
 from vertibayes.cli.calibrate_learned import Outcome, Row
 from vertibayes.cli.calibrate_request import Request
-from vertibayes.cli.inputs import Source
-from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     MODELS,
+    described_columns,
     models_of,
+    options_as_json,
     write_classifier,
-    write_folder,
     write_json,
     write_model,
     write_text,
 )
-from vertibayes.cli.report import add_report
-from vertibayes.cli.summaries import described_columns, head_of, options_as_json
-from vertibayes.dag import Structure
+from vertibayes.cli.run import Run
 from vertibayes.drawing.svg import draw
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.report.calibration import Pooled, Traces, draw_calibration
 from vertibayes.report.communication import draw_network
 from vertibayes.words import counted
+from vertibayes_protocols.calibration.agreed import Calibration
 from vertibayes_protocols.calibration.classifier import FactoredClassifier
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.graph import Graph
 from vertibayes_protocols.calibration.nodes import relay_rate
 from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import Traffic
 
-
-@dataclass(frozen=True)
-class Result:
-    """What is written."""
-
-    outcome: Outcome  # what was computed
-    schema: Schema  # what the model is about
-    model: NaiveBayes | Network
-    structure: Structure | None  # the given structure
-    source: Source  # where the data are from
-    left_out: Mapping[str, str]  # the reason for each of its columns that was left out
-
-
-def report(out: Path, request: Request, result: Result, *, quiet: bool) -> None:
-    """Write and print a run's results."""
-    warn(result.outcome.warnings)
-    models = _write(out, request, result)
-    if not quiet:
-        sys.stdout.write(_shown(request, result.outcome, models) + f"Written: {out}\n")
-
-
-def _write(out: Path, request: Request, result: Result) -> list[str]:
-    """Write models, pictures, network, trace and summary; return the names of the models."""
-    outcome, model = result.outcome, result.model
-    graph, models = outcome.scenario.graph, model_files(model)
-    errors = dict(zip(graph.nodes, outcome.rows[-1].errors.tolist(), strict=True))
-
-    def write(part: Path) -> None:
-        write_parts(part, model, graph, errors)
-        write_json(part / "calibration.json", _trace(outcome))
-        write_json(part / "summary.json", _summary(request, result, models))
-        write_text(
-            part / "calibration.svg", draw_calibration(_traces(outcome), _title(request, graph))
-        )
-        add_report(part)
-
-    write_folder(out, write)
-    return models
-
-
-def model_files(model: NaiveBayes | Network) -> list[str]:
-    """Return the names of the files that have a model."""
-    return list(MODELS) if isinstance(model, Network) else models_of(model.schema)
-
-
-def write_parts(
-    part: Path, model: NaiveBayes | Network, graph: Graph, errors: Mapping[str, float]
-) -> None:
-    """Write a model, and the network over which it was calibrated, with drawings of both."""
-    write_calibrated(part, model)
-    edges = [list(edge) for edge in graph.edges]
-    write_json(part / "network.json", {"nodes": list(graph.nodes), "edges": edges})
-    write_text(part / "structure.svg", draw(model.structure))
-    write_text(part / "network.svg", draw_network(graph, errors))
+WORSE = 0.005  # in error, that the nodes are above maximum likelihood; less can be chance
 
 
 def write_calibrated(part: Path, model: NaiveBayes | Network) -> None:
@@ -100,6 +47,93 @@ def write_calibrated(part: Path, model: NaiveBayes | Network) -> None:
         write_model(part, model)
     else:
         write_classifier(part, model)
+
+
+def _files_of(model: NaiveBayes | Network) -> list[str]:
+    """Return the names of the files that have a model."""
+    return list(MODELS) if isinstance(model, Network) else models_of(model.schema)
+
+
+def _finish(
+    run: Run,
+    model: NaiveBayes | Network,
+    graph: Graph,
+    summary: Mapping[str, Any],
+    lines: list[str],
+    traces: tuple[Mapping[str, Any], str],
+    errors: Mapping[str, float],
+) -> None:
+    """Write the model, and the network over which it was calibrated, with drawings of all."""
+    trace, picture = traces
+    edges = [list(edge) for edge in graph.edges]
+    summary = {
+        **summary,
+        "nodes": len(graph.nodes),
+        "edges": len(edges),
+        "model": _files_of(model),
+    }
+
+    def more(part: Path) -> None:
+        write_json(part / "network.json", {"nodes": list(graph.nodes), "edges": edges})
+        write_text(part / "structure.svg", draw(model.structure))
+        write_text(part / "network.svg", draw_network(graph, errors))
+        write_json(part / "calibration.json", trace)
+        write_text(part / "calibration.svg", picture)
+
+    run.finish("calibrate", summary, lines, partial(write_calibrated, model=model), more)
+
+
+# ---- in one process ------------------------------------------------------------------------------
+
+
+def report(
+    run: Run,
+    request: Request,
+    outcome: Outcome,
+    schema: Schema,
+    model: NaiveBayes | Network,
+    about: Mapping[str, Any],
+) -> None:
+    """Write a run's results; `about` are further entries of the summary."""
+    scenario = outcome.scenario
+    graph, last = scenario.graph, outcome.rows[-1].errors
+    records = int(scenario.sizes.sum())
+    numbers = _length(request, scenario.classifier)
+    scored = len(scenario.scored.classes)
+    of_rc, of_likelihood = outcome.pooled_error, outcome.likelihood_error
+    summary = {
+        **about,
+        "target": request.target,
+        "records": records,
+        "variables": described_columns(schema),
+        "message": {"numbers": numbers},
+        "scored_on": {"what": scenario.scored_on, "records": scored},
+        "error": {
+            "nodes": _spread(last),
+            "risk_based_calibration": of_rc,
+            "maximum_likelihood": of_likelihood,
+        },
+        "gap": outcome.gap,
+        "seconds": {name: round(value, 4) for name, value in outcome.seconds.items()},
+    }
+    kind = "network of" if request.is_file else f"{request.network} network of"
+    lines = [
+        f"{records} records, {len(scenario.classifier.classes)} classes; {kind} "
+        f"{len(graph.nodes)} nodes and {counted(len(graph.edges), 'edge')}",
+        f"{_way(request, graph)}, {counted(request.rounds, 'round')}; a message has "
+        f"{numbers} numbers",
+        f"error on {scored} {scenario.scored_on}:",
+        f"  nodes                 {outcome.error:.4f} ({last.min():.4f} to {last.max():.4f})",
+        f"  RC, pooled            {of_rc:.4f}",
+        f"  maximum likelihood    {of_likelihood:.4f}",
+        f"gap to RC: {round(outcome.gap, 4) + 0.0:+.4f}",
+        f"seconds: {outcome.seconds['nodes']:.3f} for the nodes, "
+        f"{outcome.seconds['pooled']:.3f} for RC",
+        f"model of the nodes' mean statistics: {', '.join(_files_of(model))}",
+    ]
+    picture = draw_calibration(_traces(outcome), _title(request, graph))
+    errors = dict(zip(graph.nodes, last.tolist(), strict=True))
+    _finish(run, model, graph, summary, lines, (_trace(outcome), picture), errors)
 
 
 def _trace(outcome: Outcome) -> dict[str, Any]:
@@ -175,59 +209,124 @@ def _way(request: Request, graph: Graph) -> str:
     return f"{way}{rate:g}"
 
 
-def _summary(request: Request, result: Result, models: list[str]) -> dict[str, Any]:
-    """Return the content of summary.json."""
-    outcome = result.outcome
-    scenario = outcome.scenario
-    classifier, graph = scenario.classifier, scenario.graph
-    return {
-        **head_of("calibrate"),
-        "data": result.source.data[0],
-        "seed": result.source.seed,
-        "target": request.target,
-        "records": int(scenario.sizes.sum()),
-        "nodes": len(graph.nodes),
-        "edges": len(graph.edges),
-        "variables": described_columns(result.schema),
-        "left_out": dict(result.left_out),
-        "model": models,
-        "options": options_as_json(asdict(request)),
-        "message": {"numbers": _length(request, classifier)},
-        "scored_on": {"what": scenario.scored_on, "records": len(scenario.scored.classes)},
-        "error": {
-            "nodes": _spread(outcome.rows[-1].errors),
-            "risk_based_calibration": outcome.pooled_error,
-            "maximum_likelihood": outcome.likelihood_error,
-        },
-        "gap": outcome.gap,
-        "seconds": {name: round(value, 4) for name, value in outcome.seconds.items()},
-        "warnings": outcome.warnings,
-    }
-
-
 def _length(request: Request, classifier: FactoredClassifier) -> int:
     """Return how many numbers a message has: a relay sends two vectors and a count of records."""
     statistics = len(classifier.classes) * classifier.width
     return 2 * statistics + 1 if request.mixing == "relay" else statistics
 
 
-def _shown(request: Request, outcome: Outcome, models: list[str]) -> str:
-    """Return a run in a few lines."""
-    scenario, last = outcome.scenario, outcome.rows[-1].errors
-    graph, classifier = scenario.graph, scenario.classifier
-    kind = "network of" if request.is_file else f"{request.network} network of"
+def advice(request: Request, outcome: Outcome) -> Iterator[str]:
+    """Return warnings about a run."""
+    if request.mixing == "relay" and request.start == "uniform":
+        yield (
+            "a relay with --start uniform converges slowly, and its errors can rise on the way: "
+            "use --start data"
+        )
+    yield from _about_rate(request, outcome)
+    if outcome.error > outcome.likelihood_error + WORSE:
+        scenario = outcome.scenario
+        size = ", a larger --size" if request.size else ""
+        yield (
+            f"the nodes have an error of {outcome.error:.4f} after the last round, maximum "
+            f"likelihood of the records of all nodes {outcome.likelihood_error:.4f} (on "
+            f"{len(scenario.scored.classes)} {scenario.scored_on}): calibration.svg shows whether "
+            f"more --rounds{size} or a lower --rate can help"
+        )
+    if repairs := outcome.rows[-1].repairs:
+        yield (
+            f"in the last round the nodes' models needed {counted(repairs, 'repair')}: counts or "
+            "variances that updates had driven too low; the models have the least valid ones"
+        )
+
+
+def _about_rate(request: Request, outcome: Outcome) -> Iterator[str]:
+    """Return whether RC cannot improve on its start, or its rate is too high to do so."""
+    soft = outcome.pooled.soft
+    if request.rate > Request.rate and soft[1:3].max() > soft[0]:
+        yield (
+            f"the loss of RC on pooled records rises in its first iterations with --rate "
+            f"{request.rate:g}: use a lower --rate (by default {Request.rate:g})"
+        )
+    elif not outcome.pooled.best:
+        yield (
+            "RC on pooled records has its lowest loss at its start, which is maximum likelihood: "
+            "calibration does not help on these records"
+        )
+
+
+# ---- between machines, as far as the analyst sees it ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class StudyOutcome:
+    """What the sites of a study have reached, as far as their analyst sees it."""
+
+    agreed: Calibration  # what the sites have agreed on
+    schema: Schema  # the class and the features
+    model: NaiveBayes | Network  # the model of the mean of the sites' statistics
+    sites: CalibratedSites  # the losses of all rounds, and who was there
+    traffic: Traffic  # of the analyst
+    seconds: float
+    error: float | None  # on the tested records
+    tested: int  # how many these are
+
+
+def report_study(
+    run: Run, values: Mapping[str, Any], outcome: StudyOutcome, study: Mapping[str, Any]
+) -> None:
+    """Write the results of a study; `study` says which one."""
+    agreed, sites, error = outcome.agreed, outcome.sites, outcome.error
+    network, there = agreed.network, sites.parts[-1].parties
+    way = f"{agreed.mixing}, start {agreed.start}, rate {agreed.rate:g}"
+    own_error = float(sites.errors[-1] / max(int(sites.records[-1]), 1))
+    summary = {
+        "study": dict(study),
+        "target": outcome.schema.target.name,
+        "records": int(sites.records[-1]),
+        "sites": list(there),
+        "variables": described_columns(outcome.schema),
+        "options": {
+            **options_as_json(values),
+            "mixing": agreed.mixing,
+            "size": None if agreed.mixing == "relay" else agreed.size,
+        },
+        "own_error": own_error,
+        "test": None if error is None else {"records": outcome.tested, "error": error},
+        "seconds": {"total": round(outcome.seconds, 4)},
+        "rounds": outcome.traffic.rounds,
+        "bytes": {"sent_by": "the analyst", "total": outcome.traffic.bytes},
+    }
+    nodes = len(network.nodes)
+    of = f"{nodes}" if len(there) == nodes else f"{len(there)} ({', '.join(there)}) of {nodes}"
+    sees = "each other's statistics" if agreed.shown else "sums over their neighbourhoods"
     lines = [
-        f"{int(scenario.sizes.sum())} records, {len(classifier.classes)} classes; {kind} "
-        f"{len(graph.nodes)} nodes and {counted(len(graph.edges), 'edge')}",
-        f"{_way(request, graph)}, {counted(request.rounds, 'round')}; a message has "
-        f"{_length(request, classifier)} numbers",
-        f"error on {len(scenario.scored.classes)} {scenario.scored_on}:",
-        f"  nodes                 {outcome.error:.4f} ({last.min():.4f} to {last.max():.4f})",
-        f"  RC, pooled            {outcome.pooled_error:.4f}",
-        f"  maximum likelihood    {outcome.likelihood_error:.4f}",
-        f"gap to RC: {round(outcome.gap, 4) + 0.0:+.4f}",
-        f"seconds: {outcome.seconds['nodes']:.3f} for the nodes, "
-        f"{outcome.seconds['pooled']:.3f} for RC",
-        f"model of the nodes' mean statistics: {', '.join(models)}",
+        f"{summary['records']} records at {of} sites, {len(network.edges)} edges; neighbours see "
+        f"{sees}",
+        f"{way}, {len(sites.soft)} rounds",
+        f"error of the sites on their own records: {own_error:.4f}",
+        *([] if error is None else [f"error on {outcome.tested} test records: {error:.4f}"]),
+        f"seconds: {outcome.seconds:.3f}",
+        f"model of the sites' mean statistics: {', '.join(_files_of(outcome.model))}",
+        "what was revealed, and to whom: ledger.json",
     ]
-    return "\n".join(lines) + "\n"
+    records = np.maximum(sites.records, 1)
+    own = (sites.errors / records)[:, None]
+    traces = Traces(own, "the sites' own records", sites.soft / records)
+    picture = draw_calibration(traces, f"{outcome.schema.target.name}: {way}")
+    trace = _trace_of_study(sites)
+    _finish(run, outcome.model, network, summary, lines, (trace, picture), {})
+
+
+def _trace_of_study(sites: CalibratedSites) -> dict[str, Any]:
+    """Return the content of calibration.json: sums over the sites that have finished a part."""
+    names = "soft_loss", "errors", "records", "repairs"
+    soft = sites.soft / np.maximum(sites.records, 1)
+    traces = soft, sites.errors, sites.records, sites.repairs
+    rounds = zip(*(trace.tolist() for trace in traces), strict=True)
+    return {
+        "rounds": [
+            {"round": number, **dict(zip(names, values, strict=True))}
+            for number, values in enumerate(rounds, start=1)
+        ],
+        "parts": [part._asdict() for part in sites.parts],
+    }

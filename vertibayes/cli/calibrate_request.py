@@ -46,9 +46,6 @@ class Request:
     leaving: float = 0.0
     returning: float = 0.5
     asleep: float = 0.0
-    numbers: tuple[str, ...] = ()
-    test: Path | None = None
-    holdout: float | None = None
 
     @property
     def is_file(self) -> bool:
@@ -71,8 +68,6 @@ class Request:
                     "--mixing relay needs a network that stays as it is: leave out --changes, or "
                     "use --mixing mean"
                 )
-        if self.test is not None and self.holdout is not None:
-            raise ValueError("--test and --holdout both say what to test on: give one of them")
         return replace(self, mixing=given)
 
     def _check_network(self) -> None:

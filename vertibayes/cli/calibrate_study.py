@@ -6,8 +6,6 @@ losses of each round, summed over all sites, and at the end the mean of their st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -17,38 +15,34 @@ import numpy as np
 
 from vertibayes.calibration.between_machines import (
     CalibratedSites,
-    OpenSession,
     Part,
     calibrate_sites,
 )
 from vertibayes.calibration.models import error_rates
 from vertibayes.calibration.network_model import model_of
 from vertibayes.calibration.topologies import network_of
-from vertibayes.cli.calibrate_study_report import StudyOutcome, report_study
+from vertibayes.cli.calibrate_report import StudyOutcome, report_study
 from vertibayes.cli.json_files import read_structure
-from vertibayes.cli.learn import keep_ledger
+from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
-from vertibayes.cli.outputs import UnwrittenError, is_free
-from vertibayes.cli.phases import CALIBRATING, WRITING
-from vertibayes.cli.summaries import study_entry
+from vertibayes.cli.phases import CALIBRATING
+from vertibayes.cli.run import Run
+from vertibayes.cli.study_settings import test_of
 from vertibayes.cli.tested import read_tested
 from vertibayes.dag import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
 from vertibayes_protocols.calibration.agreed import Calibration, ClassifierSpec
 from vertibayes_protocols.calibration.choices import Mixing
 from vertibayes_protocols.calibration.graph import Graph
-from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
-from vertibayes_protocols.deployment.running import record_sessions, role_of
+from vertibayes_protocols.deployment.running import role_of
 from vertibayes_protocols.deployment.tables import Table
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError, words
-from vertibayes_protocols.ledger import Ledger
-from vertibayes_protocols.queries import Begin, Consensus
-from vertibayes_protocols.roles import AnalystRole, Party
-from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
+from vertibayes_protocols.queries import Consensus
+from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.session import Session
+from vertibayes_protocols.session import Traffic
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
 
@@ -57,8 +51,7 @@ from vertibayes_protocols.site.statistics import LocalData
 class CalibrationStudy:
     """What a study's file says: what is calibrated, for how long, and on what it is tested.
 
-    `target`, `test` and `holdout` are as of `vertibayes.cli.tested.Tested`; `tested` has the
-    records of `test`, and `said` the warnings about them.
+    `tested` has the records of the file `test`, and `said` the warnings about them.
     """
 
     file: StudyFile
@@ -67,7 +60,6 @@ class CalibrationStudy:
     structure: Structure | None
     values: dict[str, Any]
     test: Path | None
-    holdout: None = None
     tested: LocalData | None = None
     said: tuple[str, ...] = ()
 
@@ -83,7 +75,7 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
     if study.test is None:
         return study
     try:  # after a run, an error in the records would be too late
-        tested, said = read_tested(study, study.schema, needed=study.schema.features)
+        tested, said = read_tested(study.test, study.schema, needed=study.schema.features)
     except (OSError, ValueError) as error:
         reason = words(error).removeprefix("--test ")
         raise file.source.error(("learning", "test"), reason) from None
@@ -109,8 +101,7 @@ def settings_of(file: StudyFile) -> CalibrationStudy:
     table = file.source.table("learning")
     values = table.take_all([LEARNER, *CALIBRATION, *BETWEEN_MACHINES, *TEST])
     table.end()
-    if values["holdout"] is not None:
-        raise table.error("holdout", "the records lie at the sites: use test, a file of records")
+    test = test_of(table, values)
     if file.class_counts:
         raise file.source.error(("class_counts",), "calibration does not use it: remove the table")
     if not file.states:
@@ -122,7 +113,7 @@ def settings_of(file: StudyFile) -> CalibrationStudy:
     except ValueError as error:
         raise table.error("structure", str(error)) from None
     agreed = _agreed(table, values, spec, _network(file))
-    return CalibrationStudy(file, agreed, schema, structure, values, values["test"])
+    return CalibrationStudy(file, agreed, schema, structure, values, test)
 
 
 def _structure(table: Table, values: dict[str, Any]) -> Structure | None:
@@ -188,99 +179,37 @@ def _network(file: StudyFile) -> Graph:
     return graph
 
 
-def run_calibration_study(
-    file: StudyFile,
-    out: Path,
-    quiet: bool,
-    contract: Contract | None = None,
-    watch: RunWatch = UNWATCHED,
-) -> None:
+def run_calibration_study(study: CalibrationStudy, place: Machines, run: Run) -> None:
     """Calibrate a classifier over the sites of a study, and write the results."""
-    study = read_calibration(file)
-    schema = study.schema
+    traffic, rounds = Traffic(), study.values["rounds"]
     start = perf_counter()
-    noted = _Noted(contract)
-    with noted.ledger_kept(out):
-        with record_sessions(file, watch) as open_session:
-            sites = _calibrated(study, noted.sessions(open_session), watch)
-        assert noted.ledger is not None  # there was a session
-        seconds = perf_counter() - start
-        said = [*study.said, *_warnings(study, sites)]
-        model, traffic = model_of(study.agreed.spec, sites.statistics), (noted.rounds, noted.bytes)
-        tested = 0 if study.tested is None else study.tested.records
-        outcome = StudyOutcome(
+
+    def finished(part: Part | None) -> None:
+        done = part.first + part.rounds - 1 if part else 0
+        run.watch.progressed("rounds", done, rounds, 0.0, 0.0)
+
+    with place.neighbours(run, traffic) as open_session:
+        run.watch.phase(CALIBRATING)
+        finished(None)
+        sites = calibrate_sites(
+            open_session,
             study.agreed,
-            schema,
-            model,
-            sites,
-            noted.ledger,
-            traffic,
-            seconds,
-            _error(study, sites),
-            tested,
-            said,
-            study_entry(file, contract),
+            rounds,
+            rounds_per_part=study.values["rounds_per_part"],
+            finished=finished,
         )
-        watch.phase(WRITING)
-        report_study(out, study.values, outcome, quiet=quiet)
-
-
-def _calibrated(
-    study: CalibrationStudy, open_session: OpenSession, watch: RunWatch
-) -> CalibratedSites:
-    """Have the sites calibrate; note how many rounds have ended."""
-    rounds = study.values["rounds"]
-
-    def finished(part: Part) -> None:
-        watch.progressed("rounds", part.first + part.rounds - 1, rounds, 0.0, 0.0)
-
-    watch.phase(CALIBRATING)
-    watch.progressed("rounds", 0, rounds, 0.0, 0.0)
-    return calibrate_sites(
-        open_session,
+    outcome = StudyOutcome(
         study.agreed,
-        rounds,
-        rounds_per_part=study.values["rounds_per_part"],
-        finished=finished,
+        study.schema,
+        model_of(study.agreed.spec, sites.statistics),
+        sites,
+        traffic,
+        perf_counter() - start,
+        _error(study, sites),
+        0 if study.tested is None else study.tested.records,
     )
-
-
-class _Noted:
-    """What the sessions of a study have in common: the analyst's ledger, and what it sent."""
-
-    def __init__(self, contract: Contract | None) -> None:
-        self.contract = contract
-        self.ledger: Ledger | None = None
-        self.rounds, self.bytes = 0, 0
-
-    @contextmanager
-    def ledger_kept(self, out: Path) -> Iterator[None]:
-        """Write the ledger if the study fails or is stopped after something was revealed."""
-        try:
-            yield
-        except UnwrittenError:  # the ledger is with the other results
-            raise
-        except BaseException:
-            if self.ledger is not None and self.ledger.facts and is_free(out):
-                keep_ledger(self.ledger, out)
-            raise
-
-    def sessions(self, open_session: OpenSession) -> OpenSession:
-        """Return what opens the same sessions, and notes them."""
-
-        @contextmanager
-        def opened() -> Iterator[tuple[Session, frozenset[Party]]]:
-            with open_session() as (session, absent):
-                self.ledger = session.role.ledger
-                try:
-                    if self.contract is not None:
-                        session.ask(Begin.of(self.contract, absent))
-                    yield session, absent
-                finally:
-                    self.rounds += session.transport.traffic.rounds
-                    self.bytes += session.transport.traffic.bytes
-
-        return opened
+    run.warn([*study.said, *_warnings(study, sites)])
+    report_study(run, study.values, outcome, place.entry())
 
 
 def _error(study: CalibrationStudy, sites: CalibratedSites) -> float | None:

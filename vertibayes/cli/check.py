@@ -12,7 +12,6 @@ from pathlib import Path
 
 from vertibayes import __version__
 from vertibayes.cli.contracts import contract_of, has_contract
-from vertibayes.cli.notices import Notices
 from vertibayes.cli.study import check_settings, check_site, digest_of
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_protocols.deployment.checks import Findings, Outside, check_files
@@ -21,6 +20,7 @@ from vertibayes_protocols.deployment.parts import RelayAddress
 from vertibayes_protocols.deployment.running import study_session
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Begin, Describe, Meet
+from vertibayes_protocols.run_watch import RunWatch
 from vertibayes_protocols.transports.knock import Answer, knock
 
 REACH_SECONDS = 3.0
@@ -99,7 +99,7 @@ def _meet(file: StudyFile, findings: Findings) -> None:
     """Begin a session as a run does: it compares keys and versions, and the sites' people."""
     say = findings.say
     try:
-        with study_session(file, Notices(), runs=False) as session:
+        with study_session(file, RunWatch(sys.stderr.write), runs=False) as session:
             if has_contract(file):
                 session.ask(Begin.of(contract := contract_of(file)))
                 say("ok", "the sites have approved the study")

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from vertibayes.cli.declared import declared_calibration, declared_naive_bayes
-from vertibayes.cli.prediction_declared import declared_prediction, prediction_of
+from vertibayes.cli.declared import (
+    declared_calibration,
+    declared_naive_bayes,
+    declared_prediction,
+    prediction_of,
+)
 from vertibayes.cli.study_settings import learner_of, options_of, placed
 from vertibayes.contract import BAYESIAN_NETWORK, options_json
 from vertibayes.released import check_options, rule_of

@@ -92,9 +92,7 @@ def with_cuts(source: Source) -> tuple[Source, Cuts | None]:
 
 
 def _check_class(target: str, sites: Sites, declared: Mapping[str, object]) -> None:
-    sites.check_column(target, "--mdlp")
-    if target not in sites.order:
-        raise ValueError(f"--mdlp {target}: no such column; there are {', '.join(sites.order)}")
+    sites.check_known(target, "--mdlp")
     if target not in declared and edges_of(sites.variables[target]) is not None:
         raise ValueError(
             f"--mdlp {target}: the class must have states, and this column is numeric: declare its "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -59,6 +59,18 @@ class Source:
     bounds: tuple[str, ...] = ()
     mdlp: str | None = None
     pre_bins: int = 64
+    numbers: tuple[str, ...] = ()  # columns that stay numbers, between bounds that the data have
+    target: str = ""  # the class, which never does
+    test: Path | None = None  # records to test on, or which share of `data` they are
+    holdout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.test is not None and self.holdout is not None:
+            raise ValueError("--test and --holdout both say what to test on: give one of them")
+
+    def options(self, *names: str) -> dict[str, Any]:
+        """Return fields, as entries of the options in summary.json."""
+        return {name: getattr(self, name) for name in names}
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -108,6 +120,12 @@ class Sites:
         """Refuse a column that was left out, as the value of an option."""
         if name is not None and name in self.left_out:
             raise DataError(f"{option} {name}: the column is left out: {self.left_out[name]}")
+
+    def check_known(self, name: str, option: str) -> None:
+        """Refuse a column that no site has, as the value of an option."""
+        self.check_column(name, option)
+        if name not in self.order:
+            raise ValueError(f"{option} {name}: no such column; there are {', '.join(self.order)}")
 
 
 class Held(NamedTuple):

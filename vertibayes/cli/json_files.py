@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from vertibayes.dag import Structure
 from vertibayes.json_content import read_json
+from vertibayes.options import Options
 from vertibayes.structure.constraints import Constraints
 
 
 def _is_names(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def options_from(values: Mapping[str, Any]) -> Options:
+    """Return the options of the values of `vertibayes.settings.LEARNING`; read their files."""
+    contents = {
+        "ordering": read_ordering(values["ordering"]),
+        "constraints": read_constraints(values["constraints"]),
+        "structure": read_structure(values["structure"]),
+    }
+    return Options(**{**values, **contents})
 
 
 def read_ordering(given: Path | Sequence[str] | None) -> list[str] | None:

@@ -1,90 +1,261 @@
-"""``vertibayes learn``: read, federate, learn, write."""
+"""``vertibayes learn``: a network, from sites in this process or, by a study's file, on machines.
+
+A place opens the study of its sites; what is learned from it, and how the run ends, is the same.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from vertibayes.cli.cuts import Cuts, report_of_cuts, with_cuts
+from vertibayes.bootstrap import strengths_of
+from vertibayes.choosing.secret import SecretChooser
+from vertibayes.cli.cuts import Cuts, with_cuts
 from vertibayes.cli.inputs import Sites, Source, read_sites
-from vertibayes.cli.json_files import read_constraints, read_ordering, read_structure
-from vertibayes.cli.notices import warn
-from vertibayes.cli.outcome import Outcome, Task, conclude
-from vertibayes.cli.outputs import Run, UnwrittenError, check_folder, is_free, write_ledger
-from vertibayes.cli.phases import STRUCTURE
-from vertibayes.cli.progress import progress_shown
-from vertibayes.cli.release import release_with, report_of_release
+from vertibayes.cli.learned import Results, report_of, summarize, warnings_about, write_more
+from vertibayes.cli.outputs import write_model
+from vertibayes.cli.phases import STRENGTHS, STRUCTURE, VALIDATION
+from vertibayes.cli.release import summary_of
+from vertibayes.cli.run import Run
+from vertibayes.cli.validations import Validations
+from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned, learn
-from vertibayes.options import Options, checks, families_of, notices, sample_rows
-from vertibayes.released import check_options, check_validations
-from vertibayes.report.edges import report_of_edges
-from vertibayes.report.people import report_of_people
-from vertibayes.report.strengths import report_of_strengths
-from vertibayes.words import area_of, counted, size
+from vertibayes.options import Options, checks, families_of, how_missing, notices, sample_rows
+from vertibayes.released import check_options, check_validations, learn_released
+from vertibayes.report.disclosure import disclosure
+from vertibayes.report.edges import edges_json
+from vertibayes.report.release import write_release
+from vertibayes.structure.search import Fits, Progress
 from vertibayes_protocols.alignment import MOST_SIZE, AlignmentLimits, AlignmentRequest
 from vertibayes_protocols.errors import RecordsDifferError, refusing
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.roles import Party
 
 # By algorithm: medians over the networks of docs/results.md. The calls of others are few.
 TYPICAL_CALLS = {"hybrid": 8, "hill_climbing": 6, "tabu": 10}
-HINTS = {
-    "public": ", public records",
-    "scv": ", synthetic records, optimistic",
-    "svdg": ", synthetic records",
-}
 
 
-def run_learn(source: Source, task: Task) -> None:
-    """Run the command."""
-    assert task.out is not None  # the command requires it
-    check_folder(task.out)
+@dataclass(frozen=True)
+class Task:
+    """What is learned."""
+
+    options: Options
+    validations: Validations = field(default_factory=Validations)  # which validations to run
+    rule: Rule | None = None  # by which rule the learned families' tables are released
+
+
+class Opened(NamedTuple):
+    """A study that a place has opened."""
+
+    study: OpenStudy
+    source: SecureCounter | SecretChooser  # from which a task without and with a rule learns
+    task: Task  # fitted to the variables of the study
+    about: Mapping[str, Any]  # entries of summary.json
+    warnings: Sequence[str] = ()  # about the data
+    sender: Party | None = None  # the party whose messages are counted; all parties if None
+
+
+class Place(Protocol):
+    """Where the sites are."""
+
+    def opened(self, task: Task, run: Run) -> AbstractContextManager[Opened]:
+        """Open the study of the sites for a task that fits them; the run notes its ledger."""
+        ...
+
+
+class Outcome(NamedTuple):
+    """What was learned, and from what."""
+
+    learned: Learned
+    counter: SecureCounter | ReleasedCounter  # the source of the counts, of the validations too
+    further: Callable[[], Mapping[str, Any]]  # entries of summary.json
+    write: Callable[[Path], object] | None = None
+    fits: Fits | None = None  # of a structure by choices: takes a family
+    warning: str = ""
+
+
+def run_learn(source: Source, task: Task, run: Run) -> None:
+    """Run the command over sites in this process."""
+    run.check()
     task.validations.check()
     if task.rule is not None:
         check_options(task.options, task.validations.validate)
         if source.mdlp is not None:
             raise ValueError("--mdlp reveals exact tables, and --release does not: remove one")
-    source, cuts = with_cuts(source)
-    with ledger_kept(Ledger() if cuts is None else cuts.ledger, task.out):
-        sites, task = _prepared(source, task)
-    learned, summary = learn_from(sites, task, cuts)
-    if not task.quiet:
-        sys.stdout.write(report_of(learned, summary))
-        sys.stdout.write(f"Written: {task.out}\n")
+    with run:
+        source, cuts = with_cuts(source)
+        run.ledger = None if cuts is None else cuts.ledger
+        learn_at(Here(read_sites(source), cuts), task, run)
 
 
-def _prepared(source: Source, task: Task) -> tuple[Sites, Task]:
-    """Read the sites' data, and fit the task to the variables."""
-    sites = read_sites(source)
-    variables = sites.variables
-    records = min(data.records for data in sites.data.values())
-    sites.check_column(task.validations.target, "--target")
-    options = _of_variables(task.options, sites.left_out)
-    if lost := sorted(sites.left_out.keys() & set(task.options.constraints.names)):
-        unused = f"--constraints: unused for {', '.join(lost)}, left out of the data"
-        sites = replace(sites, warnings=(*sites.warnings, unused))
-    validations = task.validations.prepared(variables, records)
-    if task.rule is not None:
-        check_validations(variables, options, validations.validate)
-    return sites, replace(task, options=options, validations=validations)
+def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any]]:
+    """Learn at a place; return what was learned and what summary.json has."""
+    start = perf_counter()
+    with place.opened(task, run) as opened:
+        seconds = perf_counter() - start
+        source, task = opened.source, opened.task
+        cost = None
+        if isinstance(source, SecureCounter):
+            cost = expected(source, task.options)
+        notes = notices(source, task.options), task.validations.warnings()
+        run.warn(chain(opened.warnings, *notes))
+        if cost is not None and not run.quiet:
+            sys.stderr.write(f"expected: {cost}\n")
+        run.watch.phase(STRUCTURE)
+        with run.progress(opened.study.watchers) as progress:
+            if isinstance(source, SecureCounter):
+                outcome = _by_tables(source, task.options, cost, progress)
+            else:
+                outcome = _by_choices(source, opened, progress)
+            run.warn(filter(None, [outcome.warning]))
+            return _conclude(outcome, opened, run, seconds, progress)
 
 
-def options_from(values: Mapping[str, Any]) -> Options:
-    """Return the options of the values of `vertibayes.settings.LEARNING`; read their files."""
-    contents = {
-        "ordering": read_ordering(values["ordering"]),
-        "constraints": read_constraints(values["constraints"]),
-        "structure": read_structure(values["structure"]),
-    }
-    return Options(**{**values, **contents})
+def _by_tables(
+    counter: SecureCounter, options: Options, cost: str | None, progress: Progress
+) -> Outcome:
+    learned = learn(counter, options, progress)
+    is_late = options.max_seconds is not None and learned.structure_seconds >= options.max_seconds
+    late = "the search ended when its time was up: the structure is the best so far"
+
+    def further() -> dict[str, Any]:
+        return {"calls": counter.calls, "queries": counter.queries, "forecast": cost}
+
+    return Outcome(learned, counter, further, warning=late if is_late else "")
+
+
+def _by_choices(chooser: SecretChooser, opened: Opened, progress: Progress) -> Outcome:
+    """Learn by choices and a release."""
+    study, options, rule = opened.study, opened.task.options, opened.task.rule
+    assert rule is not None  # without one the place opens a counter
+    released = learn_released(chooser, study.release, options, rule, progress)
+    learned, counter = released.learned, released.counter
+    most, warning = options.most_bits, ""
+    if most is not None:
+        warning = (
+            f"the winners have at most {released.bits:.0f} bits, of {most} (--most-bits): if the "
+            "next call would exceed them, the structure is the best so far"
+        )
+
+    def write(part: Path) -> None:
+        about = opened.about.get("study")
+        write_release(part / "release", counter, learned.network, ledger=study.ledger, study=about)
+
+    as_state = how_missing(counter.variables, options) == "state"
+    fits = partial(chooser.fits, missing=as_state)
+    further = partial(summary_of, released, len(study.study.sites))
+    return Outcome(learned, counter, further, write, fits, warning)
+
+
+def _conclude(
+    outcome: Outcome, opened: Opened, run: Run, commit_seconds: float, progress: Progress
+) -> tuple[Learned, dict[str, Any]]:
+    """Say how sure the edges are, validate what was learned, warn, and write the results."""
+    task, counter, learned = opened.task, outcome.counter, outcome.learned
+    run.watch.phase(STRENGTHS)
+    before = perf_counter()
+    strengths = strengths_of(learned, counter, task.options, progress, outcome.fits)
+    seconds = perf_counter() - before
+    learned = replace(learned, strengths=strengths, strengths_seconds=seconds)
+    before = perf_counter()
+    if task.validations.validate:
+        run.watch.phase(VALIDATION)
+    validated = task.validations.run(counter, learned, task.options, progress)
+    spent = {"commit": commit_seconds, "validation": perf_counter() - before}
+    results = Results(learned, counter, validated, disclosure(counter.opened, counter.records))
+    summary = summarize(results, opened.study, opened.sender, spent)
+    summary |= {**opened.about, **outcome.further()}
+    summary["options"] = task.options.as_json() | task.validations.as_json()
+    run.warn(warnings_about(results))
+    run.finish(
+        "learn",
+        summary,
+        report_of(learned, summary),
+        lambda part: write_model(part, learned.network, edges_json(learned)),
+        partial(write_more, results=results, study=opened.study.study, further=outcome.write),
+    )
+    return learned, summary
+
+
+def expected(counter: SecureCounter, options: Options) -> str:
+    """Return a sentence about the cost of a run, before it asks for a table."""
+    cost = counter.forecast(families_of(counter, options), missing=options.missing == "state")
+    calls = TYPICAL_CALLS.get(options.by)
+    if options.structure is not None or calls is None:
+        return cost.sentence()
+    return (
+        f"{cost.in_calls(calls).sentence()}; this is typical and not a bound, as the data decide "
+        f"for which tables {options.by} asks"
+    )
+
+
+# ---- sites in this process -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Here:
+    """The sites of this process, all of whose data one person holds."""
+
+    sites: Sites
+    cuts: Cuts | None = None  # of numeric columns, which were chosen before
+
+    @contextmanager
+    def opened(self, task: Task, run: Run) -> Iterator[Opened]:
+        """Open a study over the sites; as `Place.opened`."""
+        sites, cuts, warnings = self.sites, self.cuts, list(self.sites.warnings)
+        if lost := sorted(sites.left_out.keys() & set(task.options.constraints.names)):
+            warnings.append(f"--constraints: unused for {', '.join(lost)}, left out of the data")
+        task = self._prepared(task)
+        with federate(
+            sites.data,
+            policy=None if task.rule is None else ALLOW_ALL,  # any budget
+            memory_budget=sites.memory,
+            limits=AlignmentLimits(most_people=dict.fromkeys(sites.data, MOST_SIZE)),
+        ) as federation:
+            run.ledger = federation.session.role.ledger
+            if cuts is not None:
+                cuts.note(run.ledger)
+            with explained(sites):
+                study = open_study(
+                    federation.session,
+                    federation.sites,
+                    federation.dealer,
+                    order=sites.order,
+                    choices=task.rule is not None,
+                    alignment=AlignmentRequest(rules=sites.rules) if sites.rules else None,
+                )
+            about = {
+                "left_out": dict(sites.left_out),
+                "sites": {site: list(role.shown) for site, role in federation.roles.items()},
+                **({} if cuts is None else {"discretization": cuts.as_json()}),
+            }
+            source = SecureCounter(study) if task.rule is None else SecretChooser(study)
+            if isinstance(source, SecureCounter):
+                _check(source, task.options)
+            yield Opened(study, source, task, about, warnings)
+
+    def _prepared(self, task: Task) -> Task:
+        """Fit a task to the variables, before a site is asked."""
+        sites, variables, validations = self.sites, self.sites.variables, task.validations
+        sites.check_column(validations.target, "--target")
+        options = _of_variables(task.options, sites.left_out)
+        records = min(data.records for data in sites.data.values())
+        validations = validations.prepared(variables, records)
+        if task.rule is not None:
+            check_validations(variables, options, validations.validate)
+        return replace(task, options=options, validations=validations)
 
 
 def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
@@ -106,48 +277,6 @@ def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
     if ordering is not None:
         ordering = [name for name in ordering if name not in left_out]
     return replace(options, ordering=ordering, constraints=constraints)
-
-
-def learn_from(
-    sites: Sites, task: Task, cuts: Cuts | None = None
-) -> tuple[Learned, dict[str, Any]]:
-    """Learn over sites in this process; return what was learned and what summary.json has."""
-    start = perf_counter()
-    policy = None if task.rule is None else ALLOW_ALL  # one person holds all data: any budget
-    plausible = dict.fromkeys(sites.data, MOST_SIZE)  # one person holds all lists
-    with federate(
-        sites.data,
-        policy=policy,
-        memory_budget=sites.memory,
-        limits=AlignmentLimits(most_people=plausible),
-    ) as federation:
-        ledger = federation.session.role.ledger
-        with ledger_kept(ledger, task.out):
-            if cuts is not None:
-                cuts.note(ledger)
-            with explained(sites):
-                study = open_study(
-                    federation.session,
-                    federation.sites,
-                    federation.dealer,
-                    order=sites.order,
-                    choices=task.rule is not None,
-                    alignment=AlignmentRequest(rules=sites.rules) if sites.rules else None,
-                )
-            shown = {site: list(role.shown) for site, role in federation.roles.items()}
-            run = Run(
-                ledger,
-                federation.traffic,
-                shown,
-                cuts=None if cuts is None else cuts.as_json(),
-                people=study.people,
-                left_out=sites.left_out,
-            )
-            if task.rule is not None:
-                return release_with(study, run, task, perf_counter() - start, sites.warnings)
-            counter = SecureCounter(study)
-            _check(counter, task.options)
-            return learn_with(counter, run, task, perf_counter() - start, sites.warnings)
 
 
 @contextmanager
@@ -175,114 +304,3 @@ def _check(counter: SecureCounter, options: Options) -> None:
     rows = sample_rows(counter, options.structure_records)
     with refusing(counter.study.sites[0]):
         Policy().check_records(rows, counter.records)
-
-
-def learn_with(
-    counter: SecureCounter,
-    run: Run,
-    task: Task,
-    commit_seconds: float,
-    warnings: Iterable[str] = (),
-) -> tuple[Learned, dict[str, Any]]:
-    """Learn from a counter, whether its sites are in this process or on other machines."""
-    options = task.options
-    cost = expected(counter, options)
-    said = warn([*warnings, *notices(counter, options), *task.validations.warnings()], task.watch)
-    if not task.quiet:
-        sys.stderr.write(f"expected: {cost}\n")
-    task.watch.phase(STRUCTURE)
-    with progress_shown(task.quiet, counter.watchers, watch=task.watch) as progress:
-        learned = learn(counter, options, progress)
-        if options.max_seconds is not None and learned.structure_seconds >= options.max_seconds:
-            late = "the search ended when its time was up: the structure is the best so far"
-            said += warn([late], task.watch)
-        outcome = Outcome(
-            learned,
-            counter,
-            lambda: {"calls": counter.calls, "queries": counter.queries, "forecast": cost},
-            warnings=said,
-        )
-        run = run._replace(traffic=counter.traffic)  # of another session, if the first one broke
-        return conclude(outcome, run, task, commit_seconds, progress)
-
-
-def expected(counter: SecureCounter, options: Options) -> str:
-    """Return a sentence about the cost of a run, before it asks for a table."""
-    cost = counter.forecast(families_of(counter, options), missing=options.missing == "state")
-    calls = TYPICAL_CALLS.get(options.by)
-    if options.structure is not None or calls is None:
-        return cost.sentence()
-    return (
-        f"{cost.in_calls(calls).sentence()}; this is typical and not a bound, as the data decide "
-        f"for which tables {options.by} asks"
-    )
-
-
-@contextmanager
-def ledger_kept(ledger: Ledger, out: Path | None) -> Iterator[None]:
-    """Write the ledger if a run fails or is stopped after tables were revealed."""
-    try:
-        yield
-    except UnwrittenError:  # the ledger is with the other results
-        raise
-    except BaseException:
-        if out is not None and ledger.tables and is_free(out):
-            keep_ledger(ledger, out)
-        raise
-
-
-def keep_ledger(ledger: Ledger, out: Path) -> None:
-    """Write the ledger of a run that failed, and print where; the caller raises the run's error."""
-    try:
-        write_ledger(out, ledger)
-    except UnwrittenError as error:
-        warn([str(error)])
-    else:
-        were = "was" if len(ledger.tables) == 1 else "were"
-        what = f"{counted(len(ledger.tables), 'table')} {were}" if ledger.tables else "what was"
-        warn([f"{what} revealed before the run failed: {out / 'ledger.json'}"])
-
-
-def _smoothing(learned: Learned, kind: str) -> str:
-    """Say from what the CPTs are."""
-    counts = {
-        "em": f"the counts that EM estimates from the {kind} tables",
-        "synthetic": f"the counts that EM estimates from records drawn from the {kind} tables",
-    }.get(learned.missing, f"the {kind} counts")
-    if not learned.pseudo_count:
-        return f"{counts}, divided (maximum likelihood)"
-    return f"{counts}, {learned.pseudo_count:g} added to each (--pseudo-count), divided"
-
-
-def report_of(learned: Learned, summary: dict[str, Any]) -> str:
-    """Return the lines that the command prints about a run."""
-    seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
-    scores, structure = learned.scores, learned.network.structure
-    sender = "" if sent["sent_by"] == "all parties" else f" by {sent['sent_by']}"
-    is_released = "release" in summary
-    has_choices = is_released and summary["choices"]["decisions"]
-    winners = ", the winners of the choices" if has_choices else ""
-    winners += ", how many people are in which lists" if "alignment" in summary else ""
-    by = "" if learned.algorithm is None else f" by {learned.algorithm}"
-    lines = [
-        f"{counted(summary['records'], 'record')}, "
-        f"{counted(len(summary['variables']), 'variable')} at "
-        f"{counted(len(summary['sites']), 'site')}",
-        f"structure{by}: {counted(len(structure.edges), 'edge')}; BIC {scores.bic:.3f}, "
-        f"AIC {scores.aic:.3f}, K2 score {scores.k2:.3f} nats",
-        *(report_of_people(summary["alignment"]) if "alignment" in summary else []),
-        *report_of_edges(learned),
-        *report_of_strengths(learned, summary),
-        *(report_of_release(summary) if is_released else []),
-        *(report_of_cuts(summary["discretization"]) if "discretization" in summary else []),
-        f"CPTs: {_smoothing(learned, 'released' if is_released else 'exact')}",
-        f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
-        f"parameters {seconds['parameters']:.3f}, arc strengths {seconds['strengths']:.3f}",
-        f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",
-        f"revealed to the analyst: {counted(opened['tables'], 'table')}, "
-        f"{counted(opened['cells'], 'cell')}{winners}, and nothing else of the records",
-    ]
-    for method, auc in summary["auc"].items():
-        area = area_of(auc, summary["auc_interval"][method])
-        lines.append(f"{method}{HINTS[method]}: {area}")
-    return "\n".join(lines) + "\n"

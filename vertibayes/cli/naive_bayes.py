@@ -1,77 +1,69 @@
-"""``vertibayes nb``: read, deal to parties, learn naive Bayes by HDPNB or VDPNB, test, write."""
+"""``vertibayes nb``: read, deal to parties in this process, learn naive Bayes, test, write."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vertibayes.cli.inputs import Source, read_pooled
-from vertibayes.cli.learn import keep_ledger
-from vertibayes.cli.naive_bayes_columns import learn_vertical
-from vertibayes.cli.naive_bayes_learned import Learned, SpentError
-from vertibayes.cli.naive_bayes_records import learn_horizontal
-from vertibayes.cli.naive_bayes_request import OF_NOISE, Request
-from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import (
-    check_folder,
-    models_of,
-    write_classifier,
-    write_counts,
-    write_folder,
-    write_json,
-    write_rows,
-    write_text,
+from vertibayes.cli.naive_bayes_learning import (
+    Holders,
+    Learned,
+    learn_records,
+    publish,
+    report,
+    reveal,
+    score,
 )
-from vertibayes.cli.progress import progress_shown
-from vertibayes.cli.report import add_report
-from vertibayes.cli.summaries import described_columns, head_of, options_as_json
-from vertibayes.cli.tested import about_lost, classes_of, divided_records
-from vertibayes.drawing.svg import draw
-from vertibayes.report.counts import counts_of_classifier
-from vertibayes.report.people import alignment_as_json, report_of_people
-from vertibayes.validation.auc import auc
+from vertibayes.cli.naive_bayes_request import OF_NOISE, Request
+from vertibayes.cli.outputs import options_as_json
+from vertibayes.cli.run import Run
+from vertibayes.cli.tested import about_lost, divided_records
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.naive_bayes.base import log_proba
+from vertibayes.report.disclosure import disclosure
+from vertibayes.splitting import deal_columns
+from vertibayes_protocols.federation import ANALYST, RecordFederation, federate
+from vertibayes_protocols.policy import ALLOW_ALL
+from vertibayes_protocols.queries.columns.scores import SCORED_VIA
+from vertibayes_protocols.queries.columns.scoring import check_products
+from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.statistics import LocalData, Numeric
-from vertibayes_protocols.variables import Variable
+from vertibayes_protocols.site.statistics import LocalData, Numeric, apart
+from vertibayes_protocols.variables import Rows, Variable
 
 MUCH = 10  # of epsilon
 
 
-def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
+def run_nb(source: Source, request: Request, run: Run) -> None:
     """Run the command; see its help."""
-    check_folder(out)
+    run.check()
     request = request.checked()
     sites = read_pooled(source)
-    sites.check_column(request.target, "--target")
+    sites.check_known(request.target, "--target")
     (data,) = sites.data.values()
     schema = _schema(request, sites.order, data)
-    training, tested, more = divided_records(source, request, schema, data)
+    training, tested, more = divided_records(source, schema, data)
     start = perf_counter()
-    learn = learn_vertical if request.method == "vdpnb" else learn_horizontal
-    try:
-        with progress_shown(quiet, ticks=True) as progress:
-            learned = learn(request, schema, training, tested, source.seed, progress)
-    except SpentError as error:
-        keep_ledger(error.ledger, out)
-        raise
-    learned.warnings[:0] = [*sites.warnings, *more, *_warnings(request, schema, training)]
-    learned.seconds, learned.records = perf_counter() - start, training.records
-    learned.left_out = sites.left_out
-    report(out, request, learned, tested, quiet=quiet)
+    with run:
+        place = Dealt(request, schema, training, tested, source.seed)
+        learned = (place.columns if request.method == "vdpnb" else place.records)(run)
+        learned.warnings[:0] = [*sites.warnings, *more, *_warnings(request, schema, training)]
+        learned.records = training.records
+        options = asdict(request) | source.options("test", "holdout")
+        about = {"left_out": dict(sites.left_out), "options": options_as_json(options)}
+        report(run, request, learned, tested, perf_counter() - start, about)
 
 
 def _schema(request: Request, order: Sequence[str], data: SiteData) -> Schema:
     """Return the class and the features: numbers where bounds are declared."""
-    if request.target not in order:
-        raise ValueError(f"--target {request.target}: no such column; there are {', '.join(order)}")
     if request.target in data.numerics:
         raise ValueError(
             f"--target {request.target}: --bounds keeps its numbers, and a class has states"
@@ -113,108 +105,132 @@ def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator
         yield f"--epsilon {request.epsilon:g}: more than {MUCH} protects next to nothing"
 
 
-def _summary(request: Request, learned: Learned, tested: LocalData | None) -> dict[str, Any]:
-    """Return the summary of a run as JSON data."""
+# ---- parties in this process ---------------------------------------------------------------------
+
+
+class Dealt(NamedTuple):
+    """Records that are dealt to parties of this process."""
+
+    request: Request
+    schema: Schema
+    training: LocalData
+    tested: LocalData | None
+    seed: int
+
+    def records(self, run: Run) -> Learned:
+        """Deal the records to parties, and ask these."""
+        request, training = self.request, self.training
+        self._check_parties(training.records, "the number of records")
+        rows = _dealt(request, training.records, np.random.default_rng(self.seed))
+        parties = {f"party-{n}": training.rows(own) for n, own in enumerate(rows, start=1)}
+        most = max(data.records for data in parties.values())
+        holders = Holders(tuple(parties), most, missing=_has_missing(training))
+        federation = RecordFederation(parties, policy=ALLOW_ALL)
+        with federation.session() as session, run.progress(ticks=True) as progress:
+            run.ledger = session.role.ledger
+            progress("learning", 0, 1)
+            learned = learn_records(request, session, self.schema, holders)
+        learned.promised_beside("the number of records", "the size of the largest party")
+        if learned.promise is not None:
+            run.ledger.note(learned.promise.beyond, "all parties together", (ANALYST,))
+        else:
+            of = self.schema.statistics, self.schema.variables, learned.model.sums_
+            cells = disclosure([(Rows(), table) for table in apart(*of)[0]], training.records)
+            learned.warnings += [cells.sentence()] if cells.cells else []
+        learned.add(federation.traffic)
+        return learned
+
+    def _check_parties(self, most: int, what: str) -> None:
+        if not 2 <= (parties := self.request.parties) <= most:
+            raise ValueError(f"--parties must be between 2 and {most} ({what}), got {parties}")
+
+    def columns(self, run: Run) -> Learned:
+        """Deal the columns to sites, and predict the tested records over them."""
+        request, features, target = self.request, self.schema.features, self.schema.target
+        self._check_parties(len(features), "the number of features; each site holds at least one")
+        held = deal_columns(list(features), request.parties, self.seed)
+        counts = np.bincount(self.training.codes[target.name], minlength=len(target.states))
+        counts = counts[: len(target.states)].tolist()
+        split = Split.of(self.schema, held, counts, request.alpha)
+        if self.tested is not None and request.via == "product":
+            check_products(split)
+        steps = 1 if self.tested is None else 2
+        with run.progress(ticks=True) as progress:
+            progress("learning", 0, steps)
+            learn = self._revealed if request.noise == "none" else self._published
+            learned = learn(split, run)
+            if self.tested is not None:
+                progress("prediction", 1, steps)
+                self._predict(self.tested, split, learned, run)
+        return learned
+
+    def _revealed(self, split: Split, run: Run) -> Learned:
+        """Have one site hold the class."""
+        target, first = self.schema.target.name, next(iter(split.holders))
+        sites = {s: [*own, *([target] if s == first else [])] for s, own in split.holders.items()}
+        with federate(_site_data(self.training, sites)) as federation:
+            run.ledger = federation.session.role.ledger
+            counter = SecureCounter.of(federation, order=list(self.schema.variables))
+            holders = {name: site for site, names in sites.items() for name in names}
+            learned = reveal(self.request, counter, self.schema, sites, holders)
+            cells = disclosure(counter.opened, counter.records)
+        learned.warnings += [cells.sentence()] if cells.cells else []
+        learned.add(federation.traffic)
+        return learned
+
+    def _published(self, split: Split, run: Run) -> Learned:
+        """Have all sites know the class."""
+        target = self.schema.target.name
+        sites = {site: (*own, target) for site, own in split.holders.items()}
+        with federate(_site_data(self.training, sites), policy=ALLOW_ALL) as federation:
+            run.ledger = ledger = federation.session.role.ledger
+            learned = publish(self.request, federation.session, split)
+        classes = f"the {target} of every record, which all sites know beforehand"
+        ledger.note(classes, "the records", tuple(sites))
+        ledger.note(f"the counts of each {target}", "the records", (*sites, ANALYST))
+        learned.add(federation.traffic)
+        return learned
+
+    def _predict(self, tested: LocalData, split: Split, learned: Learned, run: Run) -> None:
+        """Predict the tested records over the sites."""
+        variables = {name: Variable(name, v.states, True) for name, v in tested.variables.items()}
+        records = LocalData(variables, tested.codes)  # some values may be missing here alone
+        data, request = _site_data(records, split.holders), self.request
+        with federate(data, policy=ALLOW_ALL) as federation:
+            session, dealer = federation.session, federation.dealer
+            joint = score(request, session, dealer, learned, split, tested.records)
+            assert run.ledger is not None  # of the learning
+            run.ledger.facts += session.role.ledger.facts
+            learned.add(federation.traffic)
+        learned.log_proba = log_proba(joint)
+        learned.predicted_by = SCORED_VIA[request.via]
+
+
+def _site_data(records: LocalData, sites: Mapping[str, Iterable[str]]) -> dict[str, SiteData]:
+    """Return the columns of each site."""
     return {
-        **head_of("nb"),
-        **({} if learned.study is None else {"study": dict(learned.study)}),
-        "method": request.method,
-        "target": request.target,
-        "records": learned.records,
-        **({} if learned.people is None else {"alignment": alignment_as_json(learned.people)}),
-        "parties": request.parties,
-        "sites": {site: list(names) for site, names in learned.sites.items()},
-        "variables": described_columns(learned.model.schema),
-        "left_out": dict(learned.left_out),
-        "model": models_of(learned.model.schema),
-        "options": options_as_json(asdict(request)),
-        "promise": None if learned.promise is None else learned.promise.to_json(),
-        "seconds": {"test": round(learned.test_seconds, 4), "total": round(learned.seconds, 4)},
-        "rounds": learned.rounds,
-        "bytes": {"total": sum(learned.bytes.values()), "sent_by": dict(learned.bytes)},
-        "opened": {"tables": len(learned.ledger.tables), "cells": learned.ledger.cells},
-        "test": None if tested is None else _score(learned, tested),
-        "warnings": learned.warnings,
+        site: SiteData(
+            {name: records.variables[name] for name in names},
+            {name: records.codes[name].astype(np.uint16) for name in names},
+        )
+        for site, names in sites.items()
     }
 
 
-def _score(learned: Learned, tested: LocalData) -> dict[str, Any]:
-    """Return how well the tested records were classified, beside the most frequent class."""
-    assert learned.log_proba is not None  # they were tested
-    model, target = learned.model, learned.model.schema.target
-    truth = classes_of(tested, target.name)
-    areas = auc(truth, np.exp(learned.log_proba), target.states)
-    return {
-        "records": tested.records,
-        "predicted_by": learned.predicted_by,
-        "accuracy": float((learned.log_proba.argmax(axis=1) == truth).mean()),
-        "accuracy_of_the_most_frequent_class": float((truth == model.class_count_.argmax()).mean()),
-        "accuracy_of_all_parties": learned.accuracies(tested),
-        "auc": areas.auc,
-    }
+def _dealt(
+    request: Request, records: int, generator: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Return the places of each party's records.
+
+    Gossip shows models of single parties: each record is dealt by itself there, as one that decided
+    where others go would change what several parties show. Otherwise the parties are equally large.
+    """
+    if request.method == "gossip":
+        holder = generator.integers(request.parties, size=records)
+        return [np.flatnonzero(holder == party) for party in range(request.parties)]
+    return np.array_split(generator.permutation(records), request.parties)
 
 
-def report(
-    out: Path, request: Request, learned: Learned, tested: LocalData | None, *, quiet: bool
-) -> None:
-    """Write and print a run's results."""
-    if swamped := learned.model.swamped_:
-        learned.warnings.append(
-            f"the noise is larger than the spread of {', '.join(swamped)} within a class, so that "
-            "its variance is a guess: declare tighter bounds, or take more records or epsilon"
-        )
-    summary = _summary(request, learned, tested)
-    warn(learned.warnings)
-    _write(out, learned, summary)
-    if not quiet:
-        sys.stdout.write(_shown(summary) + f"Written: {out}\n")
-
-
-def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
-    """Write structure, model, drawing, summary and ledger."""
-    model = learned.model
-
-    def write(part: Path) -> None:
-        write_classifier(part, model)
-        write_json(part / "ledger.json", learned.ledger.as_json())
-        write_json(part / "summary.json", summary)
-        if not model.schema.numerics:
-            write_counts(part, counts_of_classifier(model, _kind_of_counts(summary)))
-        write_text(part / "structure.svg", draw(model.structure, learned.holders))
-        if learned.predictions:
-            header = "record", "class", *model.schema.target.states
-            write_rows(part / "predictions.csv", [header, *learned.predictions])
-        add_report(part)
-
-    write_folder(out, write)
-
-
-def _kind_of_counts(summary: Mapping[str, Any]) -> str:
-    """Return what the sums are from which the model was learned, as `counts.json` names it."""
-    if summary["method"] in ("gossip", "ldp"):
-        return "estimated"
-    return "exact" if summary["promise"] is None else "noise"
-
-
-def _shown(summary: Mapping[str, Any]) -> str:
-    """Return a run in a few lines."""
-    records = summary["records"] or "unknown number of"
-    lines = [
-        f"{records} records, {len(summary['variables']) - 1} features, "
-        f"{summary['parties']} parties; {summary['method']}, noise {summary['options']['noise']}",
-        f"seconds: {summary['seconds']['total']:.3f}, of it tests {summary['seconds']['test']:.3f}",
-        f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",
-        f"model: {', '.join(summary['model'])}",
-        "what was revealed, and to whom: ledger.json",
-    ]
-    if "alignment" in summary:
-        lines[1:1] = report_of_people(summary["alignment"])
-    if summary["promise"] is not None:
-        lines.insert(-1, f"promise: {summary['promise']['sentence']}")
-    if (test := summary["test"]) is not None:
-        most = test["accuracy_of_the_most_frequent_class"]
-        lines.append(
-            f"accuracy {test['accuracy']:.4f} on {test['records']} records "
-            f"({most:.4f} by the most frequent class)"
-        )
-    return "\n".join(lines) + "\n"
+def _has_missing(data: LocalData) -> bool:
+    coded = any((codes == len(data.variables[n].states)).any() for n, codes in data.codes.items())
+    return coded or any(np.isnan(column).any() for column in data.numbers.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from pathlib import Path
 
 from vertibayes_protocols.accounting import OPENDP, Privacy
 from vertibayes_protocols.promise import LOCAL
@@ -52,8 +51,6 @@ class Request:
     oracle: str = "auto"
     equal_bins: int = 4
     approach: int = 3
-    test: Path | None = None
-    holdout: float | None = None
 
     def checked(self) -> Request:
         """Return the request with its noise and its way filled in; refuse what cannot be."""
@@ -82,8 +79,6 @@ class Request:
             raise ValueError(
                 f"--approach has an effect with --equal-bins 0 alone, got {self.equal_bins}"
             )
-        if self.test is not None and self.holdout is not None:
-            raise ValueError("--test and --holdout both say what to test on: give one of them")
         return replace(self, noise=noise, via=via)
 
     def privacy(self) -> Privacy | None:

@@ -8,46 +8,46 @@ with noise, or exact tables through a counter; predictions over the sites
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from vertibayes.cli.learn import ledger_kept
-from vertibayes.cli.naive_bayes import report
-from vertibayes.cli.naive_bayes_columns import ALL_SITES
-from vertibayes.cli.naive_bayes_learned import Learned
-from vertibayes.cli.naive_bayes_people import aligned, of_common_people
-from vertibayes.cli.naive_bayes_records import Holders, learn_records
+from vertibayes.cli.machines import Machines
+from vertibayes.cli.naive_bayes_learning import (
+    Holders,
+    Learned,
+    learn_records,
+    publish,
+    report,
+    reveal,
+    score,
+)
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import warn
-from vertibayes.cli.phases import LEARNING, WRITING
-from vertibayes.cli.progress import progress_shown
-from vertibayes.cli.study_settings import COUNTS_TWICE
-from vertibayes.cli.summaries import study_entry
+from vertibayes.cli.outputs import options_as_json
+from vertibayes.cli.phases import LEARNING
+from vertibayes.cli.run import Run
+from vertibayes.cli.study_settings import COUNTS_TWICE, test_of
 from vertibayes.cli.tested import read_tested
-from vertibayes.naive_bayes.base import NaiveBayes, log_proba
+from vertibayes.naive_bayes.base import log_proba
 from vertibayes.naive_bayes.vertical import (
-    model_of,
     most_probable,
-    predict_joint_log_proba,
-    tables_of,
 )
 from vertibayes.settings import LEARNER, MEMBERSHIP, NAIVE_BAYES, PREDICT, TEST
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
 from vertibayes_protocols.accounting import share_of
+from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import StudyFile
-from vertibayes_protocols.deployment.running import star_session, study_session
 from vertibayes_protocols.errors import words
-from vertibayes_protocols.queries import Begin, Describe, Meet, Publish
-from vertibayes_protocols.queries.columns.publish import RecordNoise
+from vertibayes_protocols.opening import align_people, new_study
+from vertibayes_protocols.queries import Describe, Meet
 from vertibayes_protocols.queries.columns.split import Split
-from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.statistics import Numeric
@@ -63,28 +63,18 @@ SCORED = "the scores of the predicted records, which depend on the values of the
 
 @dataclass(frozen=True)
 class NaiveBayesStudy:
-    """A study's file, its options, where its results go, and what the sites have approved."""
+    """A study's file, its options, and what the sites have approved."""
 
     file: StudyFile
     request: Request
     membership: Mapping[str, Any]
     predict: int
-    out: Path = Path()
-    quiet: bool = False
-    contract: Contract | None = None
-    watch: RunWatch = UNWATCHED
-
-    def begin(self, session: Session, absent: Collection[str] = ()) -> None:
-        """Begin a run of the study at sites that have approved it."""
-        if self.contract is not None:
-            session.ask(Begin.of(self.contract, absent))
+    test: Path | None  # records to test on
 
 
-def read_study(
-    file: StudyFile, out: Path, quiet: bool, contract: Contract | None = None
-) -> NaiveBayesStudy:
-    """Return a study's options, or refuse those that cannot be used; as `run_naive_bayes_study`."""
-    study = replace(read_settings(file), out=out, quiet=quiet, contract=contract)
+def read_study(file: StudyFile) -> NaiveBayesStudy:
+    """Return a study's options, or refuse those that cannot be used."""
+    study = read_settings(file)
     _check_test(study)
     return study
 
@@ -95,14 +85,13 @@ def read_settings(file: StudyFile) -> NaiveBayesStudy:
     values = table.take_all([LEARNER, *NAIVE_BAYES, *TEST])
     membership, predict = table.take_all(MEMBERSHIP), table.take(PREDICT)
     table.end()
-    del values["learner"]
+    test = test_of(table, values)
+    del values["learner"], values["test"], values["holdout"]
     try:
         request = Request(**values, parties=len(file.sites)).checked()
     except ValueError as error:
         raise table.error("learner", str(error).replace("--", "")) from None
-    if request.holdout is not None:
-        raise table.error("holdout", "the records lie at the sites: use test, a file of records")
-    study = NaiveBayesStudy(file, request, membership, predict or 0)
+    study = NaiveBayesStudy(file, request, membership, predict or 0, test)
     if request.method == "vdpnb":
         _check_columns(study)
         return replace(study, file=of_common_people(file))
@@ -154,62 +143,49 @@ def _check_columns(study: NaiveBayesStudy) -> None:
 
 def _check_test(study: NaiveBayesStudy) -> None:
     """Refuse a file of test records that cannot be used: after a release it would be too late."""
-    file, request = study.file, study.request
-    if request.test is None:
+    file = study.file
+    if study.test is None:
         return
     try:
         if file.states:
-            read_tested(request, _schema_of(study, variables_of(file.states)))
+            read_tested(study.test, _schema_of(study, variables_of(file.states)))
         else:  # the sites describe their states later
-            request.test.open("rb").close()
+            study.test.open("rb").close()
     except (OSError, ValueError) as error:
         reason = words(error).removeprefix("--test ")
         raise file.source.error(("learning", "test"), reason) from None
 
 
-def run_naive_bayes_study(
-    file: StudyFile,
-    out: Path,
-    quiet: bool,
-    contract: Contract | None = None,
-    watch: RunWatch = UNWATCHED,
-) -> None:
+def run_naive_bayes_study(study: NaiveBayesStudy, place: Machines, run: Run) -> None:
     """Learn naive Bayes over the sites of a study, and write the results."""
-    study = replace(read_study(file, out, quiet, contract), watch=watch)
     request = study.request
     start = perf_counter()
-    learned = (_columns if request.method == "vdpnb" else _records)(study)
-    learned.seconds = perf_counter() - start
-    learned.study = study_entry(file, contract)
+    learned = (_columns if request.method == "vdpnb" else _records)(study, place, run)
     tested = None
-    if request.test is not None:
-        tested, more = read_tested(request, learned.model.schema)
+    if study.test is not None:
+        tested, more = read_tested(study.test, learned.model.schema)
         learned.warnings += more
-        learned.predict(tested)
-    watch.phase(WRITING)
-    report(out, request, learned, tested, quiet=quiet)
+    options = asdict(request) | {"test": study.test, "holdout": None}
+    about = {"study": place.entry(), "options": options_as_json(options)}
+    report(run, request, learned, tested, perf_counter() - start, about)
 
 
 # ---- sites that hold records ---------------------------------------------------------------------
 
 
-def _records(study: NaiveBayesStudy) -> Learned:
+def _records(study: NaiveBayesStudy, place: Machines, run: Run) -> Learned:
     """Learn from the records of the sites that are there."""
     file, request, membership = study.file, study.request, study.membership
     most_absent = math.floor(share_of(membership["dropouts"], len(file.sites)))
-    with (
-        star_session(file, most_absent, study.watch) as (session, absent),
-        ledger_kept(session.role.ledger, study.out),
-    ):
-        study.begin(session, absent)
+    with place.star(most_absent, run) as (session, absent):
         schema = _schema(study, session, absent)
         holders = Holders(file.sites, absent=absent, **membership)
-        study.watch.phase(LEARNING)
-        with progress_shown(study.quiet, ticks=True, watch=study.watch) as progress:
+        run.watch.phase(LEARNING)
+        with run.progress(ticks=True) as progress:
             progress("learning", 0, 1)
             learned = learn_records(request, session, schema, holders)
-    if learned.promise is not None and not file.states:
-        learned.promise = learned.promise.beside(FOUND_STATES)
+    if not file.states:
+        learned.promised_beside(FOUND_STATES)
     learned.add(session.transport.traffic)
     gone = sorted(set(file.sites) - set(learned.parties))
     learned.warnings += [f"not in the model: {', '.join(gone)}"] if gone else []
@@ -268,19 +244,15 @@ def schema_of(
 # ---- sites that hold columns ---------------------------------------------------------------------
 
 
-def _columns(study: NaiveBayesStudy) -> Learned:
+def _columns(study: NaiveBayesStudy, place: Machines, run: Run) -> Learned:
     """Learn from tables, and predict records over the sites."""
-    with (
-        study_session(study.file, study.watch) as session,
-        ledger_kept(session.role.ledger, study.out),
-    ):
-        study.begin(session)
-        learn = _exact if study.request.noise == "none" else _noisy
-        study.watch.phase(LEARNING)
-        with progress_shown(study.quiet, ticks=True, watch=study.watch) as progress:
+    with place.session(run) as session:
+        run.watch.phase(LEARNING)
+        with run.progress(ticks=True) as progress:
             steps = 2 if study.predict else 1
             progress("learning", 0, steps)
-            learned, split = learn(study, session)
+            learn = _exact if study.request.noise == "none" else _noisy
+            learned, split = learn(study, place.contract, session, run)
             if study.predict:
                 progress("prediction", 1, steps)
                 _predict(study, session, learned, split)
@@ -288,20 +260,20 @@ def _columns(study: NaiveBayesStudy) -> Learned:
     return learned
 
 
-def _exact(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
+def _exact(
+    study: NaiveBayesStudy, _: Contract | None, session: Session, run: Run
+) -> tuple[Learned, Split]:
     """Reveal exact tables: the class is at one site."""
     file, request = study.file, study.request
     with TableFile(file.tables) as kept:
-        warn(kept.recovered(), study.watch)
+        warn(kept.recovered(), run.watch)
         counter = counter_of(file, session, kept)
         _check_one_site_each(counter.study)
         schema = _schema_of(study, counter.variables)
-        model = NaiveBayes(schema, alpha=request.alpha).fit_counter(counter)
         holders = {name: sites[0] for name, sites in counter.study.holders.items()}
-    split = _split(study, schema, holders, model.class_count_.astype(int).tolist())
-    learned = Learned(model, None, session.role.ledger, split.holders, holders)
-    learned.records, learned.people = counter.records, counter.open_study.people
-    return learned, split
+        learned = reveal(request, counter, schema, {}, holders)
+    split = _split(study, schema, holders, learned.model.class_count_.astype(int).tolist())
+    return replace(learned, sites=split.holders), split
 
 
 def _check_one_site_each(study: Study) -> None:
@@ -315,11 +287,12 @@ def _check_one_site_each(study: Study) -> None:
             )
 
 
-def _noisy(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
+def _noisy(
+    study: NaiveBayesStudy, contract: Contract | None, session: Session, _: Run
+) -> tuple[Learned, Split]:
     """Have each site count, add noise and publish its tables: all sites know the class."""
     file, request = study.file, study.request
-    assert request.epsilon is not None  # the request was checked
-    people = aligned(file, study.contract, session)
+    people = aligned(file, contract, session)
     session.ask(Meet.of(session.role, file.sites, file.dealer))
     target = Variable(request.target, tuple(file.class_counts))
     features: dict[str, Variable] = {}
@@ -329,13 +302,9 @@ def _noisy(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
             if name != request.target and name in (file.variables or (name,)):
                 features[name], holders[name] = variable, site
     split = _split(study, Schema(target, features), holders, list(file.class_counts.values()))
-    noise = RecordNoise(request.epsilon, request.accounting)
-    tables = session.ask(Publish.of(split, noise))
-    shown = (DESCRIBED, *([SCORED] if study.predict else []))
-    promise, ledger = noise.promise(split.schema).beside(*shown), session.role.ledger
-    holders[request.target] = ALL_SITES
-    learned = Learned(model_of(split, tables), promise, ledger, split.holders, holders)
-    learned.records, learned.people = sum(file.class_counts.values()), people
+    learned = publish(request, session, split)
+    learned.promised_beside(DESCRIBED, *([SCORED] if study.predict else []))
+    learned.people = people
     return learned, split
 
 
@@ -350,12 +319,45 @@ def _split(
 
 def _predict(study: NaiveBayesStudy, session: Session, learned: Learned, split: Split) -> None:
     """Predict the first records, in the order of their identifiers, over the sites."""
-    start = perf_counter()
-    tables = tables_of(learned.model, split.schema.categorical)
-    places, via = (0, study.predict), study.request.via
-    joint = predict_joint_log_proba(session, study.file.dealer, split, tables, places, via)
-    learned.test_seconds = perf_counter() - start
+    joint = score(study.request, session, study.file.dealer, learned, split, study.predict)
     classes, shares = most_probable(split, joint), np.exp(log_proba(joint))
     learned.predictions = [
         (place, name, *row) for place, (name, row) in enumerate(zip(classes, shares, strict=True))
     ]
+
+
+# ---- the people whom all sites that hold columns have -----------------------------------------
+
+
+def of_common_people(file: StudyFile) -> StudyFile:
+    """Return a study of the people whom all sites hold, if it has an alignment."""
+    asked = file.alignment
+    if asked is None:
+        return file
+    if asked.level != 1:
+        reason = "vdpnb needs level 1: each site counts and scores the people of the study itself"
+        raise file.source.error(("alignment", "level"), reason)
+    if asked.everyone is not None and set(asked.everyone) != set(file.sites):
+        reason = f"vdpnb is of people whom all sites hold: remove it, or name {list(file.sites)}"
+        raise file.source.error(("alignment", "everyone"), reason)
+    if asked.apart:
+        reason = "vdpnb is of people whom all sites hold: remove it"
+        raise file.source.error(("alignment", "apart"), reason)
+    return replace(file, alignment=replace(asked, everyone=file.sites, apart=()))
+
+
+def aligned(file: StudyFile, contract: Contract | None, session: Session) -> AlignedPeople | None:
+    """Align the sites' lists, if the study has an alignment; a release with noise follows."""
+    asked = file.alignment if contract is None else contract.alignment
+    if asked is None:
+        return None
+    parties = session, file.sites, file.dealer
+    people = align_people(*parties, new_study(), asked, variables=())  # all sites have the class
+    assert people.people is not None  # nobody has kept the alignment of a new study
+    if people.people < (declared := sum(file.class_counts.values())):
+        reason = (
+            f"{declared} people together, and {people.people} are in the study: declare how many "
+            "of the people whom all sites hold have each class"
+        )
+        raise file.source.error(("class_counts",), reason)
+    return people

@@ -19,11 +19,10 @@ ALL = ("all",)
 FEWEST = 3  # different numbers of a column that `--numbers all` keeps: two are a yes and a no
 
 
-def with_bounds(
-    source: Source, columns: Mapping[str, TextColumn], names: Sequence[str], target: str
-) -> Source:
-    """Return a source that keeps columns as numbers, as if their bounds were given by hand."""
-    how = source.encoding
+def with_bounds(source: Source, columns: Mapping[str, TextColumn]) -> Source:
+    """Return a source that keeps its `numbers`, as if their bounds were given by hand."""
+    how, target = source.encoding, source.target
+    names: Sequence[str] = source.numbers
     if tuple(names) == ALL and "all" not in columns:
         taken = {target, *how.bounds, *how.cuts, *how.categorical}
         names = [name for name in columns if name not in taken and _is_numeric(name, columns, how)]

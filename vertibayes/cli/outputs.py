@@ -9,33 +9,20 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from vertibayes.cli.report import add_report
-from vertibayes.cli.validations import as_json
 from vertibayes.dag import Structure
-from vertibayes.learning import Learned
 from vertibayes.model_file import WRITERS
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.model_file import write_naive_bayes
 from vertibayes.network import Network
-from vertibayes.report.curves import draw_curves
-from vertibayes.report.edges import edges_json
-from vertibayes.report.strengths import draw_learned
-from vertibayes.validation.methods import Validation
-from vertibayes.words import area_of, size
-from vertibayes_protocols.alignment import AlignedPeople
-from vertibayes_protocols.ledger import Ledger
-from vertibayes_protocols.roles import Party
+from vertibayes.words import size
 from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.session import Traffic
-from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.whole_file import naming, replacing, sync
+from vertibayes_protocols.variables import Variable
 
 MODELS = "model.json", "model.bif", "model.bifxml"
 NUMBERS_MODEL = "naive_bayes.json"  # of a model with numbers, which other formats do not have
@@ -46,19 +33,6 @@ LEAST_FREE = 1_000_000  # bytes free on the disk of the results before a run: mo
 
 class UnwrittenError(ValueError):
     """The results could not be written to their folder; the message says where they are."""
-
-
-class Run(NamedTuple):
-    """What the summary says about a run, in one process or between machines."""
-
-    ledger: Ledger  # the analyst's ledger
-    traffic: Traffic
-    shown: Mapping[Party, Sequence[str]]  # the variables of each site
-    sender: Party | None = None  # the party whose messages `traffic` has; all parties if None
-    study: Mapping[str, Any] | None = None
-    cuts: Mapping[str, Any] | None = None  # the cuts of numeric columns that the run chose before
-    people: AlignedPeople | None = None
-    left_out: Mapping[str, str] = EMPTY  # the reason for each column of the files that was left out
 
 
 def check_folder(folder: Path) -> None:
@@ -161,49 +135,6 @@ def _replace(folder: Path, part: Path) -> None:
     shutil.rmtree(old)
 
 
-def write_results(
-    folder: Path,
-    learned: Learned,
-    run: Run,
-    summary: Mapping[str, Any],
-    validated: Mapping[str, Validation],
-    counts: Mapping[str, Any],
-    further: Callable[[Path], object] | None = None,
-) -> None:
-    """Write the files of a run."""
-
-    def write(part: Path) -> None:
-        write_model(part, learned.network, edges_json(learned))
-        write_json(part / "ledger.json", run.ledger.as_json())
-        write_json(part / "summary.json", summary)
-        write_counts(part, counts)
-        if validated:
-            aic = learned.scores.aic
-            write_json(
-                part / "validation.json", {name: as_json(v, aic) for name, v in validated.items()}
-            )
-        write_text(part / "structure.svg", draw_learned(learned, _holders(run.shown)))
-        for name, validation in validated.items():
-            picture = draw_curves(validation, title_of(name, validation))
-            write_text(part / f"validation-{name}.svg", picture)
-        if learned.synthetic is not None:
-            _write_records(part / "synthetic.csv", learned.synthetic)
-        if further is not None:
-            further(part)
-        add_report(part)
-
-    write_folder(folder, write)
-
-
-def _holders(shown: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the site of each variable; those of several sites have all their names."""
-    sites: dict[str, list[str]] = {}
-    for site, names in shown.items():
-        for name in names:
-            sites.setdefault(name, []).append(site)
-    return {name: ", ".join(of) for name, of in sites.items()}
-
-
 def write_model(part: Path, network: Network, of_edges: Mapping[str, Any] = EMPTY) -> None:
     """Write structure and model in all formats: first, as they matter most on a full disk."""
     write_structure(part, network.structure, of_edges)
@@ -231,29 +162,6 @@ def write_structure(part: Path, structure: Structure, of_edges: Mapping[str, Any
     write_json(part / "structure.json", {"nodes": nodes, "edges": edges, **of_edges})
 
 
-def title_of(method: str, validation: Validation) -> str:
-    """Return the title of a validation's picture."""
-    records = "synthetic records" if validation.synthetic else "records"
-    area = area_of(validation.overall.auc, validation.interval)
-    return (
-        f"{validation.target}, {method.upper()} on {validation.overall.scored:,} {records}: {area}"
-    )
-
-
-def write_ledger(folder: Path, ledger: Ledger) -> None:
-    """Write the ledger of a run that failed; as `write_folder`."""
-    write_folder(folder, lambda part: write_json(part / "ledger.json", ledger.as_json()))
-
-
-def _write_records(path: Path, data: SiteData) -> None:
-    """Write records as CSV: missing cells are empty fields."""
-    columns = [
-        np.array([*variable.states, ""])[data.codes[name]]
-        for name, variable in data.variables.items()
-    ]
-    write_rows(path, [data.variables, *zip(*columns, strict=True)])
-
-
 def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
     """Write rows as CSV, the header first; as `write_text`."""
     with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
@@ -274,3 +182,22 @@ def write_text(path: Path, text: str) -> None:
     """Write a file completely or not at all; an OSError names the file."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
+
+
+# ---- entries of summary.json ---------------------------------------------------------------------
+
+
+def described(variables: Mapping[str, Variable]) -> dict[str, Any]:
+    """Return the states of variables, and whether values are missing, as JSON data."""
+    return {n: {"states": list(v.states), "missing": v.missing} for n, v in variables.items()}
+
+
+def options_as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of options for summary.json: a path is its text."""
+    return {name: str(v) if isinstance(v, Path) else v for name, v in values.items()}
+
+
+def described_columns(schema: Schema) -> dict[str, Any]:
+    """Return the states of the class and the features, or their bounds, as JSON data."""
+    bounds = {n: {"bounds": [low, high]} for n, low, high in schema.numerics.values()}
+    return described(schema.variables) | bounds

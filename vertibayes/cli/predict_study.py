@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.cli.contracts import contract_of
+from vertibayes.cli.declared import network_of, prediction_of
 from vertibayes.cli.phases import PREDICTING, WRITING
 from vertibayes.cli.predict import check_new, check_target, write_prediction
-from vertibayes.cli.prediction_declared import network_of, prediction_of
 from vertibayes.cli.study_settings import learner_of, placed
 from vertibayes.cli.watched_run import watched_run
 from vertibayes.inference.prediction import Prediction

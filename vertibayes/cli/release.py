@@ -1,63 +1,16 @@
-"""``vertibayes learn --release``: choices, a release of tables, and what is said of them."""
+"""``vertibayes learn --release``: what is said of choices and of released tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from math import sqrt
-from pathlib import Path
 from typing import Any
 
-from vertibayes.choosing.secret import SecretChooser
-from vertibayes.cli.notices import warn
-from vertibayes.cli.outcome import Outcome, Task, conclude
-from vertibayes.cli.outputs import Run
-from vertibayes.cli.phases import STRUCTURE
-from vertibayes.cli.progress import progress_shown
-from vertibayes.learning import Learned
-from vertibayes.options import how_missing, notices
-from vertibayes.released import Released, learn_released
-from vertibayes.report.release import assess, write_release
+from vertibayes.released import Released
+from vertibayes.report.release import assess
 from vertibayes.report.rule_cost import cut_cost, noise_cost
 from vertibayes.words import counted, percent
-from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.queries.releases.plan import ReleaseNoise
-
-
-def release_with(
-    study: OpenStudy,
-    run: Run,
-    task: Task,
-    commit_seconds: float,
-    warnings: Iterable[str] = (),
-) -> tuple[Learned, dict[str, Any]]:
-    """Learn by choices and a release, whether the sites are in this process or elsewhere."""
-    assert task.rule is not None  # the caller learns from tables without one
-    chooser = SecretChooser(study)
-    said = warn(
-        [*warnings, *notices(chooser, task.options), *task.validations.warnings()], task.watch
-    )
-    task.watch.phase(STRUCTURE)
-    with progress_shown(task.quiet, study.watchers, watch=task.watch) as progress:
-        released = learn_released(chooser, study.release, task.options, task.rule, progress)
-        learned, counter = released.learned, released.counter
-        if (most := task.options.most_bits) is not None:
-            has = f"the winners have at most {released.bits:.0f} bits, of {most} (--most-bits)"
-            end = "if the next call would exceed them, the structure is the best so far"
-            said += warn([f"{has}: {end}"], task.watch)
-
-        def further() -> dict[str, Any]:
-            return summary_of(released, len(run.shown))
-
-        def write(folder: Path) -> None:
-            evidence = folder / "release"
-            write_release(evidence, counter, learned.network, ledger=run.ledger, study=run.study)
-
-        as_state = how_missing(counter.variables, task.options) == "state"
-        fits = partial(chooser.fits, missing=as_state)
-        outcome = Outcome(learned, counter, further, write, fits, said)
-        run = run._replace(traffic=study.traffic)  # of another session, if the first one broke
-        return conclude(outcome, run, task, commit_seconds, progress)
 
 
 def summary_of(released: Released, sites: int) -> dict[str, Any]:

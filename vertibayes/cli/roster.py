@@ -1,24 +1,47 @@
-"""``vertibayes roster``: the coordinator makes rosters, the parties pin them and rotate keys."""
+"""``vertibayes roster``: sign, show and pin the list of all keys; rotate keys."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from vertibayes.cli.confirming import agree
-from vertibayes.words import counted
-from vertibayes_protocols.contract import grouped_digest
-from vertibayes_protocols.deployment.keys import read_private
-from vertibayes_protocols.deployment.roster.changes import changes, first_roster, next_roster
-from vertibayes_protocols.deployment.roster.pinning import pinning, rotate
-from vertibayes_protocols.deployment.roster.roster import read_roster, write_roster
-from vertibayes_protocols.public_keys import public_text
+import typer
+
+roster_commands = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Sign, show or pin the list of all keys; rotate one.",
+    epilog="docs/operations.md describes a year with a roster, step by step.",
+)
+
+OwnFile = Annotated[Path, typer.Argument(help="The party's own file: site.toml, for example.")]
+RosterFile = Annotated[Path, typer.Argument(help="The roster: roster-2.json, for example.")]
 
 
-def run_make(
-    lines: Path, key: Path, consortium: str | None, after: Path | None, out: Path | None
+@roster_commands.command("make")
+def _make(
+    lines: Annotated[Path, typer.Argument(help="Text file with the lines that parties sent.")],
+    key: Annotated[Path, typer.Option(help="The coordinator's private key.")],
+    consortium: Annotated[str | None, typer.Option(help="Name, for the first roster.")] = None,
+    after: Annotated[Path | None, typer.Option(help="The roster that this one follows.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="New file; roster-EPOCH.json if not given.")
+    ] = None,
 ) -> None:
-    """Make the first roster of a consortium, or the one after another, and sign it."""
+    """Make and sign a roster, as the coordinator.
+
+    A line is `enrol ROLE NAME KEY` (from `vertibayes keygen --enrol`; compare it by telephone),
+    `rotate NAME KEY SIGNATURE` (from `vertibayes roster rotate`) or `revoke NAME`. Several lines
+    are one epoch.
+    """
+    from vertibayes.words import counted
+    from vertibayes_protocols.contract import grouped_digest
+    from vertibayes_protocols.deployment.keys import read_private
+    from vertibayes_protocols.deployment.roster.changes import changes, first_roster, next_roster
+    from vertibayes_protocols.deployment.roster.roster import read_roster, write_roster
+    from vertibayes_protocols.public_keys import public_text
+
     if (consortium is None) == (after is None):
         raise ValueError(
             "specify --consortium NAME for the first roster, or --after ROSTER for the next one"
@@ -47,20 +70,39 @@ def run_make(
     _say("and restarts. A party that has not done so cannot work with a party whose key changed.")
 
 
-def run_show(path: Path) -> None:
-    """Print a roster."""
-    roster = read_roster(path)
-    _say(f"{path}: {roster.title}")
-    _say(f"signed by the coordinator with {roster.signer}")
-    for member in roster.members:
+@roster_commands.command("show")
+def _show(roster: RosterFile) -> None:
+    """Print a roster and its digest; check its signature."""
+    from vertibayes_protocols.contract import grouped_digest
+    from vertibayes_protocols.deployment.roster.roster import read_roster
+
+    found = read_roster(roster)
+    _say(f"{roster}: {found.title}")
+    _say(f"signed by the coordinator with {found.signer}")
+    for member in found.members:
         _say(f"{member.role:8} {member.name}, key {member.public}")
-    for old in roster.retired:
+    for old in found.retired:
         _say(f"retired  {old.name}, key {old.public}: {old.why} at epoch {old.epoch}")
-    _say(f"Digest: {grouped_digest(roster.digest)}")
+    _say(f"Digest: {grouped_digest(found.digest)}")
 
 
-def run_pin(file: Path, roster: Path, digest: str | None) -> None:
-    """Show what a roster changes for a party, and pin it if its owner agrees."""
+@roster_commands.command("pin")
+def _pin(
+    file: OwnFile,
+    roster: RosterFile,
+    digest: Annotated[
+        str | None, typer.Option(help="All digits; asks for the first four if not given.")
+    ] = None,
+) -> None:
+    """Have a party's file pin a roster, after showing what changes.
+
+    Compare all digits of the digest with the coordinator by telephone. The party uses the roster
+    after a restart.
+    """
+    from vertibayes.cli.confirming import agree
+    from vertibayes_protocols.contract import grouped_digest
+    from vertibayes_protocols.deployment.roster.pinning import pinning
+
     found = pinning(file, roster)
     _say(f"{found.roster.title}, signed by the coordinator with {found.roster.signer}")
     for line in found.lines:
@@ -74,8 +116,14 @@ def run_pin(file: Path, roster: Path, digest: str | None) -> None:
     _say(f"Pinned: {file}; restart the party that uses it")
 
 
-def run_rotate(file: Path) -> None:
-    """Make a new key for a party, and print the line that the coordinator needs."""
+@roster_commands.command("rotate")
+def _rotate(file: OwnFile) -> None:
+    """Make a new key for a party, and print a line for the coordinator.
+
+    The old key stays in use until the party pins a roster that has the new key.
+    """
+    from vertibayes_protocols.deployment.roster.pinning import rotate
+
     line, key = rotate(file)
     _say(line)
     sys.stderr.write(

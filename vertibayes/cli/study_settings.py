@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
-from vertibayes.cli.learn import options_from
+from vertibayes.cli.json_files import options_from
 from vertibayes.cli.validations import Validations
 from vertibayes.options import Options
 from vertibayes.settings import LEARNER, LEARNING, VALIDATION
@@ -42,6 +44,14 @@ def learner_of(file: StudyFile) -> str:
         )
         raise file.source.error(("run",), reason)
     return learner
+
+
+def test_of(table: Table, values: Mapping[str, Any]) -> Path | None:
+    """Return the file of test records of a study whose sites hold all others."""
+    if values["holdout"] is not None:
+        raise table.error("holdout", "the records lie at the sites: use test, a file of records")
+    test: Path | None = values["test"]
+    return test
 
 
 def options_of(file: StudyFile) -> Options:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,73 +15,54 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
 
 
-class Tested(Protocol):
-    """A request that says what is predicted, and on what it is tested; see `settings.TEST`."""
-
-    @property
-    def target(self) -> str:
-        """The class."""
-        ...
-
-    @property
-    def test(self) -> Path | None:
-        """A file of records to test on."""
-        ...
-
-    @property
-    def holdout(self) -> float | None:
-        """The share of the records to test on."""
-        ...
-
-
 def divided_records(
-    source: Source, request: Tested, schema: Schema, data: SiteData
+    source: Source, schema: Schema, data: SiteData
 ) -> tuple[LocalData, LocalData | None, list[str]]:
     """Return the records to learn from and those to test on, and warnings about the latter."""
     pooled = data.local
-    if request.test is not None:
-        return pooled, *read_tested(request, schema, source.missing_codes, source.ignore_case)
-    if request.holdout is None:
+    if source.test is not None:
+        return pooled, *read_tested(source.test, schema, source.missing_codes, source.ignore_case)
+    if source.holdout is None:
         return pooled, None, []
-    held = round(request.holdout * pooled.records)
+    held = round(source.holdout * pooled.records)
     if not 1 <= held < pooled.records:
         raise ValueError(
-            f"--holdout {request.holdout} of {pooled.records} records: none is left to test on, "
+            f"--holdout {source.holdout} of {pooled.records} records: none is left to test on, "
             "or to learn from"
         )
     order = np.random.default_rng(source.seed).permutation(pooled.records)
-    tested = _scorable(pooled.rows(np.sort(order[:held])), request)
+    tested = _scorable(pooled.rows(np.sort(order[:held])), schema.target.name)
     return pooled.rows(np.sort(order[held:])), tested, []
 
 
 def read_tested(
-    request: Tested,
+    path: Path,
     schema: Schema,
     missing_codes: Sequence[str] = (),
     ignore_case: Sequence[str] = (),
     needed: Collection[str] = (),
 ) -> tuple[LocalData, list[str]]:
     """Read the records of ``--test`` that have a class, and what to warn of."""
-    assert request.test is not None  # it was asked for
     read = read_records(
-        request.test,
+        path,
         schema.variables,
         missing_codes=missing_codes,
         numerics=schema.numerics,
         ignore_case=ignore_case,
     )
-    if request.target in read.absent:
-        raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
+    target = schema.target.name
+    if target in read.absent:
+        raise ValueError(f"--test {path}: no column {target!r}, the target")
     if absent := [name for name in read.absent if name in needed]:
-        raise ValueError(f"--test {request.test}: no column {absent[0]!r}, a feature")
-    return _scorable(read.complete(schema), request), read.warnings(request.test)
+        raise ValueError(f"--test {path}: no column {absent[0]!r}, a feature")
+    return _scorable(read.complete(schema), target), read.warnings(path)
 
 
-def _scorable(tested: LocalData, request: Tested) -> LocalData:
+def _scorable(tested: LocalData, target: str) -> LocalData:
     """Return the records that have a class."""
-    known = have_class(tested, request.target)
+    known = have_class(tested, target)
     if not known.any():
-        raise ValueError(f"no record to test on has a {request.target}")
+        raise ValueError(f"no record to test on has a {target}")
     return tested.rows(np.flatnonzero(known))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from vertibayes import __version__
-from vertibayes.cli.notices import Notices
 from vertibayes.cli.phases import VALIDATION, WORK, WRITING
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import StudyFile
@@ -40,8 +40,8 @@ def watched_run(
         parties={party: a_party(role) for party, role in roles.items()},
     )
     path, tell = status_path(file.source.path), teller(file.party)
-    notices = UNWATCHED if quiet else Notices()
-    with kept_run(path, status, str(result), tell, notices) as (watch, kept):
+    say = UNWATCHED.say if quiet else sys.stderr.write
+    with kept_run(path, status, str(result), tell, say) as (watch, kept):
         watch_connection(kept)
         yield watch
 

@@ -54,7 +54,10 @@ class PlainCounter:
         joint = _JointStates(self._data, missing, self._chosen(rows))
         # Sorted sets share prefixes with their neighbours.
         tables = {members: joint.table(members) for members in sorted(set(sets))}
-        return [_as_asked(tables[one], one, f) for one, f in zip(sets, families, strict=True)]
+        return [
+            tables[one].transpose([one.index(name) for name in family.members]).copy("C")
+            for one, family in zip(sets, families, strict=True)
+        ]
 
     def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
         """Refuse families that cannot be counted; see `Counter.check`."""
@@ -113,8 +116,3 @@ class _JointStates:
             codes = self._data.codes[name]
             self._codes[name] = codes if self._chosen is None else codes[self._chosen]
         return self._codes[name]
-
-
-def _as_asked(table: Table, members: Sequence[str], family: Family) -> Table:
-    """Return a table, the caller's own, with its axes in the order of a family."""
-    return table.transpose([members.index(name) for name in family.members]).copy("C")

@@ -34,10 +34,11 @@ class EdgeStyle:
             f"M{end - half:.1f},{tip - length:.1f} L{end + half:.1f},{tip - length:.1f} "
             f"L{end:.1f},{tip:.1f} z"
         )
-        head = f'<path d="{arrow}" fill="{stroke}" stroke="none"/>'
+        head = f'<path class="head" d="{arrow}" fill="{stroke}" stroke="none"/>'
         return (
             f'<g class="edge" stroke="{stroke}"><title>{escape(self.title)}</title>'
-            f'<path d="{path}" fill="none"{width}{dashes}/>{"" if self.is_reversible else head}</g>'
+            f'<path class="line" d="{path}" fill="none"{width}{dashes}/>'
+            f"{'' if self.is_reversible else head}</g>"
         )
 
 

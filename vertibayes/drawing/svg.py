@@ -7,6 +7,7 @@ dashed, and those whose direction says nothing have no arrowhead.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from html import escape
@@ -16,8 +17,7 @@ from typing import NamedTuple, Protocol
 from unicodedata import east_asian_width
 
 from vertibayes.drawing.edge_styles import ROW, SAMPLE, EdgeStyle, draw_legend, legend_of, style_of
-from vertibayes.drawing.layout import Layout, Size, lay_out
-from vertibayes.drawing.layout.placement import Point
+from vertibayes.drawing.layout.placement import Layout, Point, Size, lay_out
 from vertibayes.edges import ArcStrength, Edge
 
 COLOURS = (
@@ -31,13 +31,19 @@ DENSE = 1.6  # edges per node from which edges are coloured
 MARGIN, LEGEND, GAP = 16.0, 30.0, 10.0
 LINE, PADDING = 14.0, 12.0  # of the text in a box
 LONGEST_LINE, MOST_LINES = 26, 3  # characters per line, and lines per name
+WORD = re.compile(rf"[^ _.-]{{0,{LONGEST_LINE - 1}}}[ _.-]|[^ _.-]{{1,{LONGEST_LINE}}}", re.DOTALL)
 
 NOTHING: Mapping[Edge, ArcStrength] = MappingProxyType({})
 
+MARK = 8.0  # radius of a site's mark
+INK = "currentColor"  # of a drawing in a page, which is light or dark
 HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" \
 width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="12">
 <style>.edge:hover path{{stroke-width:4}}</style>
 <rect width="100%" height="100%" fill="white"/>"""
+IN_PAGE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" \
+width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{label}" class="network" \
+font-size="12">"""
 
 
 class Graph(Protocol):
@@ -52,35 +58,75 @@ class Graph(Protocol):
         """The edges as (parent, child)."""
 
 
+class Mark(NamedTuple):
+    """How a drawing shows a site."""
+
+    letter: str  # A to Z, then AA, AB and so on: colours are used again after eight sites
+    colour: str
+    number: int  # of the colour
+
+
 def draw(
     structure: Graph,
     sites: Mapping[str, str] | None = None,
     *,
     strengths: Mapping[Edge, ArcStrength] = NOTHING,
     reversible: Collection[Edge] = (),
+    in_page: bool = False,
 ) -> str:
-    """Return a drawing of a structure."""
-    names = structure.nodes
+    """Return a drawing of a structure: a file, or an element of a page that styles it.
+
+    In a page, boxes have the letters of their sites, and the legend is a part of the page.
+    """
+    names, marks = structure.nodes, marks_of(sites or {})
     lines, boxes, layout = place(structure)
-    fills = _fills(sites)
-    dense = len(structure.edges) >= DENSE * len(names)
+    dense = len(structure.edges) >= DENSE * len(names) and not in_page
     styles = {edge: style_of(edge, strengths.get(edge), reversible) for edge in structure.edges}
-    rows = legend_of(styles.values(), strengths)
+    ink, rows, fills = INK, list[EdgeStyle](), dict[str, str]()
+    if not in_page:
+        ink, rows = EDGE, legend_of(styles.values(), strengths)
+        fills = {site: mark.colour for site, mark in marks.items()}
     row_widths = [SAMPLE + 8 + text_width(row.title) for row in rows]
     site_widths = sum(legend_width(site) for site in fills)
     width = max(layout.size.width, site_widths, *row_widths) + 2 * MARGIN
     below = layout.size.height + MARGIN + (LEGEND if fills else 0)  # of the drawing and the sites
     height = below + MARGIN + ROW * len(rows) + (GAP if rows else 0)
     body = [
-        _edge(styles[names[parent], names[child]], points, _stroke(parent, dense))
+        _edge(styles[names[parent], names[child]], points, EDGES[parent % 8] if dense else ink)
         for (parent, child), points in layout.paths.items()
     ]
-    for node, name in enumerate(names):
-        fill = fills[sites[name]] if sites else COLOURS[0]
-        body.append(_node(name, lines[node], layout.centres[node], boxes[node], fill))
+    for at, name in enumerate(names):
+        mark = marks.get((sites or {}).get(name, ""))
+        node = _node(name, lines[at], layout.centres[at], boxes[at], mark, ink)
+        body.append(
+            f'<g class="node{f" site-{mark.number}" if mark else ""}" data-node="{at}">{node}'
+            f"{_mark(layout.centres[at], boxes[at], mark) if in_page and mark else ''}</g>"
+        )
     body += legend(fills, below - 14)
-    body += draw_legend(rows, MARGIN, below + GAP, EDGE)
-    return "\n".join([HEAD.format(width=width, height=height), *body, "</svg>", ""])
+    body += draw_legend(rows, MARGIN, below + GAP, ink)
+    head = HEAD.format(width=width, height=height)
+    if in_page:
+        label = f"Drawing of {len(names)} variables and {len(structure.edges)} arrows"
+        head = IN_PAGE.format(width=width, height=height, label=label)
+    return "\n".join([head, *body, "</svg>", ""])
+
+
+def marks_of(sites: Mapping[str, str]) -> dict[str, Mark]:
+    """Return the letter and the colour of each site."""
+    names = sorted(set(sites.values()))
+    return {site: Mark(_letter(at), COLOURS[at % 8], at % 8) for at, site in enumerate(names)}
+
+
+def _letter(place: int) -> str:
+    """Return A to Z, then AA, AB and so on.
+
+    Examples
+    --------
+    >>> _letter(0), _letter(25), _letter(26)
+    ('A', 'Z', 'AA')
+    """
+    first, last = divmod(place, 26)
+    return (_letter(first - 1) if first else "") + chr(ord("A") + last)
 
 
 class Placed(NamedTuple):
@@ -125,37 +171,15 @@ def _wrapped(name: str) -> list[str]:
         half = LONGEST_LINE * MOST_LINES // 2 - 2
         name = f"{name[:half]}…{name[-half:]}"
     lines = [""]
-    for word in _words(name):
+    for word in WORD.findall(name):
         if lines[-1] and len(lines[-1] + word) > LONGEST_LINE:
             lines.append("")
         lines[-1] += word
     return lines
 
 
-def _words(name: str) -> list[str]:
-    words = [""]
-    for letter in name:
-        words[-1] += letter
-        if letter in " _-." or len(words[-1]) == LONGEST_LINE:
-            words.append("")
-    return words
-
-
-def _fills(sites: Mapping[str, str] | None) -> dict[str, str]:
-    names = sorted(set((sites or {}).values()))
-    return {site: COLOURS[place % len(COLOURS)] for place, site in enumerate(names)}
-
-
-def _stroke(parent: int, dense: bool) -> str:
-    return EDGES[parent % len(EDGES)] if dense else EDGE
-
-
 def _edge(style: EdgeStyle, points: Sequence[Point], stroke: str) -> str:
-    return style.svg(*line_of(points, style), stroke)
-
-
-def line_of(points: Sequence[Point], style: EdgeStyle) -> tuple[str, float, float]:
-    """Return the commands of an edge's line, and the point to which its arrowhead points."""
+    """Return an edge: straight lines through layers, joined by curves, and an arrowhead."""
     moved = [(x + MARGIN, y + MARGIN) for x, y in points]
     (x, y), (end, tip) = moved[0], moved[-1]
     if not style.is_reversible:
@@ -167,20 +191,31 @@ def line_of(points: Sequence[Point], style: EdgeStyle) -> tuple[str, float, floa
             path += f" C{x0:.1f},{middle:.1f} {x1:.1f},{middle:.1f} {x1:.1f},{y1:.1f}"
         else:
             path += f" L{x1:.1f},{y1:.1f}"
-    return path, end, tip
+    return style.svg(path, end, tip, stroke)
 
 
-def _node(name: str, lines: Sequence[str], centre: Point, box: Size, fill: str) -> str:
+def _node(
+    name: str, lines: Sequence[str], centre: Point, box: Size, mark: Mark | None, ink: str
+) -> str:
     x, y = centre[0] + MARGIN, centre[1] + MARGIN
-    text = f'<text x="{x:.1f}" y="{{:.1f}}" text-anchor="middle">{{}}</text>'
     first = y + 4.3 - LINE * (len(lines) - 1) / 2
     texts = "".join(
-        text.format(first + LINE * place, escape(line)) for place, line in enumerate(lines)
+        f'<text x="{x:.1f}" y="{first + LINE * at:.1f}" text-anchor="middle">{escape(line)}</text>'
+        for at, line in enumerate(lines)
     )
     return (
-        f'<g><title>{escape(name)}</title><rect x="{x - box.width / 2:.1f}" '
+        f'<title>{escape(name)}</title><rect x="{x - box.width / 2:.1f}" '
         f'y="{y - box.height / 2:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="8" '
-        f'fill="{fill}" stroke="{EDGE}"/>{texts}</g>'
+        f'fill="{mark.colour if mark else COLOURS[0]}" stroke="{ink}"/>{texts}'
+    )
+
+
+def _mark(centre: Point, box: Size, mark: Mark) -> str:
+    """Return the letter of a site, at the corner of a box."""
+    x, y = centre[0] + MARGIN - box.width / 2, centre[1] + MARGIN - box.height / 2
+    return (
+        f'<g class="mark"><circle cx="{x:.1f}" cy="{y:.1f}" r="{MARK}"/>'
+        f'<text x="{x:.1f}" y="{y + 3.4:.1f}" text-anchor="middle">{mark.letter}</text></g>'
     )
 
 

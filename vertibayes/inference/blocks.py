@@ -30,12 +30,9 @@ def batches(
     if whole.numbers <= most_numbers or whole.records == 1:
         return [whole]
     half = whole.records // 2
-    parts = [{n: column[rows] for n, column in codes.items()} for rows in _halves(half)]
+    halves = slice(half), slice(half, None)
+    parts = [{n: column[rows] for n, column in codes.items()} for rows in halves]
     return [batch for part in parts for batch in batches(tree, states, part, most_numbers)]
-
-
-def _halves(half: int) -> tuple[slice, slice]:
-    return slice(None, half), slice(half, None)
 
 
 def expectation(records: Sequence[Batch], network: Model) -> tuple[float, list[Array]]:

@@ -65,13 +65,6 @@ def _propagate(
     result[records] = np.concatenate(each)
 
 
-def log_likelihoods(network: Model, data: SiteData) -> Array:
-    """Return the log-likelihood of each record, in nats, summed over missing values."""
-    tree = JunctionTree.of(network.structure, network.cardinalities)
-    parts = batches(tree, network.cardinalities, known_codes(network, data))
-    return np.concatenate([batch.propagate(network).log_likelihoods for batch in parts])
-
-
 class Prediction(NamedTuple):
     """The distribution of a target for each record."""
 

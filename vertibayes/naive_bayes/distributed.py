@@ -17,11 +17,9 @@ sections 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
-
-import numpy as np
 
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.releases import Release, release_of
@@ -33,8 +31,7 @@ from vertibayes_protocols.promise import SumPromise
 from vertibayes_protocols.queries.sums.members import Members
 from vertibayes_protocols.queries.sums.sums import Sums
 from vertibayes_protocols.queries.sums.terms import Terms, Values, check_records
-from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.site.statistics import LocalData, exact_sum
+from vertibayes_protocols.site.statistics import LocalData
 
 
 class _Spent(NamedTuple):
@@ -156,7 +153,8 @@ class HDPNB:
         except ValueError:  # its name is taken
             self.members.leave(party)
             raise
-        self._holders[party] = self._comes(party, data)
+        old = self._left.pop(party, _Holder([]))
+        self._holders[party] = _Holder([_after(old.batches, data)], old.spent)
         return changed
 
     def leave(self, party: str) -> frozenset[str]:
@@ -271,10 +269,6 @@ class HDPNB:
         for holder in self._everyone():
             yield from holder.batches
 
-    def _comes(self, party: str, data: LocalData) -> _Holder:
-        old = self._left.pop(party, _Holder([]))
-        return _Holder([_after(old.batches, data)], old.spent)
-
     def _present(self, absent: Collection[str]) -> list[str]:
         self.members.check_absent(absent)
         return [party for party in self.parties if party not in absent]
@@ -327,11 +321,3 @@ class HDPNB:
 def _after(batches: Iterable[_Batch], data: LocalData) -> _Batch:
     """Return a batch of records that may be those of earlier batches, released before."""
     return _Batch(data, _Spent.most(batch.spent for batch in batches))
-
-
-def pooled(terms: Terms, records: Sequence[LocalData], *, alpha: float = 1.0) -> NaiveBayes:
-    """Return the model of all records in one place: what releases without noise equal."""
-    assert isinstance(terms.schema, Schema)  # naive Bayes is of a class and features
-    none = np.zeros(terms.counts, np.int64)
-    sums = exact_sum([none, *(terms.schema.measure(data) for data in records)])
-    return NaiveBayes(terms.schema, alpha=alpha).fit_sums(sums)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from vertibayes.naive_bayes.base import FLOOR, NaiveBayes
-from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan
-from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.local_reports import Aggregator
 
 
 def learn_reports(
@@ -47,10 +46,3 @@ def learn_reports(
     model = NaiveBayes(aggregator.plan.model_schema, alpha=alpha, floor=floor)
     errors = aggregator.errors() if raised and model.schema.numeric else None
     return model.fit_sums(aggregator.sums(negative), errors)
-
-
-def simulate_reports(plan: ReportPlan, data: LocalData) -> Aggregator:
-    """Have each record's person report, and return the aggregator of these reports."""
-    aggregator = Aggregator(plan)
-    aggregator.update(Client(plan).perturb_all(data))
-    return aggregator

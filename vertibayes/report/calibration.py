@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vertibayes.report.curves import svg_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,19 +35,9 @@ class Traces(NamedTuple):
 
 def draw_calibration(traces: Traces, title: str) -> str:
     """Return a picture of two panels: the errors of the nodes, and the loss that they lower."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 9}):
-        figure = Figure(figsize=(10, 4.6), layout="constrained")
-        errors, loss = figure.subplots(1, 2)
-        figure.suptitle(title, parse_math=False)
+    with svg_picture(title, (10, 4.6), 2) as (_, (errors, loss), text):
         _draw_errors(errors, traces)
         _draw_loss(loss, traces)
-        text = StringIO()
-        with warnings.catch_warnings():  # characters that only the measuring font does not have
-            warnings.simplefilter("ignore", UserWarning)
-            figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 
 

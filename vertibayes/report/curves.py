@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from vertibayes.validation.methods import Validation
 
 MOST_NAMED = 12  # classes for which a legend or the sides of a matrix have room
 LONGEST = 24  # characters of a name
+
+
+@contextmanager
+def svg_picture(
+    title: str, size: tuple[float, float], panels: int
+) -> Iterator[tuple[Figure, NDArray[Any], StringIO]]:
+    """Yield a figure, its panels, and the file that has the picture as SVG after the block."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    text = StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 9}):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(1, panels)
+        figure.suptitle(title, parse_math=False)
+        yield figure, axes, text
+        with warnings.catch_warnings():  # characters that only the measuring font does not have
+            warnings.simplefilter("ignore", UserWarning)
+            figure.savefig(text, format="svg", metadata={"Date": None})
 
 
 def draw_curves(validation: Validation, title: str) -> str:
@@ -24,31 +46,17 @@ def draw_curves(validation: Validation, title: str) -> str:
     Of two classes, only the ROC curve and calibration of the last are drawn: those of the other are
     their mirror images.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     states = validation.curves.calibration
     names = {state: _plain(state, place) for place, state in enumerate(states)}
     labels = {state: _label(validation, state, name) for state, name in names.items()}
     shown = list(labels)[-1:] if len(labels) == 2 else list(labels)
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 9}):
-        figure = Figure(figsize=(12, 4.8), layout="constrained")
-        roc, calibration, confusion = figure.subplots(1, 3)
-        figure.suptitle(title, parse_math=False)
+    with svg_picture(title, (12, 4.8), 3) as (figure, (roc, calibration, confusion), text):
         _draw_roc(roc, validation, shown)
         _draw_calibration(calibration, validation, {state: labels[state] for state in shown})
         _draw_confusion(confusion, validation, names)
         if len(names) <= MOST_NAMED:
-            figure.legend(
-                *calibration.get_legend_handles_labels(),
-                loc="outside lower left",
-                ncols=6,
-                fontsize=8,
-            )
-        text = StringIO()
-        with warnings.catch_warnings():  # characters that only the measuring font does not have
-            warnings.simplefilter("ignore", UserWarning)
-            figure.savefig(text, format="svg", metadata={"Date": None})
+            legend = calibration.get_legend_handles_labels()
+            figure.legend(*legend, loc="outside lower left", ncols=6, fontsize=8)
     return text.getvalue()
 
 

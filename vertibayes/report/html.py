@@ -1,26 +1,9 @@
-"""What the pages of this package share: one style, and templates that escape every text."""
+"""What the pages of this package share: one style, and the files of packages."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-
-def templates(package: str) -> Environment:
-    """Return the templates of a package; Jinja2 is imported by the first page only."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader(package),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 @cache

@@ -24,7 +24,7 @@ from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import Counter, PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
-from vertibayes.discretization import discretize
+from vertibayes.discretization import discretize, pre_binned
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.learning import Learned, learn
 from vertibayes.options import Options
@@ -39,7 +39,7 @@ from vertibayes.sklearn.reading import (
     read_frame,
     side_by_side,
 )
-from vertibayes.sklearn.states import encoded, known_states, numbers_to_cut, warn_of, with_class
+from vertibayes.sklearn.states import encoded, known_states, warn_of, with_class
 from vertibayes.structure.constraints import Constraints
 from vertibayes_protocols.federation import Federation, federate
 from vertibayes_protocols.ledger import Ledger
@@ -288,7 +288,8 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             how, binning="intervals", bins=1 / PRE_BINS, max_states=max(how.max_states, PRE_BINS)
         )
         data, _ = encoded(sites.frames, fine)
-        columns = numbers_to_cut(data, self.target_)
+        columns = [name for each in data.values() for name in pre_binned(each.variables)]
+        columns = [name for name in columns if name != self.target_]
         if not columns:
             return {}, None
         with sites.source(data) as source:

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vertibayes.discretization import pre_binned
 from vertibayes.network import Network
 from vertibayes.records import Records
 from vertibayes_protocols.site.binning import Bin, bins_of
@@ -56,11 +55,6 @@ def warn_of(left_out: Mapping[str, str]) -> None:
     if left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         warnings.warn(f"columns are left out of the network: {reasons}", stacklevel=4)
-
-
-def numbers_to_cut(data: Mapping[str, SiteData], target: str) -> list[str]:
-    """Return the columns whose states are intervals, except the class."""
-    return [name for each in data.values() for name in pre_binned(each.variables) if name != target]
 
 
 def with_class(

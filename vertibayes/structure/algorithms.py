@@ -19,10 +19,8 @@ from vertibayes.structure.pc import pc_bits, pc_calls, pc_steps, pc_widest
 from vertibayes.structure.search import Algorithm
 from vertibayes.structure.trees import (
     chow_liu_steps,
-    chow_liu_tables,
     chow_liu_widest,
     tan_steps,
-    tan_tables,
     tan_widest,
     tree_bits,
     tree_calls,
@@ -51,7 +49,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "pc": Algorithm(steps=pc_steps, widest=pc_widest, bits=pc_bits, calls=pc_calls, max_parents=3),
     "chow_liu": Algorithm(
         steps=chow_liu_steps,
-        tables=chow_liu_tables,
         widest=chow_liu_widest,
         bits=tree_bits,
         calls=tree_calls,
@@ -59,7 +56,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "tan": Algorithm(
         steps=tan_steps,
-        tables=tan_tables,
         widest=tan_widest,
         bits=tree_bits,
         calls=tree_calls,

@@ -59,12 +59,12 @@ def bic_gain(search: Search, after: Iterable[Family], before: Iterable[Family] =
     return (*terms, Constant(-penalty)) if penalty else terms
 
 
-def aic_gain(search: Search, after: Iterable[Family], before: Iterable[Family] = ()) -> Candidate:
-    """Return by how much AIC rises, whose penalty is one nat for each free parameter.
+def aic_gain(search: Search, families: Iterable[Family]) -> Candidate:
+    """Return by how much families raise AIC, whose penalty is one nat for each free parameter.
 
     Akaike (1974), doi:10.1109/TAC.1974.1100705.
     """
-    terms, parameters = _terms(search, after, before)
+    terms, parameters = _terms(search, families, ())
     return (*terms, Constant(-parameters * 10**6)) if parameters else terms
 
 

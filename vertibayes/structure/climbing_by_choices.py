@@ -18,7 +18,7 @@ from itertools import starmap
 from typing import TypeAlias
 
 from vertibayes.dag import Structure
-from vertibayes.structure.graphs import Mask, Parents, ancestors, elements, has_cycle
+from vertibayes.structure.graphs import Mask, Parents, ancestors, elements, topological
 from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, most_bits
 from vertibayes.structure.search import Search
 from vertibayes.structure.search_space import SearchSpace
@@ -108,7 +108,7 @@ class EdgeMoves:
         dag = list(self.dag)
         for child, parents in move:
             dag[child] = parents
-        return has_cycle(dag)
+        return len(topological(dag)) < len(dag)
 
     def _moves(self) -> list[list[Move]]:
         """Return the moves of each variable: add, delete, reverse, each by the parent's name."""

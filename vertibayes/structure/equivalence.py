@@ -81,23 +81,6 @@ def cpdag_of(structure: Structure, constraints: Constraints = Constraints()) -> 
     return Cpdag.of(graph)
 
 
-def extension(cpdag: Cpdag, constraints: Constraints = Constraints()) -> Structure:
-    """Return one of the structures of a CPDAG: the one whose order is first by name."""
-    graph = PartialGraph(cpdag.nodes, (*cpdag.compelled, *cpdag.reversible))
-    for edge in cpdag.compelled:
-        graph.orient(*edge)
-    graph.keep(constraints)
-    graph.close()
-    structure = graph.extension(constraints).structure
-    violations = constraints.violations(structure)
-    edges, compelled = structure.edges, set(cpdag.compelled)
-    faults = len(edges) < len(compelled) + len(cpdag.reversible) or not compelled <= set(edges)
-    if violations or faults or not _collider_arrows(structure) <= compelled:
-        why = f": {violations[0]}" if violations else ""
-        raise ValueError(f"no structure of the CPDAG keeps the constraints{why}")
-    return structure
-
-
 def _collider_arrows(structure: Structure) -> set[Edge]:
     """Return the arrows to a child whose parents are not neighbours."""
     edges = {frozenset(edge) for edge in structure.edges}

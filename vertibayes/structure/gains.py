@@ -10,20 +10,19 @@ from vertibayes.counting.counter import Counter
 from vertibayes.dag import Structure
 from vertibayes.edges import Edge
 from vertibayes.table_scores import Table, free_parameters, log_likelihoods, nats_per_parameter
-from vertibayes_protocols.variables import Rows
 
 
 def edge_gains(
-    counter: Counter, structure: Structure, *, missing: bool = False, rows: Rows = Rows()
+    counter: Counter, structure: Structure, *, missing: bool = False
 ) -> Mapping[Edge, float]:
     """Return by how much the BIC of each edge's family falls without the edge, in nats.
 
     Both families are scored from the table of the larger one, and so over the same records. A
     counter that has the tables of the structure's families is asked nothing.
     """
-    nats = nats_per_parameter(rows.count(counter.records))
+    nats = nats_per_parameter(counter.records)
     families = [family for family in structure.families if family.parents]
-    tables = counter.tables(families, missing=missing, rows=rows)
+    tables = counter.tables(families, missing=missing)
     gains = {
         (parent, family.child): gain
         for family, table in zip(families, tables, strict=True)

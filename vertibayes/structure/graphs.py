@@ -45,11 +45,6 @@ def topological(parents: Sequence[Mask]) -> Order:
     return order
 
 
-def has_cycle(parents: Sequence[Mask]) -> bool:
-    """Whether a directed graph has a cycle."""
-    return len(topological(parents)) < len(parents)
-
-
 def ancestors(parents: Sequence[Mask]) -> list[Mask]:
     """Return for each variable of a graph without cycles the set of those above it."""
     above = [0] * len(parents)

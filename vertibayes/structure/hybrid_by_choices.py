@@ -58,7 +58,7 @@ class _Hybrid:
             taken = yield from grown(space, choices)
             near, separators = yield from separated(space, choices, taken)
         else:
-            near, separators = _all_pairs(space), {}
+            near, separators = neighbours_of(space.allowed), {}  # all pairs
         orders = [
             order_by_colliders(space, near, separators, backwards=backwards)
             for backwards in (False, True)
@@ -81,11 +81,6 @@ class _Hybrid:
             yield from search.search(orders)
         finally:
             self.dag = search.dag or self.dag
-
-
-def _all_pairs(space: SearchSpace) -> list[Mask]:
-    """Return as neighbours all pairs of which one direction is allowed."""
-    return neighbours_of(space.allowed)
 
 
 def hybrid_calls(variables: int, max_parents: int) -> int:

@@ -6,6 +6,11 @@ climbing, to which all edges are open, goes on from it: tests remove edges false
 determine each other. Edges that hill climbing adds become neighbours, and the order search runs
 again.
 
+Why two learners: over tables, `hybrid_by_choices` reveals 1.8 times the cells on ALARM (10,000
+records, 10 calls instead of 8), and differs from the true network in 23 edges instead of 14 with
+1,000 records, in 20 instead of 16 where 5 % of the cells are missing. Choices cannot take this
+path, which follows sums of scores.
+
 References
 ----------
 Kuipers, Suter and Moffa (2022), Efficient sampling and structure learning of Bayesian networks,

@@ -52,7 +52,10 @@ def grown(space: SearchSpace, choices: LimitedChoices) -> Steps[list[Mask]]:
     while growing:
         sets = {c: [taken[c], *_with_one_more(space, c, taken[c])] for c in growing}
         sets = {c: own for c, own in sets.items() if len(own) > 1}
-        candidates = [[_aic(space, c, one) for one in own] for c, own in sets.items()]
+        candidates = [
+            [aic_gain(space.search, [space.family(c, one)]) for one in own]
+            for c, own in sets.items()
+        ]
         winners = yield from choices.best(candidates)
         growing = [c for c, winner in zip(sets, winners, strict=True) if winner]
         for (child, own), winner in zip(sets.items(), winners, strict=True):
@@ -119,10 +122,6 @@ def _with_one_more(space: SearchSpace, child: int, taken: Mask) -> list[Mask]:
     others = (x for x in range(space.size) if x != child and not taken >> x & 1)
     either = (x for x in others if space.allowed[child] >> x & 1 or space.allowed[x] >> child & 1)
     return [taken | 1 << x for x in either if space.fits(child, taken | 1 << x)]
-
-
-def _aic(space: SearchSpace, child: int, taken: Mask) -> Candidate:
-    return aic_gain(space.search, [space.family(child, taken)])
 
 
 def _pairs(space: SearchSpace, near: Sequence[Mask]) -> Iterator[tuple[int, int]]:

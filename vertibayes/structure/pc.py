@@ -43,9 +43,7 @@ def pc_steps(search: Search) -> Steps[Structure]:
     return result.structure
 
 
-def pc_result_steps(
-    search: Search, *, alpha: float = ALPHA, records_per_cell: int = 0
-) -> Steps[PcResult]:
+def pc_result_steps(search: Search, *, alpha: float = ALPHA) -> Steps[PcResult]:
     """Learn a structure by PC; return also the graph of the tests, and where they contradict.
 
     The skeleton is that of PC-stable, with tests given up to `max_parents` - 1 variables, so that
@@ -64,7 +62,7 @@ def pc_result_steps(
     https://jmlr.org/papers/v15/colombo14a.html
     """
     skeleton = yield from skeleton_steps(
-        search, alpha=alpha, levels=search.max_parents - 1, records_per_cell=records_per_cell
+        search, alpha=alpha, levels=search.max_parents - 1, records_per_cell=0
     )
     graph = pattern(skeleton, search.constraints)
     extension = graph.extension(search.constraints)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations
 from math import log2
 
-from vertibayes.choosing import TableChooser, follow
-from vertibayes.choosing.chooser import RESOLUTION
-from vertibayes.counting.counter import Counter
 from vertibayes.dag import Structure
 from vertibayes.edges import Edge
-from vertibayes.structure.search import Progress, Search, TimeIsUp
-from vertibayes_protocols.approval import Step, Steps, Winners
+from vertibayes.structure.search import Search
+from vertibayes_protocols.approval import Steps
 from vertibayes_protocols.choices import Candidate, Choices, Score
 from vertibayes_protocols.variables import Family
 
@@ -117,7 +113,8 @@ def chow_liu_steps(search: Search) -> Steps[Structure]:
     of its tree is chosen, then of each tree the best of its nodes' edges. All trees are joined by
     them at once, so that their number at least halves with each pair of calls. Of equal edges the
     first by name is taken, so that no cycle arises. With missing cells the information of a pair
-    counts the records that are complete in both.
+    counts the records that are complete in both. The first call asks for all pairs, so that a
+    counter is asked once (`TableChooser`).
 
     The tree contains the required edges and no forbidden ones; edges lead away from the first node
     by name from which the constraints allow it. If constraints allow some pairs one direction only,
@@ -154,51 +151,6 @@ def tan_steps(search: Search) -> Steps[Structure]:
         by_class = len(of_tree) < search.max_parents and search.constraints.allows(target, name)
         parents[name] = (target, *of_tree) if by_class else of_tree
     return Structure({name: parents[name] for name in search.names})
-
-
-def chow_liu_tables(
-    search: Search, counter: Counter, progress: Progress, time_is_up: TimeIsUp
-) -> Structure:
-    """Find the tree of `chow_liu_steps` from the tables of all pairs, in one call."""
-    del time_is_up
-    forest = _Forest(search, search.names, ())
-    progress("chow_liu", 0, 1)
-    tree = follow(chow_liu_steps(search), _Known(forest, counter))
-    progress("chow_liu", 1, 1)
-    return tree
-
-
-def tan_tables(
-    search: Search, counter: Counter, progress: Progress, time_is_up: TimeIsUp
-) -> Structure:
-    """Find the structure of `tan_steps` from the tables of all pairs and the class, in one call."""
-    del time_is_up
-    progress("tan", 0, 1)
-    structure = follow(tan_steps(search), _Known(_features(search), counter))
-    progress("tan", 1, 1)
-    return structure
-
-
-class _Known:
-    """Answers choices from the information of all pairs, which the first one counts in one call."""
-
-    def __init__(self, forest: _Forest, counter: Counter) -> None:
-        self._forest, self._counter = forest, counter
-
-    def __call__(self, step: Step) -> Winners:
-        assert isinstance(step, Choices)  # trees have no other steps
-        return tuple(
-            max(range(len(one)), key=[self._scores[candidate] for candidate in one].__getitem__)
-            for one in step.sets
-        )
-
-    @cached_property
-    def _scores(self) -> Mapping[Candidate, float]:
-        search = self._forest.search
-        asked = {self._forest.information(edge): None for edge in _pairs(self._forest)}
-        choices = Choices((tuple(asked),), search.missing, search.rows, score="likelihood")
-        (scores,) = TableChooser(self._counter).scores_of(choices)
-        return {known: round(score, RESOLUTION) for known, score in zip(asked, scores, strict=True)}
 
 
 def _pairs(forest: _Forest) -> Iterator[Edge]:

@@ -39,8 +39,8 @@ or under a zero share. The dealer with the analyst learns only the winners. The 
 reads every value. A site that lies can change a winner, and sees the winner that it has changed.
 The same holds for a star, whose bits are simulated with the winners.
 Leakage: the winners, and the bit of each set of a star, to the analyst and the sites; the sizes of
-the sets and the margin to all. An argmax with a score beyond `ArgmaxPlan.most_score` can have a
-wrong winner.
+the sets and the margin to all. An argmax of scores that differ by more than `ArgmaxPlan` states
+can have a wrong winner.
 Cost: with sets of 33 to 64 values in Z_2^64, the dealer sends 36.3 bytes for each pair of values
 and 8 for each value; each site sends each other site 5.3 bytes for each pair and 9 for each value.
 Rounds: 8, if all pairs fit into one part; each further part of pairs takes 5. One site alone finds

@@ -67,7 +67,7 @@ class ArgmaxPlan:
         The number of values of each set: from 2 to 4096.
     ring : Ring, default=Ring(64)
         The ring of the shares. As signed numbers, two scores of one set must differ by less than
-        2^(ring.bits - 1 - tie_bits); scores of less than `most_score` in size do.
+        2^(ring.bits - 1 - tie_bits); scores of less than half of this in size do.
     digit_bits : int, default=4
         The number of bits that one one-hot digit compares: from 1 to 6.
     most_pairs : int, default=2**17
@@ -122,11 +122,6 @@ class ArgmaxPlan:
     def tie_bits(self) -> int:
         """The number of bits that hold a rank in the largest set: scores are shifted by as many."""
         return (max(self.sizes, default=2) - 1).bit_length()
-
-    @property
-    def most_score(self) -> int:
-        """The size below which scores, as signed numbers, are safe: their differences fit."""
-        return 1 << max(self.ring.bits - 2 - self.tie_bits, 0)
 
     @cached_property
     def starts(self) -> NDArray[np.intp]:

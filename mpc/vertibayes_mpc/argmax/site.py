@@ -51,8 +51,8 @@ def argmax(
         The plan of the argmax. A label serves one argmax.
     scores : ndarray of shape (values,), dtype `plan.ring.dtype`
         This site's additive shares of the scores of all sets, one set after the other. As signed
-        numbers, the scores of one set must differ by less than 2^(ring.bits - 1 - tie_bits), as
-        scores below `plan.most_score` in size do; otherwise the winner is wrong.
+        numbers, the scores of one set must differ by less than 2^(ring.bits - 1 - tie_bits);
+        otherwise the winner is wrong.
     analyst : Party
         Who runs `open_argmax`.
 

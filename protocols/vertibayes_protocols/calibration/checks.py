@@ -33,14 +33,11 @@ def check_examples(node: str, classifier: GenerativeClassifier, examples: Exampl
             f"{node}: examples of shape {columns.shape} with {len(classes)} classes; expected"
             f" {classifier.width} columns and one class per record"
         )
-    if not np.isfinite(columns).all():
-        raise DataError(f"{node}: record {_first_bad(columns)} has a value that is not finite")
+    bad = np.flatnonzero(~np.isfinite(columns).all(axis=1))
+    if len(bad):
+        raise DataError(f"{node}: record {bad[0]} has a value that is not finite")
     if len(classes) and not 0 <= classes.min() <= classes.max() < len(classifier.classes):
         raise DataError(f"{node}: classes must be between 0 and {len(classifier.classes) - 1}")
-
-
-def _first_bad(columns: Floats) -> int:
-    return int(np.flatnonzero(~np.isfinite(columns).all(axis=1))[0])
 
 
 def growth(statistics: Floats) -> Floats:

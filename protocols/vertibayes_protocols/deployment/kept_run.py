@@ -52,11 +52,11 @@ class KeptRun(RunWatch):
         self,
         file: StatusFile | None,
         status: RunStatus,
-        notices: RunWatch = UNWATCHED,
+        say: Callable[[str], object] = UNWATCHED.say,
         clock: Callable[[], float] = monotonic,
     ) -> None:
+        super().__init__(say)
         self.status, self._file, self._clock = status, file, clock
-        self._notices = notices
         self._work, self._began = "", clock()
         self._before = (0, 0)  # bytes and rounds of earlier sessions
         self._messages: dict[Party, int] = {}
@@ -87,7 +87,7 @@ class KeptRun(RunWatch):
         self._waits(parties, "to connect")
         self._note(f"{', '.join(parties)} not connected yet, waiting for {seconds:.0f} s at most")
         self._write()
-        self._notices.late(parties, seconds)
+        super().late(parties, seconds)
 
     def saw(self, view: SessionView) -> None:
         """Note who has joined, whose message came, and who is awaited."""
@@ -134,7 +134,7 @@ class KeptRun(RunWatch):
         self._note(f"there is no session ({reason_of(error)}): the next try is in {seconds:.0f} s")
         self._enter("connecting")
         self._write()
-        self._notices.broke(error, seconds)
+        super().broke(error, seconds)
 
     # ---- the learner -----------------------------------------------------------------------------
 
@@ -260,7 +260,11 @@ def _why(error: PartyGoneError) -> str:
 
 @contextmanager
 def kept_run(
-    path: Path, status: RunStatus, result: str, tell: Tell, notices: RunWatch = UNWATCHED
+    path: Path,
+    status: RunStatus,
+    result: str,
+    tell: Tell,
+    say: Callable[[str], object] = UNWATCHED.say,
 ) -> Iterator[tuple[KeptRun, Tell]]:
     """Keep the status of a run while the block runs."""
     with ExitStack() as held:
@@ -269,7 +273,7 @@ def kept_run(
             held.enter_context(locked(path))
         except InUseError:  # another run of the study, whose lock ends this one with its reason
             file = None
-        watch = KeptRun(file, status, notices)
+        watch = KeptRun(file, status, say)
 
         def tell_and_keep(event: str, **facts: Fact) -> None:
             tell(event, **facts)

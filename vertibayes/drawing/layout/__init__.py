@@ -5,7 +5,3 @@ short edges, `crossings` orders each layer, `coordinates` places the items of la
 and `placement` puts the unconnected parts of a graph beside each other. The package depends on
 numbers and sizes of nodes only; equal graphs have equal layouts.
 """
-
-from vertibayes.drawing.layout.placement import Layout, Size, lay_out
-
-__all__ = ["Layout", "Size", "lay_out"]

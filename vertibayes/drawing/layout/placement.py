@@ -27,34 +27,17 @@ class Size(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The places of nodes and edges in a rectangle that begins at (0, 0).
+    """The places of nodes and edges in a rectangle that begins at (0, 0)."""
 
-    Attributes
-    ----------
-    centres : list of Point
-        The centre of each node's box.
-    paths : mapping of Arc to list of Point
-        The points of each edge, from the parent's box to the child's: straight lines through layers
-        join points 1 and 2, 3 and 4 and so on; curves join the lines.
-    size : Size
-        The size of the rectangle.
-    """
-
-    centres: list[Point]
+    centres: list[Point]  # of each node's box
+    # The points of each edge from the parent's box to the child's: straight lines through layers
+    # join points 1 and 2, 3 and 4 and so on; curves join the lines.
     paths: dict[Arc, list[Point]]
     size: Size
 
 
 def lay_out(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
-    """Lay out a directed acyclic graph.
-
-    Parameters
-    ----------
-    sizes : sequence of Size
-        The size of each node's box.
-    arcs : sequence of Arc
-        The edges, each as (parent, child); nodes are numbered from 0.
-    """
+    """Lay out a directed acyclic graph, whose nodes are numbered from 0, from its boxes' sizes."""
     widest = _target_width(sizes)
     parts = []
     for members in connected_parts(len(sizes), arcs):

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from vertibayes.dag import Structure
-from vertibayes.drawing.edge_styles import style_of
-from vertibayes.edges import Edge
+from vertibayes.drawing.svg import place
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.report.counts import IN_WORDS
 from vertibayes.report.page.entries import Entry
-from vertibayes.report.page.placement import PlacedNetwork, placed_network
+from vertibayes.report.page.network import ShownNetwork
 from vertibayes.report.page.results import Results
-from vertibayes.report.page.rules import cut_below
 
 Node: TypeAlias = dict[str, Any]
 
@@ -25,15 +23,27 @@ MOST_SHARES = 50_000  # probabilities in the page: about 1 MB
 MOST_CELLS = 300_000  # joint states of all cliques: a browser sums over them in a tenth of a second
 
 
-def embedded_of(results: Results) -> dict[str, Any]:
+def embedded_of(results: Results, network: ShownNetwork) -> dict[str, Any]:
     """Return what the scripts read."""
-    placed = placed_network(results)
-    nodes = [_node(results, placed, place) for place in range(len(placed.names))]
+    structure = network.structure
+    nodes = [
+        {
+            "name": name,
+            "states": results.summary["variables"][name]["states"].texts(),
+            "parents": list(structure.parents[name]),
+            "site": results.sites.get(name),
+            "missing_state": False,
+            "unseen": 0,
+            "cpt": None,
+            "counts": None,
+            "number": None,
+        }
+        for name in structure.nodes
+    ]
     _fill(nodes, results)
     return {
         "nodes": nodes,
-        "edges": [_edge(placed, edge) for edge in placed.paths],
-        "size": [round(placed.size.width, 1), round(placed.size.height, 1)],
+        "edges": list(place(structure).layout.paths),  # in the order of the drawing
         "counts": _about_counts(results.files["counts.json"]),
         "target": _target(results.summary),
         "tree": tree_of(nodes),
@@ -57,51 +67,12 @@ def _target(summary: Entry) -> str | None:
     return None
 
 
-def _node(results: Results, placed: PlacedNetwork, place: int) -> Node:
-    """Return a node without its probabilities."""
-    name = placed.names[place]
-    (x, y), size = placed.centres[place], placed.boxes[place]
-    return {
-        "name": name,
-        "states": results.summary["variables"][name]["states"].texts(),
-        "parents": list(placed.structure.parents[name]),
-        "site": results.sites.get(name),
-        "missing_state": False,
-        "unseen": 0,
-        "cpt": None,
-        "counts": None,
-        "number": None,
-        "box": [round(v, 1) for v in (x - size.width / 2, y - size.height / 2, *size)],
-        "lines": placed.lines[place],
-    }
-
-
-def _edge(placed: PlacedNetwork, edge: Edge) -> dict[str, Any]:
-    """Return an edge, its certainty, and how it is drawn."""
-    arc = placed.strengths.get(edge)
-    is_compelled = placed.is_compelled(edge)
-    style = style_of(edge, arc, [edge] if is_compelled is False else [])
-    return {
-        "parent": edge[0],
-        "child": edge[1],
-        "strength": None if arc is None else arc.strength,
-        "direction": None if arc is None else arc.direction,
-        "gain": placed.gains.get(edge),
-        "compelled": is_compelled,
-        "title": style.title,
-        "width": round(style.width, 2),
-        "doubtful": style.is_doubtful,
-        "reversible": style.is_reversible,
-        "points": [[round(x, 1), round(y, 1)] for x, y in placed.paths[edge]],
-    }
-
-
 def _fill(nodes: Sequence[Node], results: Results) -> None:
     """Add the probabilities of the model; those of large CPTs only while the page has room."""
     named = {node["name"]: node for node in nodes}
     models = [about for about in _models(results) if about["name"] in named]
     room = MOST_SHARES
-    below = cut_below(results.files["counts.json"])
+    below = results.cut_below
     families = results.files["counts.json"]["families"]
     for about in sorted(models, key=lambda about: _shares(about["cpt"])):
         room -= _shares(about["cpt"])

@@ -1,7 +1,8 @@
 """Write the page of a run: one HTML file without links to other files or to the network.
 
-The templates escape every text of the data. A content security policy forbids all connections, and
-all scripts except those of this package, which it names by their digests.
+The text of the page stands in `templates`, which escape every text of the data. A content security
+policy forbids all connections, and all scripts except those of this package, which it names by
+their digests.
 """
 
 from __future__ import annotations
@@ -9,20 +10,27 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Sequence
 from functools import cache
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vertibayes import __version__
-from vertibayes.report.html import assets, page_style, templates
-from vertibayes.report.page.content import Cut, Link, Note, Number, Piece, Section, Term, Text
+from vertibayes.drawing.edge_styles import DOUBTFUL, FEW_NATS
+from vertibayes.report.counts import IN_WORDS
+from vertibayes.report.html import assets, page_style
+from vertibayes.report.ledger.analyst import ledger_of_run
+from vertibayes.report.ledger.statement import Line, digest_in_words
+from vertibayes.report.page import shown
 from vertibayes.report.page.embedded import embedded_of
+from vertibayes.report.page.entries import Entry
+from vertibayes.report.page.network import ShownNetwork
 from vertibayes.report.page.results import Results
-from vertibayes.report.page.sections.all import sections_of, title_of
+from vertibayes.report.page.tables import cpts_of, neighbours_of, tally, verdicts_of
+from vertibayes.report.release.texts import TRACING_LIMITS, VERDICTS, rule_in_words
+from vertibayes_protocols.release import Rule
+from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.storage.whole_file import create_own, replacing
 
 if TYPE_CHECKING:
@@ -31,10 +39,48 @@ if TYPE_CHECKING:
 PACKAGE = "vertibayes.report.page"
 PAGE = "report.html"
 MOST_BYTES = 4_000_000  # of a page; larger sections are then left out
-LONGEST = 5_000  # letters of a text of the data that are shown
-LONG = 60  # letters of a name that may be broken anywhere in a table
-MOST_BETWEEN = 4  # letters between the numbers of a cell, as in "1 to 2"
-EMPTY = "(empty)"  # how a name without letters is shown, as the scripts do
+TITLES = {
+    "learn": "Report of a Bayesian network",
+    "nb": "Report of a naive Bayes classifier",
+    "calibrate": "Report of a calibrated classifier",
+}
+SECTIONS = {
+    "overview": "Overview",
+    "network": "The network",
+    "probabilities": "Probabilities",
+    "validation": "How well it predicts",
+    "data": "The data as they were read",
+    "released": "What was released, and to whom",
+    "cost": "Cost",
+    "methods": "Methods",
+    "words": "Words",  # that the sections above link
+    "files": "Files",  # and numbers that the sections above do not show
+}
+PREDICTION = {  # of commands that do not validate a network: the template, and the title
+    "nb": ("tested", "How well it predicts, and what it promises"),
+    "calibrate": ("calibration", "How well it predicts"),
+}
+BOUNDS = {
+    "FEW_ROWS": 12,  # of a table that is open
+    "MOST_ROWS": 1_000,  # of a table of arrows or links
+    "MOST_VARIABLES": 2_000,
+    "MOST_STATES": 60,  # of a variable in a table
+    "MOST_CURVES": 20,  # states of a confusion table, and with curves in numbers
+    "MOST_ROUNDS": 200,
+    "MOST_NODES": 500,
+    "MOST_LINES": 300,  # of the ledger
+    "MOST_ITEMS": 5,  # tables of one line of the ledger that has more than FEW_ROWS
+    "MANY": 5,  # tables with one verdict for one reason, which one sentence then lists
+}
+VALUES = re.compile(r"['\"].*['\"]|['\"].*|\d[\d.,]*")  # of a line: all that is quoted, and numbers
+
+
+class Section(NamedTuple):
+    """A section, whose content is HTML."""
+
+    name: str  # by which links and scripts find it
+    title: str
+    content: str
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
@@ -63,50 +109,100 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
 
 def render(results: Results) -> str:
     """Return the page of a run as HTML."""
-    sections = sections_of(results)
-    page = _page(results, sections, embedded_of(results))
+    network = ShownNetwork.of(results)
+    sections = list(sections_of(results, network))
+    page = _page(results, sections, embedded_of(results, network))
     if _size(page) <= MOST_BYTES:
         return page
-    return _page(results, [_short(results, section) for section in sections])
+    return _page(results, list(map(_short, sections)), None)
 
 
-def _page(results: Results, sections: Sequence[Section], model: Any = None) -> str:
-    """Fill the templates; a page without a model has no scripts."""
+def sections_of(results: Results, network: ShownNetwork) -> Iterator[Section]:
+    """Yield the sections; the last two know what the others have shown."""
+    seen, summary = shown.Seen(), results.summary
+    verdicts = verdicts_of(results)
+    context = {
+        "results": results,
+        "files": results.files,
+        "pictures": results.pictures,
+        "summary": summary,
+        "command": results.command,
+        "sites": results.sites,
+        "protected": results.is_protected,
+        "noisy": results.is_noisy,
+        "below": results.cut_below,
+        "network": network,
+        "tables": cpts_of(results),
+        "ledger": lines_of(results.files["ledger.json"]),
+        "verdicts": tally(summary["release"]["verdicts"]),
+        "objected": [each for each in verdicts if each.verdict != "pass"],
+        "passed": [each for each in verdicts if each.verdict == "pass"],
+        "neighbours": neighbours_of(results.files["network.json"]["edges"].each()),
+        "has_missing": any(each["missing"].value for _, each in summary["variables"].items()),
+        "seen": seen,
+        "unseen": lambda: [each for each in leaves(summary) if each.key not in seen.numbers],
+    }
+    for name, title in SECTIONS.items():
+        template = name
+        if name == "validation" and results.command in PREDICTION:
+            template, title = PREDICTION[results.command]
+        content = _environment().get_template(f"{template}.html.j2").render(context)
+        yield Section(name, title, shown.Html(content))
+
+
+def lines_of(content: Entry) -> list[Line] | None:
+    """Return the lines of a ledger; None if it is not valid, and nothing without a ledger."""
+    if not content.exists:
+        return []
+    try:
+        return ledger_of_run(content.value).lines
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return None
+
+
+def leaves(entry: Entry) -> Iterator[Entry]:
+    """Yield all numbers inside an entry."""
+    if entry.is_number:
+        yield entry
+    for inside in (*(each for _, each in entry.items()), *entry.each()):
+        yield from leaves(inside)
+
+
+def without_values(text: str) -> str:
+    """Return a text without numbers, which may count records, and without what it quotes.
+
+    Examples
+    --------
+    >>> without_values("one value, 'it's rare', in all 80 records")
+    'one value, [\u2026], in all [\u2026] records'
+    """
+    return VALUES.sub("[\u2026]", text)
+
+
+def _page(results: Results, sections: Sequence[Section], model: Any) -> str:
+    """Fill the template of the page; a page without a model has no scripts."""
     scripts = [] if model is None else assets(PACKAGE, ".js")
-    template = _environment().get_template("page.html.j2")
-    return template.render(
-        title=title_of(results),
+    return _environment().get_template("page.html.j2").render(
+        title=TITLES.get(results.command, "Report of a run"),
         sections=sections,
         version=__version__,
         model=None if model is None else as_script(model),
         styles=[page_style(), *assets(PACKAGE, ".css")],
         scripts=scripts,
         digests=[_digest(script) for script in scripts],
-        unique=_unique_labels(),
-    )
+    )  # fmt: skip
 
 
-def _unique_labels() -> Callable[[str], str]:
-    """Return a function that numbers labels that it has seen: readers of screens list regions."""
-    seen: Counter[str] = Counter()
-
-    def unique(label: str) -> str:
-        seen[label] += 1
-        return label if seen[label] == 1 else f"{label} ({seen[label]})"
-
-    return unique
-
-
-def _short(results: Results, section: Section) -> Section:
-    """Return a section of a page that is too large: without its parts if these are large."""
-    size = _size(_page(results, [section]))
+def _short(section: Section) -> Section:
+    """Return a section of a page that is too large: without its content if this is large."""
+    size = _size(section.content)
     if size <= MOST_BYTES // 10:
         return section
-    note = Note((
-        f"This section would take {size / 1e6:.1f} MB, and the page is limited to "
-        f"{MOST_BYTES / 1e6:.0f} MB. The files of the folder have its content.",
-    ))  # fmt: skip
-    return replace(section, blocks=[note])
+    note = (
+        f'<p class="note">This section would take {size / 1e6:.1f} MB, and the page is limited to '
+        f"{MOST_BYTES / 1e6:.0f} MB. The files of the folder have its content.</p>"
+    )
+    return section._replace(content=shown.Html(note))
 
 
 def as_script(content: Any) -> str:
@@ -121,53 +217,18 @@ def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _as_image(svg: str) -> str:
-    """Return an SVG file as the address of an image: nothing in it can act on the page."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+def _rule_in_words(rule: Entry) -> str:
+    """Return what a rule protects, and what it does not."""
+    try:
+        return rule_in_words(Rule(**rule.value))
+    except (TypeError, ValueError, KeyError):
+        return "The rule is not one that this release knows; summary.json has it."
 
 
-class _Html(str):
-    """A text that is HTML already, which templates do not escape."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return self
-
-
-def _as_html(text: Text) -> _Html:
-    """Return a text as HTML; everything in it is escaped."""
-    return _Html("".join(map(_piece, text)))
-
-
-def _piece(piece: Piece) -> str:
-    if isinstance(piece, str):
-        return escape(piece)
-    shown = escape(_shortened(piece.text))
-    if isinstance(piece, Number):
-        value, key = escape(piece.value), escape(piece.key)
-        return f'<data value="{value}" data-key="{key}">{shown}</data>'
-    if isinstance(piece, Cut):
-        return f'<span class="cut">{shown}</span>'
-    if isinstance(piece, Term):
-        return f'<a class="term" href="#word-{escape(piece.word)}">{shown}</a>'
-    if isinstance(piece, Link):
-        return f'<a href="#{escape(piece.section)}">{shown}</a>'
-    kind = "name long" if len(piece.text) > LONG else "name"
-    return f'<bdi class="{kind}">{shown if piece.text.strip() else EMPTY}</bdi>'
-
-
-def _is_figure(text: Text) -> bool:
-    """Whether a cell of a table has a number and no words: such cells stand to the right."""
-    is_short = all(len(piece) <= MOST_BETWEEN for piece in text if isinstance(piece, str))
-    return is_short and any(isinstance(piece, Number | Cut) for piece in text)
-
-
-def _shortened(text: str) -> str:
-    """Return a text without the middle if it is very long."""
-    if len(text) <= LONGEST:
-        return text
-    return f"{text[: LONGEST // 2]} [\u2026] {text[-LONGEST // 2 :]}"
+def _kind_of(variable: Entry) -> str:
+    if variable["bounds"].exists:
+        return "number"
+    return "number in bins" if bins_of(variable["states"].texts()) is not None else "states"
 
 
 def _size(page: str) -> int:
@@ -176,8 +237,39 @@ def _size(page: str) -> int:
 
 @cache
 def _environment() -> Environment:
-    """Return the templates, with what turns parts of the page into HTML."""
-    environment = templates(PACKAGE)
-    environment.filters |= {"html": _as_html, "image": _as_image, "shortened": _shortened}
-    environment.tests["figure"] = _is_figure
+    """Return the templates; Jinja2 is imported by the first page only."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+
+    environment = Environment(
+        loader=PackageLoader(PACKAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "n": pass_context(shown.number),
+        "noun": pass_context(shown.noun),
+        "v": pass_context(shown.anything),
+        "name": shown.name,
+        "listed": shown.listed,
+        "at": Entry.__getitem__,
+        "kind_of": _kind_of,
+        "in_words": _rule_in_words,
+        "digest": digest_in_words,
+        "without_values": lambda text: without_values(text),
+    }
+    environment.globals |= BOUNDS | {
+        "term": pass_context(shown.term),
+        "table": pass_context(shown.table),
+        "picture": pass_context(shown.picture),
+        "link": shown.link,
+        "row": shown.row,
+        "cut": shown.cut,
+        "DOUBTFUL": DOUBTFUL,
+        "FEW_NATS": FEW_NATS,
+        "IN_WORDS": IN_WORDS,
+        "VERDICTS": VERDICTS,
+        "TRACING_LIMITS": TRACING_LIMITS,
+    }
     return environment

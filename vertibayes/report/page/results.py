@@ -85,6 +85,25 @@ class Results:
                 sites.setdefault(name, []).append(site)
         return {name: ", ".join(of) for name, of in sites.items()}
 
+    @property
+    def is_protected(self) -> bool:
+        """Whether a rule that hides small counts, or noise, protects what the page shows."""
+        rule, fewest = self.summary["release"]["rule"], self.summary["release"]["rule"]["fewest"]
+        cuts = rule["kind"].value == "cut" and isinstance(fewest.value, int) and fewest.value > 1
+        return cuts or self.is_noisy or self.summary["promise"]["sentence"].exists
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the released tables have noise."""
+        return self.summary["release"]["rule"]["kind"].value in ("laplace", "gaussian")
+
+    @property
+    def cut_below(self) -> int | None:
+        """Below which count the rule has cut; None if it has not."""
+        counts = self.files["counts.json"]
+        fewest = counts["fewest"].value
+        return fewest if counts["kind"].value == "cut" and isinstance(fewest, int) else None
+
 
 def _content(path: Path) -> Any:
     return read_json(path) if _is_there(path) else MISSING

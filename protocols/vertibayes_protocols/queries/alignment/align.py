@@ -73,7 +73,6 @@ from vertibayes_protocols.queries.alignment.align_rows import (
     hear_held,
     kept_rows,
     memory_of,
-    rings_of,
     say_held,
     share_rows,
 )
@@ -197,7 +196,8 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
                 "at level 2 all sites must hold everybody in the study, and each variable must lie "
                 "at one site: use level 1 for other studies"
             )
-        return alignment.plan(self.run, at.analyst, self.dealer, rings_of(alignment, rows))
+        rings = {site: rows.rings(site) for site in alignment.sites}
+        return alignment.plan(self.run, at.analyst, self.dealer, rings)
 
     def effects(self, plan: AlignmentPlan, at: At) -> Effects:
         """Return the effects: who or how many people are in the study, to the sites."""

@@ -46,7 +46,6 @@ from vertibayes_mpc.alignment.curve import POINT_BYTES
 from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from vertibayes_mpc.labelled import LABEL_BYTES
 from vertibayes_mpc.randomness import KeyPair, StreamKey, label
-from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
@@ -99,11 +98,6 @@ def check_own(site: SiteRole, carried: CarriedColumns) -> None:
 
 
 # ---- the run -------------------------------------------------------------------------------------
-
-
-def rings_of(alignment: Alignment, carried: CarriedColumns) -> dict[Party, tuple[Ring, ...]]:
-    """Return the ring of each element of each site's rows."""
-    return {site: carried.rings(site) for site in alignment.sites}
 
 
 def dealer_key(

@@ -6,7 +6,7 @@
 "use strict";
 
 /**
- * Return the model of the embedded JSON, with parents, children and sites as numbers.
+ * Return the model of the embedded JSON, with parents and children as numbers.
  * @param {string} text the JSON that embedded.py wrote
  */
 function readModel(text) {
@@ -20,13 +20,8 @@ function readModel(text) {
   for (const node of model.nodes) {
     for (const parent of node.parents) model.nodes[parent].children.push(node.index);
   }
-  for (const edge of model.edges) {
-    edge.parent = numberOf.get(edge.parent);
-    edge.child = numberOf.get(edge.child);
-  }
   model.numberOf = numberOf;
   model.target = numberOf.get(model.target) ?? null;
-  model.sites = [...new Set(model.nodes.map((node) => node.site).filter((site) => site))].sort();
   return model;
 }
 
@@ -38,19 +33,6 @@ function coparents(model, index) {
     for (const parent of model.nodes[child].parents) if (!near.has(parent)) others.add(parent);
   }
   return [...others];
-}
-
-/** Return the letter that marks a site, beside its colour: A to Z, then AA, AB and so on. */
-function markOf(model, site) {
-  const letter = (i) => (i < 26 ? "" : letter(Math.floor(i / 26) - 1)) + String.fromCharCode(65 + (i % 26));
-  const place = model.sites.indexOf(site);
-  return place < 0 ? "" : letter(place);
-}
-
-/** Return the class that colours a site; the colours repeat after eight sites, the marks do not. */
-function colourOf(model, site) {
-  const place = model.sites.indexOf(site);
-  return place < 0 ? "site-none" : `site-${place % 8}`;
 }
 
 /** Return how a name is shown; an empty text would be invisible. */

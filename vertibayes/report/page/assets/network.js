@@ -13,7 +13,7 @@ const READABLE = 0.75; // the scale from which the names are easy to read
  * @param {function(number)} open called with a node whose table is to be shown
  */
 function networkView(model, place, open) {
-  const { svg, nodes, edges } = drawNetwork(model);
+  const { svg, nodes, edges } = drawingOf(model, place);
   const frame = make("div", { class: "network-frame" }, svg);
   const status = make("p", { class: "network-status", role: "status" }, NOTHING);
   const zoom = zoomOf(model, frame, svg);
@@ -61,7 +61,7 @@ function networkView(model, place, open) {
   place.classList.remove("drawing"); // the frame of the static drawing
   place.replaceChildren(
     toolsOf(model, zoom, (index) => { zoom.readable(); go(index); }, () => select(null)),
-    frame, status, drawLegend(model), helpOf());
+    frame, status, helpOf());
   select(null);
   zoom.fit();
   return { select, go };
@@ -88,7 +88,7 @@ function ringOf(model, index) {
 }
 
 function fromLeft(model, indices) {
-  return [...indices].sort((a, b) => model.nodes[a].box[0] - model.nodes[b].box[0] || a - b);
+  return [...indices].sort((a, b) => model.nodes[a].x - model.nodes[b].x || a - b);
 }
 
 /** Return what the arrow keys do: up to a parent, down to a child, sideways through the ring. */
@@ -122,7 +122,7 @@ function highlight(model, index, nodes, edges) {
     group.setAttribute("aria-pressed", i === index);
   });
   edges.forEach((group, i) => {
-    const { parent, child } = model.edges[i];
+    const [parent, child] = model.edges[i];
     const near = parent === index || child === index;
     const beside = others.has(parent) && model.nodes[index].children.includes(child);
     group.classList.toggle("is-into", child === index && index !== null);

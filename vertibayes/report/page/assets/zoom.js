@@ -4,7 +4,7 @@
 
 /** Return what the view can do with the drawing's scale and place. */
 function zoomOf(model, frame, svg) {
-  const [width, height] = model.size.map((length) => length + 24);
+  const { width, height } = svg.viewBox.baseVal;
   let scale = 1;
 
   /** Set the scale; what is at a point of the frame stays there. */
@@ -25,10 +25,10 @@ function zoomOf(model, frame, svg) {
 
   /** Scroll until a node is in the middle. */
   function reveal(node, behavior = isCalm() ? "instant" : "smooth") {
-    const [x, y, w, h] = node.box;
+    const { x, y, width: w, height: h } = node;
     frame.scrollTo({
-      left: (x + w / 2 + 12) * scale - frame.clientWidth / 2,
-      top: (y + h / 2 + 12) * scale - frame.clientHeight / 2, behavior,
+      left: (x + w / 2) * scale - frame.clientWidth / 2,
+      top: (y + h / 2) * scale - frame.clientHeight / 2, behavior,
     });
   }
 

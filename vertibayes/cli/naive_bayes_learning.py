@@ -1,0 +1,314 @@
+"""What naive Bayes learns from a session of any place, and what a run has of it.
+
+Sites that hold records of their own:
+
+hdpnb, federated    `Sums`       shares of noise, or exact sums
+federated           `Updates`    a whole copy of noise of each party
+gossip              `Updates`    the same, passed on among the parties
+ldp                 `Report`     each person's record is perturbed
+
+Sites that hold columns of the same records (vdpnb):
+
+without noise       a counter    one site holds the class, and exact tables are revealed
+with noise          `Publish`    all sites know the class, and publish their noisy tables
+predictions         `Scores`     over the sites
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vertibayes.cli.naive_bayes_request import Request
+from vertibayes.cli.outputs import (
+    described_columns,
+    models_of,
+    write_classifier,
+    write_counts,
+    write_rows,
+    write_text,
+)
+from vertibayes.cli.run import Run
+from vertibayes.cli.tested import classes_of
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.drawing.svg import draw
+from vertibayes.naive_bayes.base import Floats, NaiveBayes
+from vertibayes.naive_bayes.releases import learn_gossip, learn_people, learn_sums, learn_updates
+from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba, tables_of
+from vertibayes.report.counts import counts_of_classifier
+from vertibayes.report.people import alignment_as_json, report_of_people
+from vertibayes.validation.auc import auc
+from vertibayes_protocols.alignment import AlignedPeople
+from vertibayes_protocols.local_reports import ReportPlan
+from vertibayes_protocols.promise import Promise
+from vertibayes_protocols.queries.columns.publish import Publish, RecordNoise
+from vertibayes_protocols.queries.columns.split import Split
+from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.terms import Terms
+from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.session import Session, Traffic
+from vertibayes_protocols.site.statistics import LocalData
+from vertibayes_protocols.variables import Variable
+
+ALL_SITES = "all sites"
+SPENT = "the budget of what was revealed is spent: use a larger --epsilon or more records"
+
+
+@dataclass
+class Learned:
+    """A model, and what its training and its test have cost and revealed."""
+
+    model: NaiveBayes
+    promise: Promise | None  # of the noise; None without
+    sites: Mapping[str, Sequence[str]] = field(default_factory=dict)  # who holds which columns
+    holders: Mapping[str, str] | None = None  # of each column, for the drawing
+    bytes: dict[str, int] = field(default_factory=dict)  # by sender
+    rounds: int = 0
+    log_proba: Floats | None = None  # of the tested records
+    predicted_by: str = "the model"  # how these were predicted
+    test_seconds: float = 0.0
+    records: int | None = None  # how many it was learned from; None where nobody knows
+    parties: tuple[str, ...] = ()  # who took part, where parties hold records
+    models: Mapping[str, NaiveBayes] = field(default_factory=dict)
+    prepare: Callable[[LocalData], LocalData] = lambda data: data
+    predictions: list[tuple[object, ...]] = field(default_factory=list)
+    people: AlignedPeople | None = None
+    warnings: list[str] = field(default_factory=list)  # what the user should know
+
+    def add(self, traffic: Traffic) -> None:
+        """Add what travelled in a session."""
+        self.rounds += traffic.rounds
+        for (sender, _), count in traffic.bytes_sent.items():
+            self.bytes[sender] = self.bytes.get(sender, 0) + count
+
+    def promised_beside(self, *shown: str) -> None:
+        """Note what is shown beside what the noise covers, if there is noise."""
+        self.promise = None if self.promise is None else self.promise.beside(*shown)
+
+    def accuracies(self, tested: LocalData) -> list[float]:
+        """Return the quartiles of the accuracy of all parties' models: nothing without them."""
+        scores = [model.score(self.prepare(tested)) for model in self.models.values()]
+        return np.quantile(scores, [0.25, 0.5, 0.75]).tolist() if scores else []
+
+
+# ---- sites that hold records ---------------------------------------------------------------------
+
+
+class Holders(NamedTuple):
+    """Who holds the records."""
+
+    sites: Sequence[str]  # all parties
+    most_records: int  # how many records a party has at most
+    absent: Collection[str] = ()  # the parties that are not there
+    dishonest: float = 0.0  # as of `Terms`
+    dropouts: float = 0.0  # as of `Terms`
+    missing: bool = True  # whether values may be missing, which people then report
+
+
+def learn_records(request: Request, session: Session, schema: Schema, holders: Holders) -> Learned:
+    """Ask the parties as a request says, and return the model."""
+    facts = len(session.role.ledger.facts)
+    try:
+        if request.method == "ldp":
+            return _people(request, session, schema, holders)
+        return _sums(request, session, schema, holders)
+    except ValueError as error:
+        if len(session.role.ledger.facts) == facts:
+            raise
+        raise ValueError(f"{error}; {SPENT}") from None  # noise has left no class
+
+
+def _sums(request: Request, session: Session, schema: Schema, holders: Holders) -> Learned:
+    sites, absent, alpha = holders.sites, holders.absent, request.alpha
+    sizes = max(len(sites), 2), holders.most_records
+    terms = Terms(schema, *sizes, request.privacy(), holders.dishonest, holders.dropouts)
+    if request.method == "gossip":
+        count = request.iterations
+        models, gossip = learn_gossip(session, terms, sites, count, absent, alpha=alpha)
+        first = min(models)
+        return Learned(
+            models[first],
+            gossip.promise,
+            predicted_by=f"the model of {first}",
+            parties=tuple(sorted(gossip.updates)),
+            models=models,
+        )
+    if terms.privacy is not None and terms.privacy.is_local:
+        release = learn_updates(session, terms, sites, absent, alpha=alpha)
+    else:
+        members = Members(terms, sites, request.via)
+        release = learn_sums(session, terms, members, absent, alpha=alpha)
+    return Learned(release.model, release.promise, parties=release.parties)
+
+
+def _people(request: Request, session: Session, schema: Schema, holders: Holders) -> Learned:
+    assert request.epsilon is not None  # the request was checked
+    plan = ReportPlan(
+        schema=_missing(schema) if holders.missing else schema,
+        eps=request.epsilon,
+        reports=request.reports,
+        oracle=request.oracle,
+        bins=request.equal_bins or None if schema.numeric else None,
+        approach=request.approach,
+        missing=holders.missing,
+    )
+    present = sorted(set(holders.sites) - set(holders.absent))
+    most = holders.most_records
+    model, people, promise = learn_people(session, plan, present, most, alpha=request.alpha)
+    parties = tuple(present)
+    return Learned(model, promise, parties=parties, records=people, prepare=plan.prepare)
+
+
+def _missing(schema: Schema) -> Schema:
+    """Return a schema whose values may be missing."""
+    features = {
+        name: replace(feature, missing=True) if isinstance(feature, Variable) else feature
+        for name, feature in schema.features.items()
+    }
+    return replace(schema, target=replace(schema.target, missing=True), features=features)
+
+
+# ---- sites that hold columns ---------------------------------------------------------------------
+
+
+def reveal(
+    request: Request,
+    counter: SecureCounter,
+    schema: Schema,
+    sites: Mapping[str, Sequence[str]],
+    holders: Mapping[str, str],
+) -> Learned:
+    """Reveal exact tables: the class is at one site."""
+    model = NaiveBayes(schema, alpha=request.alpha).fit_counter(counter)
+    records, people = counter.records, counter.open_study.people
+    return Learned(model, None, sites, holders, records=records, people=people)
+
+
+def publish(request: Request, session: Session, split: Split) -> Learned:
+    """Have each site count, add noise and publish its tables: all sites know the class."""
+    noise = noise_of(request)
+    model = model_of(split, session.ask(Publish.of(split, noise)))
+    holders = {name: site for site, names in split.holders.items() for name in names}
+    holders[split.schema.target.name] = ALL_SITES
+    promise, records = noise.promise(split.schema), sum(split.class_counts)
+    return Learned(model, promise, split.holders, holders, records=records)
+
+
+def noise_of(request: Request) -> RecordNoise:
+    """Return the noise of the tables that sites publish."""
+    assert request.epsilon is not None  # the request was checked
+    return RecordNoise(request.epsilon, request.accounting)
+
+
+def score(
+    request: Request, session: Session, dealer: str, learned: Learned, split: Split, records: int
+) -> Floats:
+    """Return ``ln P(x, y)`` of the first records, over the sites."""
+    start = perf_counter()
+    tables = tables_of(learned.model, split.schema.categorical)
+    places = 0, records
+    joint = predict_joint_log_proba(session, dealer, split, tables, places, request.via)
+    learned.test_seconds = perf_counter() - start
+    return joint
+
+
+# ---- the end of a run ----------------------------------------------------------------------------
+
+
+def report(
+    run: Run,
+    request: Request,
+    learned: Learned,
+    tested: LocalData | None,
+    seconds: float,
+    about: Mapping[str, Any],
+) -> None:
+    """Write a run's results; `about` are entries of the summary that depend on the place."""
+    model, assumed = learned.model, learned.promise
+    if swamped := model.swamped_:
+        learned.warnings.append(
+            f"the noise is larger than the spread of {', '.join(swamped)} within a class, so that "
+            "its variance is a guess: declare tighter bounds, or take more records or epsilon"
+        )
+    run.warn(learned.warnings)
+    assert run.ledger is not None  # there was a session
+    summary = {
+        "method": request.method,
+        "target": request.target,
+        "records": learned.records,
+        "parties": request.parties,
+        "sites": {site: list(names) for site, names in learned.sites.items()},
+        "variables": described_columns(model.schema),
+        "left_out": {},
+        "model": models_of(model.schema),
+        "promise": None if assumed is None else assumed.to_json(),
+        "seconds": {"test": round(learned.test_seconds, 4), "total": round(seconds, 4)},
+        "rounds": learned.rounds,
+        "bytes": {"total": sum(learned.bytes.values()), "sent_by": dict(learned.bytes)},
+        "opened": {"tables": len(run.ledger.tables), "cells": run.ledger.cells},
+        "test": None if tested is None else _accuracy(learned, tested),
+        **about,
+    }
+    if learned.people is not None:
+        summary["alignment"] = alignment_as_json(learned.people)
+    kind = "exact" if assumed is None else "noise"
+    kind = "estimated" if request.method in ("gossip", "ldp") else kind
+    write = partial(_write, learned=learned, kind=kind)
+    run.finish("nb", summary, _shown(summary), partial(write_classifier, model=model), write)
+
+
+def _accuracy(learned: Learned, tested: LocalData) -> dict[str, Any]:
+    """Return how well the tested records were classified, beside the most frequent class."""
+    model, target = learned.model, learned.model.schema.target
+    proba = learned.log_proba
+    if proba is None:  # sites have not scored them
+        proba = model.predict_log_proba(learned.prepare(tested))
+    truth = classes_of(tested, target.name)
+    return {
+        "records": tested.records,
+        "predicted_by": learned.predicted_by,
+        "accuracy": float((proba.argmax(axis=1) == truth).mean()),
+        "accuracy_of_the_most_frequent_class": float((truth == model.class_count_.argmax()).mean()),
+        "accuracy_of_all_parties": learned.accuracies(tested),
+        "auc": auc(truth, np.exp(proba), target.states).auc,
+    }
+
+
+def _write(part: Path, learned: Learned, kind: str) -> None:
+    """Write counts, which are of a kind as `counts.json` names it, drawing and predictions."""
+    model = learned.model
+    if not model.schema.numerics:
+        write_counts(part, counts_of_classifier(model, kind))
+    write_text(part / "structure.svg", draw(model.structure, learned.holders))
+    if learned.predictions:
+        header = "record", "class", *model.schema.target.states
+        write_rows(part / "predictions.csv", [header, *learned.predictions])
+
+
+def _shown(summary: Mapping[str, Any]) -> list[str]:
+    """Return a run in a few lines."""
+    records = summary["records"] or "unknown number of"
+    lines = [
+        f"{records} records, {len(summary['variables']) - 1} features, "
+        f"{summary['parties']} parties; {summary['method']}, noise {summary['options']['noise']}",
+        *(report_of_people(summary["alignment"]) if "alignment" in summary else []),
+        f"seconds: {summary['seconds']['total']:.3f}, of it tests {summary['seconds']['test']:.3f}",
+        f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",
+        f"model: {', '.join(summary['model'])}",
+    ]
+    if summary["promise"] is not None:
+        lines.append(f"promise: {summary['promise']['sentence']}")
+    lines.append("what was revealed, and to whom: ledger.json")
+    if (test := summary["test"]) is not None:
+        most = test["accuracy_of_the_most_frequent_class"]
+        lines.append(
+            f"accuracy {test['accuracy']:.4f} on {test['records']} records "
+            f"({most:.4f} by the most frequent class)"
+        )
+    return lines

@@ -1,1 +1,0 @@
-"""What the page says, section by section, as data without HTML."""
