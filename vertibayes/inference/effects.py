@@ -20,9 +20,8 @@ from vertibayes.counting import Counter
 from vertibayes.counting.counter import Table
 from vertibayes.inference.adjustment import check_names, check_roles
 from vertibayes.inference.algebra import Array
-from vertibayes.inference.interventions import intervene
 from vertibayes.inference.marginals import Marginals
-from vertibayes.model import Model
+from vertibayes.model import Model, place_of
 from vertibayes.words import counted, percent
 from vertibayes_protocols.variables import Family, Variable
 
@@ -41,7 +40,7 @@ class Effect:
 
     def risk(self, outcome: str, exposure: str) -> float:
         """Return P(outcome state | do(exposure state))."""
-        return float(self.risks[_place(self.exposure, exposure), _place(self.outcome, outcome)])
+        return float(self.risks[place_of(self.exposure, exposure), place_of(self.outcome, outcome)])
 
     def difference(self, outcome: str, exposure: str, baseline: str) -> float:
         """Return the risk under an exposure minus the risk under a baseline; as `risk`."""
@@ -94,13 +93,6 @@ class Effect:
         return text
 
 
-def _place(variable: Variable, state: str) -> int:
-    if state not in variable.states:
-        known = ", ".join(variable.states)
-        raise ValueError(f"{variable.name} has no state {state!r}; its states are {known}")
-    return variable.states.index(state)
-
-
 def effect_in(network: Model, exposure: str, outcome: str) -> Effect:
     """Return the effect of an exposure on an outcome under a network.
 
@@ -118,7 +110,7 @@ def effect_in(network: Model, exposure: str, outcome: str) -> Effect:
     """
     check_names(network.structure, exposure, outcome, ())
     states = network.variables[exposure].states
-    worlds = (intervene(network, {exposure: state}) for state in states)
+    worlds = (network.do({exposure: state}) for state in states)
     risks = np.array([Marginals.of(world).joint([outcome]) for world in worlds])
     return Effect(network.variables[exposure], network.variables[outcome], risks)
 

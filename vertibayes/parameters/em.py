@@ -16,7 +16,7 @@ from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
 from vertibayes.inference.blocks import batches, expectation
 from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.missing_states import without_missing
+from vertibayes.model import without_missing
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from
 from vertibayes.parameters.em_steps import (

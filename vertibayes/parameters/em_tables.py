@@ -24,7 +24,7 @@ from vertibayes.dag import Structure
 from vertibayes.inference.algebra import PLAIN, Array
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.marginals import Marginals
-from vertibayes.missing_states import without_missing
+from vertibayes.model import without_missing
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from
 from vertibayes.parameters.em_steps import Counts, NoValueError, check_steps, em_steps

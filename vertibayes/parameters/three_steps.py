@@ -18,7 +18,7 @@ import numpy as np
 
 from vertibayes.counting import Counter, Table
 from vertibayes.dag import Structure
-from vertibayes.missing_states import with_missing_state
+from vertibayes.model import with_missing_state
 from vertibayes.parameters.cpt import PSEUDO_COUNT, network_from
 from vertibayes.parameters.em import EmFit, fit_em
 from vertibayes.sampling import sample
