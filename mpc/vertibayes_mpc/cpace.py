@@ -13,8 +13,9 @@ guesses on the messages afterwards. On a keyed digest of the secret, a party tha
 could.
 
 Security: against either party and anybody between, if discrete logarithms on Curve25519 are hard
-(Abdalla, Haase and Hesse 2021). Leakage: whether the secrets are equal, to both. Cost: 3 rounds,
-64 bytes each way.
+(Abdalla, Haase and Hesse 2021).
+Leakage: whether the secrets are equal, to both.
+Cost: 3 rounds, 64 bytes each way.
 
 References
 ----------

@@ -3,8 +3,8 @@
     aggregator -> j     the time, who is absent
     j -> aggregator     (1 + x_j N) H(t, absent)^sk_j(present) mod N^2
 
-Security and leakage: see `vertibayes_mpc.membership`. Cost: 2 rounds; the names of the absent to
-each party, 2 |N| bits a packet from each.
+Security and leakage: see `vertibayes_mpc.membership`.
+Cost: 2 rounds; the names of the absent to each party, 2 |N| bits a packet from each.
 """
 
 from __future__ import annotations
