@@ -144,7 +144,7 @@ class Side:
     def key(self, theirs: bytes, session: bytes, ours: bytes = b"", their: bytes = b"") -> bytes:
         """Return the key, 64 bytes, from the point that the other side sent.
 
-        Raise a ValueError if it is not a point, or a point of small order. `ours` and `their` are
+        A ValueError says that it is not a point, or a point of small order. `ours` and `their` are
         data that each side associates with its point; the draft's vectors have some.
         """
         shared = prefixed(DOMAIN + b"_ISK", session, self._times(theirs))
