@@ -83,13 +83,6 @@ class Stream(Protocol):
 class StreamKey:
     """A secret of two parties, who expand labelled streams of ring elements from it.
 
-    Parameters
-    ----------
-    secret : bytes of length 32
-        What both parties know, and nobody else.
-
-    Examples
-    --------
     >>> key = StreamKey(bytes(32))
     >>> key.elements(Ring(8), label("an example"), (2, 3))
     array([[ 95, 249, 243],
@@ -100,7 +93,7 @@ class StreamKey:
     array([1, 3, 0, 2, 4])
     """
 
-    secret: bytes = field(repr=False)
+    secret: bytes = field(repr=False)  # 32 bytes
 
     def expand(self, label: bytes, count: int, start: int = 0) -> bytearray:
         """Expand a stream of bytes; `start` is the place of the first.
@@ -175,15 +168,9 @@ def _sorted_keys(keys: NDArray[np.uint64], place_bits: int) -> NDArray[np.intp] 
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A party's X25519 key pair.
+    """A party's X25519 key pair."""
 
-    Parameters
-    ----------
-    private : bytes of length 32
-        The private key.
-    """
-
-    private: bytes = field(repr=False)
+    private: bytes = field(repr=False)  # 32 bytes
 
     @classmethod
     def generate(cls, randomness: Randomness) -> KeyPair:

@@ -76,13 +76,7 @@ class ByHand:
 
 
 class Scheduler:
-    """Steps the programs of parties that exchange messages: of those that can resume, the oldest.
-
-    Parameters
-    ----------
-    carrier : Carrier
-        How the messages travel.
-    """
+    """Steps the programs of parties that exchange messages: of those that can, the oldest."""
 
     def __init__(self, carrier: Carrier) -> None:
         self.carrier = carrier
@@ -116,8 +110,8 @@ class Scheduler:
     def finish(self, party: Party) -> Any:
         """Step all programs until a party's has ended; return its output.
 
-        Raise a ProtocolError if no program can resume; it names whom the party waits for. Raise a
-        PartyGoneError if the party itself was dropped. Errors of programs pass through unchanged.
+        A ProtocolError names whom the party waits for, if no program can resume. A PartyGoneError
+        says that the party itself was dropped. Errors of programs pass through unchanged.
         """
         while party in self._programs:
             ready = self._next()

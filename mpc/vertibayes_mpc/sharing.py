@@ -6,23 +6,8 @@
 Security: honest-but-curious. A set of parties and the analyst learn the sum of the values of the
 other parties, as long as these share keys that the set does not know. Each label is for one vector:
 a label used for two vectors shows the difference of a party's values.
-Leakage: the sum, its length. Cost: 1 round, one vector from each party.
-
-Examples
---------
-Three parties hide 1, 2 and 3 under zero shares; every pair of them has a key.
-
->>> from vertibayes_mpc.randomness import StreamKey, label
->>> from vertibayes_mpc.scheduler import run_all
->>> keys = {pair: StreamKey(pair.encode() * 16) for pair in ("PQ", "PR", "QR")}
->>> def program(party, value):
-...     peers = {pair.replace(party, ""): key for pair, key in keys.items() if party in pair}
-...     zeros = zero_share(party, peers, Ring(16), label("example"), 1)
-...     return send_share(np.array([value], np.uint16) + zeros, "analyst")
->>> programs = {party: program(party, value) for party, value in zip("PQR", (1, 2, 3))}
->>> outputs, _ = run_all({**programs, "analyst": open_sum("PQR", Ring(16), 1)})
->>> outputs["analyst"]
-array([6], dtype=uint16)
+Leakage: the sum, its length.
+Cost: 1 round, one vector from each party.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """What all parties know of a sum: the modulus, the study, the bounds; and the dealer's set-up.
 
-Dealer     draws p, q; N = pq; forgets p and q
-           draws sk_1 .. sk_n in [0, 2^128 N^2); sk_0 = -(sk_1 + .. + sk_n), over the integers
--> P_k     N, sk_k                      -> aggregator    N, sk_0
-
 Many counts are in one plaintext; slots wide enough for the sum of all parties never overflow:
 
     slot i of packet j    x_(j s + i) - lowest, in 0 .. highest - lowest         s slots a packet
@@ -34,26 +30,10 @@ MOST_WIDTH = 62  # sums are int64
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How counts lie in plaintexts.
+    """How counts lie in plaintexts; a ValueError if a slot cannot hold every possible sum.
 
-    Parameters
-    ----------
-    lowest, highest : int
-        The bounds of one party's count, its noise included. The caller chooses them so wide that
-        the probability of noise beyond them is negligible beside delta.
-    most : int
-        The largest number of parties of a sum.
-    bits : int
-        The length of a plaintext in bits.
-
-    Raises
-    ------
-    ValueError
-        If a slot cannot hold every possible sum.
-
-    Examples
-    --------
-    Three parties, counts from -1 to 10: a slot must hold 3 * 11, and has 6 bits.
+    The caller chooses bounds so wide that the probability of noise beyond them is negligible beside
+    delta. For three parties and counts from -1 to 10, a slot must hold 3 * 11, and has 6 bits:
 
     >>> packing = Packing(lowest=-1, highest=10, most=3, bits=12)
     >>> packing.width, packing.slots
@@ -65,10 +45,10 @@ class Packing:
     array([13,  1,  0])
     """
 
-    lowest: int
-    highest: int
-    most: int
-    bits: int
+    lowest: int  # of one party's count, its noise included
+    highest: int  # likewise
+    most: int  # the largest number of parties of a sum
+    bits: int  # of a plaintext
 
     def __post_init__(self) -> None:
         if self.lowest > self.highest:
@@ -93,11 +73,7 @@ class Packing:
         return -(-count // self.slots)
 
     def pack(self, counts: Sequence[int] | NDArray[np.integer]) -> list[int]:
-        """Put one party's counts into plaintexts.
-
-        Raise a ValueError if a count lies outside `lowest` .. `highest`; it names the place, not
-        the count.
-        """
+        """Put one party's counts into plaintexts; a ValueError names the place of a bad one."""
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
             if not self.lowest <= value <= self.highest:
@@ -113,9 +89,8 @@ class Packing:
     def unpack(self, plaintexts: Sequence[int], count: int, parties: int) -> NDArray[np.int64]:
         """Return the exact signed sums, shape (count,), from the sums of the parties' plaintexts.
 
-        `count` is the number of counts of each party, `parties` the number of those that
-        contributed. Raise a ValueError if a slot holds more than these can have put there, or an
-        unused slot is not 0.
+        `parties` is the number of those that contributed `count` counts each. A ValueError says
+        that a slot holds more than these can have put there, or that an unused slot is not 0.
         """
         mask, slots = 2**self.width - 1, list[int]()
         for plaintext in plaintexts:
@@ -134,9 +109,6 @@ def clamp(sums: NDArray[np.int64]) -> NDArray[np.int64]:
     Whoever reads the sums clamps them last, after adding up totals: noise of mean zero cancels in a
     total of unclamped sums, but not in one of clamped sums. A party must not clamp its own noisy
     count: the sum of the parties' noise would then not have the guaranteed distribution.
-
-    >>> clamp(np.array([3, -2, 0]))
-    array([3, 0, 0])
     """
     return np.maximum(sums, 0)
 
@@ -155,12 +127,11 @@ RSA_2048 = int(
 
 
 def draw_modulus(bits: int = 2048) -> int:
-    """Draw a modulus N = pq and forget its factors: the dealer's part of the set-up.
+    """Draw a modulus N = pq of at least 2048 bits and forget its factors: the dealer's part.
 
     Whoever keeps p and q reads every count: C^lcm(p-1, q-1) leaves the plaintext and a multiple of
-    the key, as the test of the prime variant shows. The parties must trust that the dealer forgets
-    them; at the least, the dealer should end its process after set-up. Raise a ValueError if `bits`
-    is below 2048.
+    the key. The parties must trust that the dealer forgets them; at the least, the dealer should
+    end its process after set-up.
     """
     p, q = rsa_primes(bits)
     return p * q
@@ -170,28 +141,15 @@ def draw_modulus(bits: int = 2048) -> int:
 class Parameters:
     """The public parameters of sums.
 
-    Parameters
-    ----------
-    modulus : int
-        N, from `draw_modulus`.
-    study : bytes
-        Names what the sums are for: part of every hash.
-    most : int
-        The largest number of parties of a sum.
-    lowest, highest : int
-        The bounds of one party's count, its noise included.
-
-    Raises
-    ------
-    ValueError
-        If N is too short or easy to factor (`vertibayes_mpc.moduli`), or the sums do not fit.
+    A ValueError says that N is too short or easy to factor (`vertibayes_mpc.moduli`), or that the
+    sums do not fit.
     """
 
-    modulus: int = field(repr=False)
-    study: bytes
-    most: int
-    lowest: int
-    highest: int
+    modulus: int = field(repr=False)  # N, from `draw_modulus`
+    study: bytes  # names what the sums are for: part of every hash
+    most: int  # the largest number of parties of a sum
+    lowest: int  # of one party's count, its noise included
+    highest: int  # likewise
 
     least_bits: ClassVar[int] = 2048
 
@@ -238,21 +196,8 @@ class Parameters:
 def deal_keys(parameters: Parameters, parties: Iterable[Party], randomness: Randomness) -> Keys:
     """Deal keys whose sum is zero over the integers: the rest of the set-up.
 
-    A dealer that keeps them reads every count.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        The public parameters of the sums.
-    parties : iterable of Party
-        Who receives a key.
-    randomness : Randomness
-        Where the keys are drawn from.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two parties, whose sum would be a count, or more than the most.
+    A dealer that keeps them reads every count. A ValueError says that there are fewer than two
+    parties, whose sum would be a count, or more than the most.
     """
     names = sorted(set(parties))
     if not 2 <= len(names) <= parameters.most:

@@ -15,7 +15,7 @@ from vertibayes_mpc.rounds import Party, Program
 
 
 class Encryptor(KeyOwner[Parameters]):
-    """A party that encrypts its counts; its parameters are those of `KeyOwner`."""
+    """A party that encrypts its counts."""
 
     def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
         """Encrypt this party's counts for one time; see `encrypt`."""
@@ -33,10 +33,8 @@ def encrypt(
 ) -> Ciphertexts:
     """Return (1 + x N) H(t)^sk mod N^2 for each plaintext x, and use up the time.
 
-    `key` is the party's, sk. `counts` have their noise included. `time`, t, is higher than all
-    `times` at which the key has encrypted. `context` is as of `Parameters.base`. Raise a ValueError
-    if a count lies outside the bounds, before the time is used up, and a DealReusedError if the
-    time, or a higher one, was used before.
+    `counts` have their noise included. A ValueError says that one lies outside the bounds, before
+    the time is used up; a DealReusedError, that the time or a higher one was used before.
     """
     plaintexts = parameters.packing.pack(counts)
     times.use(time)
@@ -57,36 +55,12 @@ def decrypt(
     count: int,
     context: bytes = b"",
 ) -> NDArray[np.int64]:
-    """Decrypt the sums over all parties.
+    """Decrypt the sums over all parties, whose keys with the aggregator's `key` are zero in sum.
 
-    Parameters
-    ----------
-    parameters : Parameters
-        The public parameters of the sum.
-    key : int
-        The aggregator's key.
-    parties : sequence of Party
-        All whose keys, with the aggregator's, are zero in sum.
-    received : mapping of Party to Ciphertexts
-        What came, by sender.
-    time : int
-        The time of the sum.
-    count : int
-        The number of counts of each party.
-    context : bytes, optional
-        As of `Parameters.base`.
-
-    Returns
-    -------
-    sums : ndarray of shape (count,), dtype int64
-        Exact and signed; see `clamp`.
-
-    Raises
-    ------
-    ProtocolError
-        If parties are missing, or a message is not what it should be; it names them. If the
-        product is not an encryption, or its sums are larger than the parties can make them, it
-        names all: nobody can know who of them sent a wrong ciphertext.
+    Returns exact and signed sums, int64 of shape (count,); see `clamp`. A ProtocolError names
+    parties that are missing or sent a wrong message. It names all if the product is not an
+    encryption, or its sums are larger than the parties can make them: nobody can know who sent a
+    wrong ciphertext.
     """
     check_senders(received, parties)
     expected = parameters.expected(time, count)

@@ -36,27 +36,13 @@ MATCHED_BYTES = 16  # of a key: two keys of 10^7 agree in them with a probabilit
 
 @dataclass(frozen=True)
 class Member:
-    """A site of the ring: its keys, and what it draws from.
-
-    Parameters
-    ----------
-    party : Party
-        The name of the site.
-    sites_key : Stream
-        The key that all sites share, and neither the dealer nor the matcher knows.
-    randomness : Randomness
-        Where its scalar, its padding and its private orders are drawn from.
-    dealer_key : Stream, optional
-        Level 2 only: the key that it shares with the dealer.
-    spread : callable, optional
-        Like `map`, which is the default. The map of a pool of processes uses several cores.
-    """
+    """A site of the ring: its keys, and what it draws from."""
 
     party: Party
-    sites_key: Stream = field(repr=False)
-    randomness: Randomness = field(repr=False)
-    dealer_key: Stream | None = field(default=None, repr=False)
-    spread: Spread = map
+    sites_key: Stream = field(repr=False)  # of all sites; neither dealer nor matcher knows it
+    randomness: Randomness = field(repr=False)  # of its scalar, padding, private orders
+    dealer_key: Stream | None = field(default=None, repr=False)  # level 2 only
+    spread: Spread = map  # the map of a pool of processes uses several cores
 
 
 class Chain:

@@ -27,35 +27,21 @@ from vertibayes_mpc.rounds import Party, Program, send
 
 
 class Matched(NamedTuple):
-    """What the matcher learns.
+    """What the matcher learns; a region is how many people are in exactly some lists.
 
-    `people` is the number of people in the study. `regions` has, for each set of lists that share
-    people, how many people are in exactly these lists, padding included; the sites of a key are in
-    the order of the ring.
+    The lists of a key of `regions` are in the order of the ring; padding is counted too.
     """
 
-    people: int
-    regions: dict[tuple[Party, ...], int]
+    people: int  # in the study: n
+    regions: dict[tuple[Party, ...], int]  # by the lists
 
 
 def match_people(plan: AlignmentPlan, randomness: Randomness) -> Program[Matched]:
     """Match the blinded keys, and send the sites (and the dealer) the places of their people.
 
-    Parameters
-    ----------
-    plan : AlignmentPlan
-        The plan.
-    randomness : Randomness
-        Where the order of the study is drawn from.
-
-    Raises
-    ------
-    TooFewPeopleError, PeopleNotApartError
-        As all sites, which the matcher informs first.
-    MalformedMessageError
-        If a list has a wrong length.
-    UnknownFaultyPartyError
-        If a list has a key twice.
+    The order of the study is drawn from `randomness`. A TooFewPeopleError and a PeopleNotApartError
+    are raised by all sites, which the matcher informs first; a MalformedMessageError for a list of
+    a wrong length; an UnknownFaultyPartyError for a list that has a key twice.
     """
     keys = {site: np.empty((plan.sizes[site], MATCHED_BYTES), np.uint8) for site in plan.sites}
     incoming = [_incoming_keys(plan.after(site, -1), site, keys[site]) for site in plan.sites]
@@ -122,8 +108,7 @@ class _Study:
     def send_marks(self) -> Program[None]:
         """Level 1: mark the people of each list, and send the owner the place of each mark.
 
-        Marks are in an order of their own for each list: the sites on the way back would learn
-        from places which of their people are in this list.
+        By places, the sites on the way back would learn which of their people are in this list.
         """
         marks, tables = [], []
         for site, places in self.places.items():

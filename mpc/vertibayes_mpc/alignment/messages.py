@@ -1,7 +1,6 @@
-"""The messages of an alignment: keys, rows and places, packed into bytes and sent in pieces.
+"""The messages of an alignment: keys, rows and places, in pieces of at most `PIECE_BYTES`.
 
-A list of 10^6 keys has 32 MB and more. No message has more than `PIECE_BYTES`, and each names the
-run, the list and its place in the list.
+A list of 10^6 keys has 32 MB and more. Each message names the run, the list and its place in it.
 """
 
 from __future__ import annotations

@@ -33,25 +33,17 @@ from vertibayes_mpc.rounds import Party, Program
 
 
 class Placed(NamedTuple):
-    """What a site learns at level 1.
+    """What a site learns at level 1."""
 
-    `people` is the number of people in the study, n. `places` has the place of each identifier
-    among them, and -1 for a person who is not in the study: shape (identifiers,), dtype int64.
-    """
-
-    people: int
-    places: NDArray[np.int64]
+    people: int  # in the study: n
+    places: NDArray[np.int64]  # of each identifier among them; -1 if not in the study
 
 
 class SharedRows(NamedTuple):
-    """What a site has at level 2.
+    """What a site has at level 2."""
 
-    `people` is the number of people in the study, n. `shares` has, by site, this site's additive
-    shares of each row element over the n people: arrays of shape (n,), in the rings of the plan.
-    """
-
-    people: int
-    shares: dict[Party, list[Elements]]
+    people: int  # in the study: n
+    shares: dict[Party, list[Elements]]  # by site, of each row element: shape (n,)
 
 
 def place_people(
@@ -59,26 +51,12 @@ def place_people(
 ) -> Program[Placed]:
     """Learn which people of this site's list are in the study, and their places: level 1.
 
-    Parameters
-    ----------
-    site : Member
-        The keys of this site.
-    plan : AlignmentPlan
-        The plan, of level 1.
-    identifiers : sequence of bytes
-        The people of this site's list, in normal form, each once.
-
-    Raises
-    ------
-    ValueError
-        If an identifier appears twice (the text has the numbers of both records, from 0), or the
-        list is longer than its public size.
-    TooFewPeopleError
-        If the study has fewer people than `plan.fewest`.
-    PeopleNotApartError
-        If two sites of a pair in `plan.apart` hold the same people.
-    MalformedMessageError
-        If a message has a wrong length, a point of small order, or places that cannot be.
+    `identifiers` are the people of the list, in normal form, each once. A ValueError gives the
+    numbers of two records, from 0, that have one, or says that the list is longer than its public
+    size. A TooFewPeopleError says that the study has fewer people than `plan.fewest`; a
+    PeopleNotApartError, that two sites of a pair in `plan.apart` hold the same people; a
+    MalformedMessageError, that a message has a wrong length, a point of small order, or places that
+    cannot be.
     """
     if plan.level != 1:
         raise ValueError("the plan has rows of level 2: run `share_people`")
@@ -113,24 +91,10 @@ def share_people(
 ) -> Program[SharedRows]:
     """Share the rows of the study's people; nobody learns who they are: level 2.
 
-    Where a site does not hold a person of the study, its row elements are 0.
-
-    Parameters
-    ----------
-    site, plan, identifiers
-        As of `place_people`; the plan is of level 2.
-    rows : sequence of ndarray of shape (identifiers,)
-        The row elements of this site: one array for each ring of ``plan.rows[site.party]``.
-
-    Raises
-    ------
-    ValueError
-        As `place_people`; also if `rows` do not fit the plan.
-    TooFewPeopleError
-        As `place_people`; also if a number of people below `plan.fewest`, but not 0, of this
-        site's list is left out.
-    PeopleNotApartError, MalformedMessageError
-        As `place_people`.
+    `rows` are an array of shape (identifiers,) for each ring of ``plan.rows[site.party]``; where a
+    site does not hold a person of the study, its row elements are 0. Errors are those of
+    `place_people`; also a ValueError for rows that do not fit the plan, and a TooFewPeopleError if
+    a number of people below `plan.fewest`, but not 0, of this site's list is left out.
     """
     if plan.level != 2 or site.dealer_key is None:
         raise ValueError("level 2 needs a plan with rows, and the key shared with the dealer")
@@ -244,18 +208,8 @@ def _check_left_out(site: Member, plan: AlignmentPlan, left_out: int) -> None:
 def deal_people(keys: Mapping[Party, Stream], plan: AlignmentPlan) -> Program[int]:
     """Follow the masks of the rows through the sites' orders; return the number of people.
 
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : AlignmentPlan
-
-    Raises
-    ------
-    MalformedMessageError
-        If places recur: the table of one person would be counted several times.
-    TooFewPeopleError, PeopleNotApartError
-        As all sites.
+    A MalformedMessageError says that places recur: the table of one person would be counted several
+    times. Further errors are as at all sites.
     """
     people, _ = yield from expect_outcome(plan)
     chosen = {owner: np.empty(people, np.int64) for owner in plan.sites}

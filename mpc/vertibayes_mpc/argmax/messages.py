@@ -1,8 +1,4 @@
-"""The messages of an argmax, each for one part; the programs of the dealer and of the analyst.
-
-The dealer holds no data and receives none. Its messages are functions of the streams that it
-shares with the sites, under labels that follow from the public plan.
-"""
+"""The messages of an argmax, each for one part; the programs of the dealer and of the analyst."""
 
 from __future__ import annotations
 
@@ -52,18 +48,10 @@ class Winners(Labelled, kind="winners"):
 def open_argmax(plan: ArgmaxPlan) -> Program[NDArray[np.intp]]:
     """Add up the sites' shares of the winners: the analyst's side.
 
-    Returns
-    -------
-    winners : ndarray of shape (sets,), dtype intp
-        The place of each set's highest value in its set; of a `StarPlan`, 1 if the winner exceeds
-        all others by more than the margin, otherwise 0.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a site's share has a wrong size.
-    UnknownFaultyPartyError
-        If a winner is outside its set: a site or the dealer is at fault.
+    Returns the place of each set's highest value in its set, intp of shape (sets,); of a
+    `StarPlan`, 1 if the winner exceeds all others by more than the margin, otherwise 0. A
+    MalformedMessageError says that a share has a wrong size; an UnknownFaultyPartyError, that a
+    winner is outside its set: a site or the dealer is at fault.
     """
     return add_up(plan, (yield from exchange({}, expected_winners(plan, plan.sites))))
 
@@ -91,14 +79,7 @@ def _size(plan: ArgmaxPlan) -> int:
 
 
 def deal_argmax(keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> Program[None]:
-    """Deal what the sites need to find the highest values; expect nothing.
-
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : ArgmaxPlan
-    """
+    """Deal what the sites need to find the highest values; expect nothing."""
     dealer, first = _Dealer(keys, plan), plan.sites[0]
     rho = dealer.scores()
     for part in plan.pair_parts:

@@ -43,32 +43,10 @@ def argmax(
 ) -> Program[NDArray[np.intp]]:
     """Find the highest value of each set with the other sites and the dealer.
 
-    Parameters
-    ----------
-    site : Holder
-        The keys of this site.
-    plan : ArgmaxPlan
-        The plan of the argmax. A label serves one argmax.
-    scores : ndarray of shape (values,), dtype `plan.ring.dtype`
-        This site's additive shares of the scores of all sets, one set after the other. As signed
-        numbers, the scores of one set must differ by less than 2^(ring.bits - 1 - tie_bits);
-        otherwise the winner is wrong.
-    analyst : Party
-        Who runs `open_argmax`.
-
-    Returns
-    -------
-    winners : ndarray of shape (sets,), dtype intp
-        The place of each set's highest value in its set; of equal values, the first wins.
-
-    Raises
-    ------
-    DealReusedError
-        If an argmax of this label was begun before.
-    MalformedMessageError
-        If a message of a site or of the dealer has a wrong shape.
-    UnknownFaultyPartyError
-        If a winner is outside its set.
+    `scores` are this site's shares of the scores of all sets, one set after the other: shape
+    (values,), in `plan.ring`; `analyst` runs `open_argmax`. Returns what it returns; of equal
+    values, the first wins. Errors are its errors, and a DealReusedError if an argmax of this label
+    was begun before.
     """
     if scores.shape != (plan.values,) or scores.dtype != plan.ring.dtype:
         given = f"shape {scores.shape} and type {scores.dtype}"
@@ -83,28 +61,8 @@ def exceed(
 ) -> Program[NDArray[np.bool_]]:
     """Find which winners exceed all other scores of their sets by more than the plan's margin.
 
-    Parameters
-    ----------
-    site : Holder
-        The keys of this site.
-    plan : StarPlan
-        The star of the plan of the argmax.
-    scores : ndarray of shape (values,), dtype `plan.ring.dtype`
-        As of `argmax`.
-    winners : ndarray of shape (sets,), dtype intp
-        What `argmax` has returned: all sites know it.
-    analyst : Party
-        Who runs `open_argmax`.
-
-    Returns
-    -------
-    exceeds : ndarray of shape (sets,), dtype bool
-        Of two equal scores, none exceeds the other.
-
-    Raises
-    ------
-    DealReusedError, MalformedMessageError
-        As `argmax`.
+    `winners` are what `argmax` has returned; the rest is as there. Returns bools of shape (sets,);
+    of two equal scores, none exceeds the other.
     """
     wins = yield from _wins(site, plan, _winners_first(site, plan, scores, winners))
     return (yield from _show(site, plan, wins.astype(np.intp), analyst)).astype(np.bool_)
@@ -113,24 +71,8 @@ def exceed(
 def share_ranks(site: Holder, plan: RankPlan, values: Elements) -> Program[Elements]:
     """Share how many other values of its set each set's first value equals or exceeds.
 
-    Parameters
-    ----------
-    site : Holder
-        The keys of this site.
-    plan : RankPlan
-        The plan; a label serves once.
-    values : ndarray of shape (values,), dtype `plan.ring.dtype`
-        This site's additive shares of the values of all sets, one set after the other.
-
-    Returns
-    -------
-    ranks : ndarray of shape (sets,), dtype `plan.rank_ring.dtype`
-        This site's additive shares, modulo `plan.rank_ring`.
-
-    Raises
-    ------
-    DealReusedError, MalformedMessageError
-        As `argmax`.
+    `values` are as the scores of `argmax`. Returns this site's shares in `plan.rank_ring`, of shape
+    (sets,).
     """
     site.use(plan.digest)
     if plan.is_shared:

@@ -24,10 +24,7 @@ FLAG_RING = Ring(48)  # a record with a missing value is counted with probabilit
 
 
 class TermShape(NamedTuple):
-    """A term's number of columns, its holders, and its parts by site.
-
-    An operand of several holders is a separate part.
-    """
+    """A term's columns, holders, and parts by site; an operand of several holders is one part."""
 
     width: int
     holders: tuple[Party, ...]
@@ -37,8 +34,6 @@ class TermShape(NamedTuple):
 class Form(NamedTuple):
     """A way in which a column is committed, and the ring of its mask.
 
-    Examples
-    --------
     >>> codes = np.array([0, 2, 1], np.uint8)
     >>> Form("indicators", Ring(16), width=2, missing=2).of(codes)
     array([[0, 0, 1],
@@ -64,27 +59,13 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One committed column.
+    """One committed column."""
 
-    Parameters
-    ----------
-    id : bytes
-        Its holder draws it at random for this commitment.
-    width : int
-        The number of codes minus 1; at least 1.
-    holders : tuple of Party
-        Who holds it: one site, or several sites that hold different rows.
-    missing : bool, default=False
-        Whether the last code means that the value is missing.
-    most_indicators : int, default=7
-        The largest width of which indicators are committed.
-    """
-
-    id: bytes
-    width: int
-    holders: tuple[Party, ...]
-    missing: bool = False
-    most_indicators: int = MOST_INDICATORS
+    id: bytes  # its holder draws it at random for this commitment
+    width: int  # the number of codes minus 1; at least 1
+    holders: tuple[Party, ...]  # one site, or several that hold different rows
+    missing: bool = False  # whether the last code means that the value is missing
+    most_indicators: int = MOST_INDICATORS  # the largest width of which indicators are committed
 
     @property
     def narrow(self) -> bool:
@@ -96,37 +77,17 @@ class Operand:
 class Commitments:
     """The operands of a study, in order.
 
-    Parameters
-    ----------
-    study : bytes
-        Names the study in every label.
-    ring : Ring
-        The ring of counts, and of the masks of indicators.
-    records : int
-        n, below ``2**ring.bits``.
-    operands : tuple of Operand
-        The committed columns.
-    dealer : Party, default="dealer"
-        Who holds no operand and shares a key with every holder.
-    block_rows : int, default=32768
-        The rows of a block, which is masked, sent and multiplied at a time; a multiple of 16.
-    code_ring, flag_ring : Ring
-        The rings of the masks of codes and of flags; exhaustive tests use smaller ones.
-
-    Raises
-    ------
-    ValueError
-        If a width, a holder, an id or `block_rows` is not valid.
+    A ValueError says that a width, a holder, an id or `block_rows` is not valid.
     """
 
-    study: bytes
-    ring: Ring
-    records: int
+    study: bytes  # named in every label
+    ring: Ring  # of counts, and of the masks of indicators
+    records: int  # n, below 2**ring.bits
     operands: tuple[Operand, ...]
-    dealer: Party = "dealer"
-    block_rows: int = BLOCK_ROWS
-    code_ring: Ring = CODE_RING
-    flag_ring: Ring = FLAG_RING
+    dealer: Party = "dealer"  # holds no operand and shares a key with every holder
+    block_rows: int = BLOCK_ROWS  # masked, sent, multiplied at a time; a multiple of 16
+    code_ring: Ring = CODE_RING  # of the masks of codes; exhaustive tests use smaller ones
+    flag_ring: Ring = FLAG_RING  # of the masks of flags
 
     def __post_init__(self) -> None:
         if self.block_rows < 1 or self.block_rows % 16:
@@ -244,21 +205,11 @@ class Commitments:
 
 @dataclass(frozen=True)
 class Selection:
-    """The records that a query counts, in blocks.
-
-    Parameters
-    ----------
-    commitments : Commitments
-        What all parties know of the columns.
-    indices : ndarray of shape (m,), dtype intp, optional
-        Ascending places of the records; by default all records.
-    name : bytes, default=b""
-        Names the selection in labels; equal selections have equal names.
-    """
+    """The records that a query counts, in blocks."""
 
     commitments: Commitments
-    indices: NDArray[np.intp] | None = None
-    name: bytes = b""
+    indices: NDArray[np.intp] | None = None  # ascending places of records; all by default
+    name: bytes = b""  # in labels; equal selections have equal names
 
     @property
     def records(self) -> int:
@@ -283,10 +234,7 @@ class Selection:
         return np.concatenate(pieces, axis=-1)
 
     def whole(self, load: Callable[[int], Elements]) -> Elements:
-        """Return all chosen rows of a column of one element per record: shape (records,).
-
-        `load` returns a committed block of the column, of shape (1, rows).
-        """
+        """Return all chosen rows of a column of one element per record: shape (records,)."""
         blocks: list[Elements] = [load(block)[0] for block in Selection(self.commitments).blocks]
         if len(blocks) == 1 and self.indices is None:
             return blocks[0]

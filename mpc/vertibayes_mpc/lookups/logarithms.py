@@ -25,11 +25,7 @@ _CHUNK = 1 << 15
 
 
 def fixed_log(number: int, bits: int) -> int:
-    """Return ``ln number`` with `bits` fraction bits, rounded to nearest.
-
-    >>> fixed_log(2, 20) / 2**20
-    0.6931467056274414
-    """
+    """Return ``ln number`` with `bits` fraction bits, rounded to nearest."""
     with localcontext() as context:
         context.prec = 40
         return int((Decimal(number).ln() * 2**bits).to_integral_value())
@@ -53,10 +49,7 @@ def _first_logs() -> Integers:
 
 
 def logs(numbers: Integers) -> Integers:
-    """Return the logarithms of numbers from 1 to 2^26 - 1, with `LOG_BITS` fraction bits.
-
-    Each is within `LOG_ERROR` nats.
-    """
+    """Return the logarithms of numbers from 1 to 2^26 - 1, in `LOG_BITS`, within `LOG_ERROR`."""
     bits = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
     words = numbers << (_WORD_BITS - bits)
     low = _WORD_BITS - _FIRST_BITS

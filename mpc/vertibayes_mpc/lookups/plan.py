@@ -1,9 +1,5 @@
 """From functions and numbers of counts to messages: which sites look up what, in which parts.
 
-Every party makes the same plan from the same public query.
-
-Examples
---------
 >>> from vertibayes_mpc.lookups import cut
 >>> function = cut(5, 1000)
 >>> batches = Batch(("a", "b"), ((function, 10),)), Batch(("a", "b", "c"), ((function, 7),))
@@ -34,18 +30,10 @@ _BYTE = 8
 
 
 class Batch(NamedTuple):
-    """Lookups of the same sites.
+    """Lookups of the same sites."""
 
-    Parameters
-    ----------
-    holders : tuple of Party
-        Who has shares of the counts: two or more, sorted.
-    pieces : tuple of (PublicFunction, int)
-        Functions, each with its number of counts, in the order of the counts.
-    """
-
-    holders: tuple[Party, ...]
-    pieces: tuple[tuple[PublicFunction, int], ...]
+    holders: tuple[Party, ...]  # who has shares of the counts: two or more, sorted
+    pieces: tuple[tuple[PublicFunction, int], ...]  # each with its number of counts, in order
 
     @property
     def counts(self) -> int:
@@ -74,24 +62,12 @@ Part: TypeAlias = tuple[Slice, ...]  # of several batches, in the order of their
 class LookupPlan:
     """All that the parties do for the lookups of one query.
 
-    Parameters
-    ----------
-    label : bytes
-        Names the query, with its number, and the step of it: no two plans have the same.
-    ring : Ring
-        The ring of the results.
-    batches : tuple of Batch
-        The lookups.
-
-    Raises
-    ------
-    ValueError
-        If the holders of a batch are not two or more, sorted; or the functions have different
-        sizes.
+    A ValueError says that the holders of a batch are not two or more, sorted, or that the functions
+    have different sizes.
     """
 
-    label: bytes
-    ring: Ring
+    label: bytes  # names the query and its step: no two plans have the same
+    ring: Ring  # of the results
     batches: tuple[Batch, ...]
 
     def __post_init__(self) -> None:
@@ -178,10 +154,7 @@ class LookupPlan:
                 yield function, slice(start, stop)
 
     def _bytes_held(self, batch: Batch) -> int:
-        """Return what one lookup takes in the memory of the first site, which has the most.
-
-        It holds factors, their masks and sums, and of each peer a message and its encoding.
-        """
+        """Return what one lookup takes at the first site: factors, masks, sums, peers' messages."""
         peers = len(batch.holders) - 1
         words = 2 * self.width * self.ring.dtype.itemsize
         one_hots = self.high + self.low

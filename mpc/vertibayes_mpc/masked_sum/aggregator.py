@@ -44,32 +44,18 @@ M = TypeVar("M", bound=SumMessage)
 
 
 class Sum(NamedTuple):
-    """A sum, and whose it is.
+    """A sum, and whose it is."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (plan.length,), dtype int64
-        The sum.
-    parties : tuple of Party
-        Whose vectors it adds up.
-    """
-
-    values: NDArray[np.int64]
-    parties: tuple[Party, ...]
+    values: NDArray[np.int64]  # of shape (plan.length,)
+    parties: tuple[Party, ...]  # whose vectors it adds up
 
 
 def collect(plan: SumPlan, present: Iterable[Party] | None = None) -> Program[Sum]:
     """Compute the sum of all vectors that arrive: 5 rounds.
 
-    At first it asks the parties that are `present`, by default all of the plan.
-
-    Raises
-    ------
-    PartyGoneError
-        If too few are left after a round; it names the parties that are gone, and who has too few
-        neighbours.
-    ProtocolError
-        If a party does not follow the protocol; it names the party.
+    At first it asks the parties that are `present`, by default all of the plan. A PartyGoneError
+    says that too few are left after a round, and names the parties that are gone and who has too
+    few neighbours; another ProtocolError names a party that does not follow the protocol.
     """
     return (yield from Collection(plan, present).converse())
 

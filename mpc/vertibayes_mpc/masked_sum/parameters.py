@@ -14,11 +14,8 @@ corrupt. Three things must not happen:
   the only condition.
 - Fewer than t of the k are left: the sum fails.
 
-References
-----------
-J. H. Bell, K. A. Bonawitz, A. Gascon, T. Lepoint, M. Raykova (2020), Secure single-server
-aggregation with (poly)logarithmic overhead, CCS 2020: section 3.3 and its bounds on "good" graphs,
-there with drop-outs at random and an aggregator that follows the protocol.
+The bounds are those of Bell et al. (2020), section 3.3, on "good" graphs, there with drop-outs at
+random and an aggregator that follows the protocol.
 """
 
 from __future__ import annotations
@@ -29,18 +26,10 @@ from typing import NamedTuple
 
 
 class Neighbourhood(NamedTuple):
-    """How many neighbours each party has, and how many members give back a seed.
+    """How many neighbours each party has, and how many members give back a seed."""
 
-    Attributes
-    ----------
-    degree : int
-        k: even, or the number of parties minus 1 (the complete graph).
-    threshold : int
-        t, of a party and its neighbours together; more than half of them.
-    """
-
-    degree: int
-    threshold: int
+    degree: int  # k: even, or the number of parties minus 1 (the complete graph)
+    threshold: int  # t, of a party and its neighbours together; more than half of them
 
     def quorum(self, parties: int) -> int:
         """Return how many parties must be left so that t of each neighbourhood can be."""
@@ -57,31 +46,12 @@ def smallest_neighbourhood(
 ) -> Neighbourhood:
     """Return the fewest neighbours with which a sum is safe and succeeds, and a threshold for them.
 
-    Parameters
-    ----------
-    parties : int
-        n, at least 2.
-    corrupt : int
-        The most parties that work with the aggregator, which may lie.
-    dropped : int
-        The most parties that drop out, at random.
-    compromise : float, default=2**-40
-        The largest accepted `compromise_probability`.
-    failure : float, default=2**-20
-        The largest accepted `failure_probability`.
+    Of `parties`, at least 2, up to `corrupt` work with the aggregator, which may lie, and up to
+    `dropped` drop out, at random. `compromise` and `failure` are the largest accepted probabilities
+    (`compromise_probability`, `failure_probability`). If no smaller degree suffices, it is the
+    complete graph; a ValueError says that no t has 2 t > parties + corrupt and t <= parties -
+    dropped.
 
-    Returns
-    -------
-    neighbourhood : Neighbourhood
-        The complete graph, if no smaller degree suffices.
-
-    Raises
-    ------
-    ValueError
-        If no t has 2 t > parties + corrupt and t <= parties - dropped.
-
-    Examples
-    --------
     >>> smallest_neighbourhood(5, corrupt=1, dropped=1)
     Neighbourhood(degree=4, threshold=4)
     >>> smallest_neighbourhood(1000, corrupt=100, dropped=100)
@@ -109,20 +79,9 @@ def _least_safe(parties: int, degree: int, corrupt: int, compromise: float) -> N
 def compromise_probability(parties: int, neighbourhood: Neighbourhood, corrupt: int) -> float:
     """Bound the probability that some honest party's neighbourhood is not safe.
 
-    The probability is over the draw of one graph, whoever the aggregator then says dropped out. An
-    aggregator that chooses among w rosters, each with its own graph, has up to w times as much.
-
-    Parameters
-    ----------
-    parties, neighbourhood
-        The number of parties in the plan, their degree and threshold.
-    corrupt : int
-        The number of parties that work with the aggregator.
-
-    Returns
-    -------
-    probability : float
-        For the smallest roster that the parties accept; 0 or 1 in the complete graph.
+    It is over the draw of one graph for the smallest roster that the parties accept, whoever the
+    aggregator then says dropped out; 0 or 1 in the complete graph. An aggregator that chooses among
+    w rosters, each with its own graph, has up to w times as much.
     """
     degree, threshold = neighbourhood
     if degree == parties - 1:
@@ -134,12 +93,7 @@ def compromise_probability(parties: int, neighbourhood: Neighbourhood, corrupt: 
 def failure_probability(parties: int, neighbourhood: Neighbourhood, dropped: int) -> float:
     """Bound the probability that some party has fewer than `threshold` neighbours left.
 
-    Parameters
-    ----------
-    parties, neighbourhood
-        As of `compromise_probability`.
-    dropped : int
-        The number of parties that drop out, at random, in all rounds together.
+    `dropped` parties drop out, at random, in all rounds together.
     """
     degree, threshold = neighbourhood
     if parties - dropped < neighbourhood.quorum(parties):
@@ -150,13 +104,7 @@ def failure_probability(parties: int, neighbourhood: Neighbourhood, dropped: int
 
 
 def at_least(count: int, population: int, marked: int, drawn: int) -> float:
-    """Return the probability that `count` or more of `drawn` are marked: a hypergeometric tail.
-
-    Examples
-    --------
-    >>> at_least(1, population=4, marked=2, drawn=2)  # 5 of 6 pairs
-    0.8333333333333334
-    """
+    """Return the probability that `count` or more of `drawn` are marked: a hypergeometric tail."""
     first, last = max(count, 0, drawn + marked - population), min(marked, drawn)
     if first > last:
         return 0.0

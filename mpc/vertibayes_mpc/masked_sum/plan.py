@@ -19,32 +19,15 @@ from vertibayes_mpc.rounds import Party
 class SumPlan:
     """A sum of one vector from each party.
 
-    Parameters
-    ----------
-    name : bytes
-        Names this sum; no other sum may have the name.
-    signing_keys : mapping of Party to bytes
-        The long-term Ed25519 public key of every party. They must reach each party by another way
-        than the aggregator of the sum.
-    length : int
-        The number of elements of each vector.
-    bound : int
-        The largest absolute value of an element.
-    neighbourhood : Neighbourhood
-        The number of neighbours and the threshold; see `smallest_neighbourhood`.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two parties, two parties have one signing key, no ring holds the
-        sum, or the neighbourhood does not fit the number of parties.
+    A ValueError says that there are fewer than two parties, two parties have one signing key, no
+    ring holds the sum, or the neighbourhood does not fit the number of parties.
     """
 
-    name: bytes
-    signing_keys: Mapping[Party, bytes]
-    length: int
-    bound: int
-    neighbourhood: Neighbourhood
+    name: bytes  # names this sum; no other sum may have the name
+    signing_keys: Mapping[Party, bytes]  # long-term, Ed25519; not from the aggregator
+    length: int  # of each vector
+    bound: int  # the largest absolute value of an element
+    neighbourhood: Neighbourhood  # from `smallest_neighbourhood`
 
     def __post_init__(self) -> None:
         count, (degree, threshold) = len(self.signing_keys), self.neighbourhood
@@ -106,11 +89,7 @@ class SumPlan:
         return label("masked sum", *parts)
 
     def encode(self, values: NDArray[np.integer]) -> Elements:
-        """Return a party's vector as elements of the ring.
-
-        Raise a ValueError if it has another shape, is not of integers, or exceeds the bound: the
-        sum could wrap.
-        """
+        """Return a party's vector as elements of the ring; a ValueError if the sum could wrap."""
         if values.shape != (self.length,) or not np.issubdtype(values.dtype, np.integer):
             given = f"shape {values.shape} and type {values.dtype}"
             raise ValueError(f"a vector must be integers of shape ({self.length},), got {given}")

@@ -82,8 +82,7 @@ class Roster:
     def check_keys(self, places: Iterable[int], sender: Party) -> None:
         """Check that parties signed their keys, and that no two have the same key.
 
-        A neighbour with the key of another neighbour would know the other's mask and could cancel
-        it.
+        With the key of another neighbour, a neighbour could cancel the other's mask.
         """
         own: dict[bytes, Party] = {}
         for place in places:
@@ -97,11 +96,7 @@ class Roster:
                     raise UnknownFaultyPartyError((own[key], party), "advertised the same key")
 
     def check_left(self, of: Places, left: Places) -> None:
-        """Check that a quorum is left, and of each party `of` the threshold of its neighbourhood.
-
-        Raise a PartyGoneError if too few are left; it names the parties that are gone, and who has
-        too few neighbours.
-        """
+        """Check that a quorum is left, and of each party `of` the threshold of its neighbours."""
         short = self.circle.short(of, left)
         if len(left) < self.plan.quorum or len(short):
             self._refuse(np.setdiff1d(self.places, left), left, short)

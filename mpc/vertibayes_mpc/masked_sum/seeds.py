@@ -67,8 +67,7 @@ def agree(pair: KeyPair, public: bytes, purpose: str, peer: Party) -> StreamKey:
 class Envelope(NamedTuple):
     """From whom, to whom, in which sum: what a sealed message is bound to.
 
-    The key belongs to one sum and two parties. Each of them seals one message, and the two nonces,
-    which come from the envelopes, differ.
+    The key belongs to one sum and two parties. Each seals one message, and the nonces differ.
     """
 
     label: bytes
@@ -96,7 +95,7 @@ class Envelope(NamedTuple):
 
 
 def seed_of(shares: Mapping[int, int], party: Party) -> bytes:
-    """Recover a seed, or blame the party that shared out something else (ProtocolError)."""
+    """Recover a seed, or blame the party that shared out something else."""
     try:
         return recover(shares).to_bytes(KEY_BYTES, "big")
     except (ValueError, OverflowError):  # a share, or the secret, is out of range

@@ -1,8 +1,4 @@
-"""The dealer's program: corrections for what the sites' masks add to extensions and products.
-
-The dealer holds no data and receives none. Its messages are functions of the streams that it
-shares with the sites, under labels that follow from the public plan: the same for the same plan.
-"""
+"""The dealer's program: corrections for what the sites' masks add to extensions and products."""
 
 from __future__ import annotations
 
@@ -21,11 +17,8 @@ from vertibayes_mpc.rounds import Message, Party, Program, send
 def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
     """Deal the corrections for the tables of a plan, block by block; expect nothing.
 
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : Plan
+    The dealer holds no data. Its messages are functions of the streams that it shares with the
+    sites.
     """
     masks = {s: Masks(plan.commitments, key, plan.selection, plan.label) for s, key in keys.items()}
     columns = int(plan.commitments.offsets[-1])

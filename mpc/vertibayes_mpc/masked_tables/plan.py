@@ -96,31 +96,16 @@ def _ranges(starts: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.int
 class Plan:
     """All that the parties do for one query.
 
-    Parameters
-    ----------
-    commitments : Commitments
-        What all parties know of the columns.
-    groups : sequence of Group
-        The tables.
-    selection : Selection
-        The records that are counted.
-    missing : bool, default=False
-        Whether the cells of missing values are revealed too.
-    number : int, default=0
-        The number of the query, ascending: masks are for one query. A site that uses a mask again
-        on other columns would send a difference that shows its own masks.
-
-    Raises
-    ------
-    ValueError
-        If an operand appears twice in a table or is unknown, or a group is not valid.
+    Masks are for one query: a site that uses a mask again on other columns would send a difference
+    that shows its own masks. A ValueError says that an operand appears twice in a table or is
+    unknown, or that a group is not valid.
     """
 
     commitments: Commitments
-    groups: tuple[Group, ...]
-    selection: Selection
-    missing: bool = False
-    number: int = 0
+    groups: tuple[Group, ...]  # the tables
+    selection: Selection  # the records that are counted
+    missing: bool = False  # whether the cells of missing values are revealed too
+    number: int = 0  # of the query, ascending
     _leads: dict[Term, set[Party]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -363,10 +348,7 @@ class Masks:
         return self._extension("extend", term, block)
 
     def table_correction(self, term: Term) -> Elements:
-        """Return C_s, the site's part of the correction of a term's products with all columns.
-
-        Its shape is (width of the term, columns of the study).
-        """
+        """Return C_s, the part of the correction of products with all columns of the study."""
         shape = self.commitments.width(term), int(self.commitments.offsets[-1])
         return self.key.elements(self.commitments.ring, self._label("table", term), shape)
 

@@ -18,30 +18,11 @@ from vertibayes_mpc.sharing import open_sum, send_share, zero_share
 def share_tables(site: Holder, plan: Plan, part: int = 0) -> Program[Elements]:
     """Count the tables of a plan with the other sites and the dealer; reveal them to nobody.
 
-    Only the holders of a table's columns have shares of it that are not zero. The shares of one
-    site say nothing of the cells; those of all holders of a table do: whoever sends its share adds
-    a zero share first.
-
-    Parameters
-    ----------
-    site : Holder
-        The columns and keys of this site.
-    plan : Plan
-        The plan of the query, or of one part of it.
-    part : int, default=0
-        The number of the part: the parts of a query have its number, and different tables.
-
-    Returns
-    -------
-    shares : ndarray of shape (plan.cells,)
-        This site's shares of the cells in the order of `tables_of`, in the ring of the commitments.
-
-    Raises
-    ------
-    DealReusedError
-        If a query of this number, or a later one, was counted before.
-    MalformedMessageError
-        If a message of a site or of the dealer has a wrong shape.
+    Returns this site's shares of the cells in the order of `tables_of`: shape (plan.cells,), in the
+    ring of the commitments. The shares of one site say nothing of the cells; those of all holders
+    of a table do: whoever sends its share adds a zero share first. The parts of a query have its
+    number, and different tables. A DealReusedError says that a query of this number, or a later
+    one, was counted before; a MalformedMessageError, that a message has a wrong shape.
     """
     site.begin(f"products {part}" if part else "products", plan.number)
     ring = site.commitments.ring
@@ -59,15 +40,7 @@ def share_tables(site: Holder, plan: Plan, part: int = 0) -> Program[Elements]:
 
 
 def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
-    """Count the tables of a plan with the other sites and the dealer; reveal them to the analyst.
-
-    Parameters
-    ----------
-    site, plan
-        As of `share_tables`, which raises the same errors.
-    analyst : Party
-        Who runs `open_tables`.
-    """
+    """Count as `share_tables`, and reveal the tables to the analyst, who runs `open_tables`."""
     shares = yield from share_tables(site, plan)
     ring = site.commitments.ring
     peers = {peer: site.peer_keys[peer] for peer in plan.parties if peer != site.party}
@@ -93,17 +66,9 @@ def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
 
 
 def open_tables(plan: Plan) -> Program[list[NDArray[np.int64]]]:
-    """Add up the sites' shares: the analyst's side.
+    """Add up the sites' shares to tables, int64, in the order of `tables_of`: the analyst's side.
 
-    Returns
-    -------
-    tables : list of ndarray, dtype int64
-        In the order of `tables_of`.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a site's share has a wrong shape.
+    A MalformedMessageError names a site whose share has a wrong shape.
     """
     cells = yield from open_sum(plan.parties, plan.commitments.ring, plan.cells)
     return tables_of(plan, cells)

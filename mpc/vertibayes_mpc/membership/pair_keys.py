@@ -23,15 +23,7 @@ from vertibayes_mpc.rounds import Party
 
 
 def pair_key(stream: StreamKey, parameters: Parameters) -> int:
-    """Expand the secret of two neighbours for one study.
-
-    Parameters
-    ----------
-    stream : StreamKey
-        What the two agreed, for pair keys only.
-    parameters : Parameters
-        The public parameters of the sums.
-    """
+    """Expand the secret of two neighbours, `stream`, for one study."""
     stream_label = label("pair key", parameters.modulus, parameters.study)
     size = (parameters.key_bound.bit_length() + 7) // 8
     return int.from_bytes(stream.expand(stream_label, size), "big")
@@ -45,29 +37,13 @@ def signed_sum(party: Party, pairs: Mapping[Party, int]) -> int:
 class Member:
     """A party's pair keys, and the times at which it has encrypted.
 
-    A join or leave that changes its neighbours makes it a new member, with the old one's last time.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        The public parameters of the sums.
-    party : Party
-        The name of the member.
-    aggregator : Party
-        Who decrypts the sums.
-    neighbourhood : sequence of frozenset of Party
-        Its own block and the adjacent blocks, from `Groups.neighbourhood`.
-    streams : mapping of Party to StreamKey
-        What it agreed with each neighbour and with the aggregator; other streams are ignored.
-    last_time : int
-        The highest time at which it ever encrypted with its key pair, also before it left and came
-        back; `NEVER` for a new key pair. After each `encrypt`, the caller stores `times.last`
-        before it sends the ciphertexts.
-
-    Raises
-    ------
-    ValueError
-        If the party is not in its neighbourhood, or the stream of a neighbour is missing.
+    `neighbourhood` is its own block and the adjacent ones (`Groups.neighbourhood`), `streams` what
+    it agreed with each neighbour and with the aggregator; other streams are ignored. `last_time` is
+    the highest time at which it ever encrypted with its key pair, also before it left and came
+    back; `NEVER` for a new key pair. After each `encrypt`, the caller stores `times.last` before it
+    sends the ciphertexts. A join or leave that changes its neighbours makes it a new member, with
+    the old one's last time. A ValueError says that the party is not in its neighbourhood, or that
+    the stream of a neighbour is missing.
     """
 
     def __init__(
@@ -96,10 +72,10 @@ class Member:
     def encrypt(self, counts: Counts, time: int, absent: Collection[Party] = ()) -> Ciphertexts:
         """Encrypt this party's counts for the sum over those who are not absent, as the roll says.
 
-        Raise a ProtocolError, before the time is used up, if the aggregator calls the party itself,
-        the aggregator, or more than a third of an adjacent block absent. It names the aggregator,
-        which could otherwise separate the parties, or let anybody read the sum without a key.
-        Further errors are those of `vertibayes_mpc.additive_scheme.scheme.encrypt`.
+        A ProtocolError, before the time is used up, names an aggregator that calls the party
+        itself, the aggregator, or more than a third of an adjacent block absent: it could otherwise
+        separate the parties, or let anybody read the sum without a key. Further errors are those of
+        `additive_scheme.Encryptor.encrypt`.
         """
         gone = frozenset(absent)
         if self.party in gone:
@@ -118,24 +94,14 @@ class Member:
 def roll_digest(absent: Collection[Party]) -> bytes:
     """Return a digest of who is absent, which is part of every base of the sum.
 
-    Parties that receive different rolls encrypt under different bases. So an aggregator cannot call
-    more parties absent than each party accepts by sending each party a roll of its neighbours only.
+    So an aggregator cannot call more parties absent than each party accepts by sending each party a
+    roll of its neighbours only.
     """
     return label("absent", *sorted(set(absent)))
 
 
 class Aggregator:
-    """The aggregator's pair keys: one with each party.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        The public parameters of the sums.
-    party : Party
-        The name of the aggregator.
-    streams : mapping of Party to StreamKey
-        What it agreed with each party.
-    """
+    """The aggregator's pair keys, from the streams that it agreed with each party."""
 
     def __init__(
         self, parameters: Parameters, party: Party, streams: Mapping[Party, StreamKey]

@@ -3,8 +3,8 @@
     aggregator -> j     the time, who is absent
     j -> aggregator     (1 + x_j N) H(t, absent)^sk_j(present) mod N^2
 
-Security and leakage: see `vertibayes_mpc.membership`. Cost: 2 rounds; the names of the absent to
-each party, 2 |N| bits a packet from each.
+Security and leakage: see `vertibayes_mpc.membership`.
+Cost: 2 rounds; the names of the absent to each party, 2 |N| bits a packet from each.
 """
 
 from __future__ import annotations
@@ -35,18 +35,8 @@ class Roll(Message, kind="roll"):
 def answer_roll(member: Member, counts: Counts, time: int) -> Program[None]:
     """Wait for the roll of a time and encrypt for it: a party's program.
 
-    Parameters
-    ----------
-    member : Member
-        The party.
-    counts, time
-        As of `Member.encrypt`.
-
-    Raises
-    ------
-    ProtocolError
-        If the roll is of other parameters or another time, or `Member.encrypt` refuses it; it names
-        the aggregator.
+    A ProtocolError names the aggregator if the roll is of other parameters or another time, or
+    `Member.encrypt` refuses it.
     """
     cells = OVERHEAD_CELLS + NAME_CELLS * member.parameters.most
     expect = {member.aggregator: Expect(Roll, cells)}
@@ -62,20 +52,9 @@ def call_roll(
 ) -> Program[NDArray[np.int64]]:
     """Ask all who are not absent for a sum, and decrypt it: the aggregator's program.
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        The aggregator and its pair keys.
-    absent : collection of Party
-        Who is gone before the roll, as the transport knows. A party that fails after the roll ends
-        the program with an error that names it; the caller may call another roll, of a later time.
-    time, count
-        As of `Aggregator.decrypt`, which also raises what this raises.
-
-    Returns
-    -------
-    sums : ndarray of shape (count,), dtype int64
-        Exact and signed.
+    `absent` are gone before the roll, as the transport knows. A party that fails after the roll
+    ends the program with an error that names it; the caller may call another roll, of a later time.
+    Returns what `Aggregator.decrypt` returns, and raises what it raises.
     """
     present = sorted(set(aggregator.parties) - set(absent))
     roll = Roll(aggregator.parameters.label, time, tuple(sorted(set(absent))))

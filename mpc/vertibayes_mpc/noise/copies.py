@@ -1,6 +1,7 @@
 """Whole copies of noise on counts: discrete Laplace and Gaussian by OpenDP's samplers, diluted.
 
-What all noise has in common: its parameters, and a bound on its sums.
+OpenDP draws by exact rational arithmetic, from the operating system's generator; it cannot be
+seeded.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class Noise(Protocol):
     """Draws noise: from a number of counts to as many integers."""
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
-        """Draw noise for `count` counts: shape (count,), dtype int64."""
+        """Draw noise for `count` counts: shape (count,)."""
         ...
 
 
 def no_noise(count: int, /) -> NDArray[np.int64]:
-    """Return noise for whoever publishes exact counts: zeros of shape (count,), dtype int64."""
+    """Return zeros of shape (count,), for whoever publishes exact counts."""
     return np.zeros(count, np.int64)
 
 
@@ -40,24 +41,12 @@ def no_noise(count: int, /) -> NDArray[np.int64]:
 class IntegerNoise(ABC):
     """Noise made of copies, or shares, of the discrete Laplace distribution Geom(alpha).
 
-    Parameters
-    ----------
-    eps : float
-        The privacy parameter of one count; above 0.
-    Delta : int, default=1
-        The most by which a neighbour changes a count: 1 protects a record, the largest number of
-        records of a party protects the party.
-
-    Raises
-    ------
-    ValueError
-        If `eps` or `Delta` is out of its range.
-    TypeError
-        If `Delta` is not an integer.
+    With Delta = 1 it protects a record; with the largest number of records of a party, the party. A
+    ValueError or TypeError says which parameter is out of its range, or not an integer.
     """
 
-    eps: float
-    Delta: int = 1
+    eps: float  # of one count; above 0
+    Delta: int = 1  # the most by which a neighbour changes a count
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.eps) and self.eps > 0):
@@ -89,7 +78,7 @@ class IntegerNoise(ABC):
 
     @abstractmethod
     def __call__(self, count: int, /) -> NDArray[np.int64]:
-        """Draw a party's noise for `count` counts: shape (count,), dtype int64."""
+        """Draw a party's noise for `count` counts: shape (count,)."""
 
     @abstractmethod
     def log_moment(self, t: float) -> float:
@@ -98,8 +87,7 @@ class IntegerNoise(ABC):
     def bound(self, parties: int, tail: float) -> int:
         """Return B with Pr[|X_1 + .. + X_parties| > B] <= tail, by Chernoff's bound: for slots.
 
-        Of q counts, one is larger with at most q times this probability. Raise a ValueError if
-        `parties` is below 1 or `tail` not between 0 and 1.
+        Of q counts, one is larger with at most q times this probability.
         """
         check_integer("parties", parties)
         check_open_unit("tail", tail)
@@ -144,10 +132,7 @@ SLACK = 1 + 2.0**-50  # more than the rounding of beta's logarithm and quotient
 class DiscreteLaplace(IntegerNoise):
     """One copy of Geom(alpha): Pr[X = k] = (alpha - 1) / (alpha + 1) alpha^-|k|.
 
-    Notes
-    -----
-    OpenDP draws by exact rational arithmetic, from the operating system's generator; it cannot be
-    seeded. Its scale is the smallest float that is not below Delta / eps.
+    OpenDP's scale is the smallest float that is not below Delta / eps.
     """
 
     @property
@@ -156,7 +141,7 @@ class DiscreteLaplace(IntegerNoise):
         return 1.0
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
-        """Draw `count` copies: shape (count,), dtype int64."""
+        """Draw `count` copies."""
         count = checked_count(count)
         if not count:
             return np.zeros(0, np.int64)
@@ -171,36 +156,14 @@ class DiscreteLaplace(IntegerNoise):
 class DilutedGeometric(IntegerNoise):
     """The beta-diluted Geom(alpha): a copy with probability beta, else 0.
 
-    Parameters
-    ----------
-    eps, Delta
-        As of `IntegerNoise`.
-    delta : float
-        The probability that the honest parties add no noise; between 0 and 1.
-    gamma : float
-        The least share of honest parties; above 0, at most 1.
-    n : int
-        The number of parties; where it changes, a lower bound that the party knows.
-    randomness : Randomness, optional
-        Where the coins come from; OpenDP draws the copies.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or gamma n is below 1: no party would be honest.
-    TypeError
-        If `n` or `Delta` is not an integer.
-
-    Examples
-    --------
     >>> noise = DilutedGeometric(eps=0.5, delta=1e-5, gamma=0.5, n=100)
     >>> round(noise.beta, 4), round(100 * noise.copies, 1)
     (0.2303, 23.0)
     """
 
-    delta: float
-    gamma: float
-    n: int
+    delta: float  # the probability that the honest parties add no noise; between 0 and 1
+    gamma: float  # the least share of honest parties; gamma n is at least 1, a party
+    n: int  # the number of parties; where it changes, a lower bound that the party knows
     randomness: Randomness = field(default_factory=SystemRandomness, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -259,33 +222,15 @@ ABOVE = 1 + 2.0**-50  # more than the rounding of the scale
 class DiscreteGaussian:
     """Integers X with Pr[X = k] proportional to exp(-k^2 / (2 scale^2)).
 
-    Parameters
-    ----------
-    rho : float
-        Of zero-concentrated differential privacy (zCDP), of one count; above 0.
-    Delta : int, default=1
-        The most by which a neighbour changes the count.
-
-    Raises
-    ------
-    ValueError
-        If `rho` or `Delta` is out of its range.
-    TypeError
-        If `Delta` is not an integer.
-
-    Notes
-    -----
     A count with this noise is rho-zCDP for scale^2 = Delta^2 / (2 rho), and rho adds up over counts
-    (Canonne, Kamath, Steinke 2020, Theorem 4).
+    (Canonne, Kamath, Steinke 2020, Theorem 4). Errors are as of `IntegerNoise`.
 
-    Examples
-    --------
     >>> round(DiscreteGaussian(rho=0.02, Delta=3).scale, 9)
     15.0
     """
 
-    rho: float
-    Delta: int = 1
+    rho: float  # of zero-concentrated differential privacy, of one count; above 0
+    Delta: int = 1  # the most by which a neighbour changes the count
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.rho) and self.rho > 0):
@@ -311,7 +256,7 @@ class DiscreteGaussian:
         return self.scale**2
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
-        """Draw `count` copies: shape (count,), dtype int64."""
+        """Draw `count` copies: shape (count,)."""
         count = checked_count(count)
         if not count:
             return np.zeros(0, np.int64)
@@ -320,8 +265,7 @@ class DiscreteGaussian:
     def bound(self, parties: int, tail: float) -> int:
         """Return a bound of the sum of so many copies, which is larger with a chance of `tail`.
 
-        The distribution is sub-Gaussian with the parameter `scale`. Raise a ValueError if `parties`
-        is below 1 or `tail` not between 0 and 1.
+        The distribution is sub-Gaussian with the parameter `scale`.
         """
         check_integer("parties", parties)
         check_open_unit("tail", tail)

@@ -30,8 +30,7 @@ class Draws:
     def coins(self, threshold: int, count: int) -> NDArray[np.bool_]:
         """Toss coins that are heads with probability ``threshold / 2^64``.
 
-        The first byte of a draw decides against the first byte of the threshold. Only where the two
-        are equal, one time in 256, the other seven bytes are drawn.
+        The first byte of a draw decides, and the other seven only where it equals the threshold's.
         """
         first, rest = divmod(threshold, 1 << _LOW_BITS)
         drawn = np.frombuffer(self._bytes(count), np.uint8)

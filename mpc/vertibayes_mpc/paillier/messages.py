@@ -44,12 +44,7 @@ class Masks(Integers, kind="paillier masks"):
 
 
 def to_bytes(integers: Sequence[int], width: int) -> NDArray[np.uint8]:
-    """Return integers as an array of shape (count, width), dtype uint8.
-
-    >>> to_bytes([1, 256], 2)
-    array([[1, 0],
-           [0, 1]], dtype=uint8)
-    """
+    """Return integers as an array of shape (count, width), dtype uint8."""
     joined = b"".join(int(value).to_bytes(width, "little") for value in integers)
     return np.frombuffer(joined, np.uint8).reshape(len(integers), width)
 
@@ -75,10 +70,7 @@ def expect(kind: type[N], count: int, width: int) -> Expect[N]:
 def ciphertexts_of(
     message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
 ) -> list[int]:
-    """Return a message's ciphertexts, or blame its sender.
-
-    Ciphertexts must have the plan's label, number and width, be below N^2 and coprime to N.
-    """
+    """Return a message's ciphertexts, below N^2 and coprime to N, or blame its sender."""
     ciphertexts = _integers(message, sender, label, count, ciphertext_width(public))
     try:
         public.check_ciphertexts(ciphertexts)

@@ -1,7 +1,4 @@
-"""What all parties know of a product; keys, encryption, decryption, and the two programs.
-
-One message goes from each party to the aggregator.
-"""
+"""What all parties know of a product; keys, encryption, decryption, and the two programs."""
 
 from __future__ import annotations
 
@@ -57,28 +54,14 @@ MODP_PRIMES = {
 class Parameters:
     """The public parameters of products.
 
-    Parameters
-    ----------
-    bits : int
-        The length of the safe prime: 2048 or 3072 (RFC 3526).
-    study : bytes
-        Names what the products are for: part of every hash.
-    most : int
-        The largest number of parties of a product.
-    highest : int
-        The largest count; the smallest is 1.
-
-    Raises
-    ------
-    ValueError
-        If `bits` is another number, or the product could exceed (p - 1) / 2: its square would then
-        have a smaller root.
+    A ValueError says that the product could exceed (p - 1) / 2, so that its square has a smaller
+    root.
     """
 
-    bits: int
-    study: bytes
-    most: int
-    highest: int
+    bits: int  # of the safe prime: 2048 or 3072 (RFC 3526)
+    study: bytes  # names what the products are for: part of every hash
+    most: int  # the largest number of parties of a product
+    highest: int  # the largest count; the smallest is 1
 
     primes: ClassVar[Mapping[int, int]] = MODP_PRIMES
 
@@ -134,14 +117,14 @@ def deal_keys(parameters: Parameters, parties: Iterable[Party], randomness: Rand
 
 
 class Encryptor(KeyOwner[Parameters]):
-    """A party that encrypts its counts; its parameters are those of `KeyOwner`."""
+    """A party that encrypts its counts."""
 
     def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
         """Encrypt this party's counts for one time, each under a base of its own.
 
-        Counts are at least 1: the caller smooths them and adds noise. Raise a ValueError if one is
-        not, or over the bound; the time is not used up then. Raise a DealReusedError if the time,
-        or a higher one, was used before.
+        Counts are at least 1: the caller smooths them and adds noise. A ValueError says that one is
+        not, or is over the bound, before the time is used up; a DealReusedError, that the time or a
+        higher one was used before.
         """
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
@@ -167,12 +150,8 @@ def decrypt(
 ) -> list[int]:
     """Decrypt the products over all parties.
 
-    Raises
-    ------
-    ProtocolError
-        If parties are missing, a message is not what it should be, or a ciphertext is not a square;
-        it names them. If a product is larger than the parties can make it, it names all: nobody
-        can know who of them sent a wrong ciphertext.
+    A ProtocolError names parties that are missing, or sent a wrong message or a ciphertext that is
+    not a square. It names all if a product is larger than they can make it.
     """
     check_senders(received, parties)
     expected = parameters.expected(time, count)

@@ -30,10 +30,10 @@ the data of j.
 Security: honest-but-curious. Against the receiver and all parties except one, the messages of this
 party and of the dealer are simulated from the result alone; against the dealer alone, everything
 is. The dealer and one party together read every vector.
-Leakage: the result to the receiver; q, m and n to all. Cost: T(n) sub-protocols, T(n) = 1 +
-sum_{k=2}^{n-1} binom(n, k) T(n - k + 1) = 1, 4, 29, 336, 5687 for n = 2 .. 6; that is 2, 15, 148,
-2145, 43,566 vectors sent, and 2, 5, 21, 161, 1983 rounds. `vertibayes_mpc.masked_tables` is linear
-in n.
+Leakage: the result to the receiver; q, m and n to all.
+Cost: T(n) sub-protocols, T(n) = 1 + sum_{k=2}^{n-1} binom(n, k) T(n - k + 1) = 1, 4, 29, 336, 5687
+for n = 2 .. 6; that is 2, 15, 148, 2145, 43,566 vectors sent, and 2, 5, 21, 161, 1983 rounds.
+`vertibayes_mpc.masked_tables` is linear in n.
 
 References
 ----------

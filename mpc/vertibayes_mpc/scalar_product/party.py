@@ -1,8 +1,4 @@
-"""The programs of a scalar product: of a party, of the receiver, and of the dealer.
-
-The dealer holds no data and receives none. Its messages are functions of the streams that it
-shares with the parties, under labels that follow from the product: the same for the same product.
-"""
+"""The programs of a scalar product: of a party, of the receiver, and of the dealer."""
 
 from __future__ import annotations
 
@@ -30,21 +26,11 @@ from vertibayes_mpc.sharing import open_sum, send_share
 
 @dataclass
 class Multiplier:
-    """A party, its key, and the products for which it used the key.
-
-    Parameters
-    ----------
-    party : Party
-        The name of the party.
-    dealer_key : Stream
-        The key that it shares with the dealer.
-    used : set of bytes, optional
-        The labels of the products whose masks were used; whoever keeps the key keeps these too.
-    """
+    """A party, its key, and the products for which it used the key."""
 
     party: Party
     dealer_key: Stream = field(repr=False)
-    used: set[bytes] = field(default_factory=set, repr=False)
+    used: set[bytes] = field(default_factory=set, repr=False)  # labels; kept with the key
 
 
 def scalar_product(
@@ -52,31 +38,13 @@ def scalar_product(
 ) -> Program[Elements | None]:
     """Multiply with the other parties and the dealer, and reveal the results to the receiver.
 
-    Parameters
-    ----------
-    own : Multiplier
-        This party.
-    product : Product
-        What the parties compute.
-    vectors : ndarray of shape (q, m), dtype `product.ring.dtype`
-        This party's factor of each product.
-    receiver : Party
-        One of the parties, or another who runs `receive_product`; never the dealer.
-
-    Returns
-    -------
-    results : ndarray of shape (q,) or None
-        The products modulo the ring's size, if this party is the receiver.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the vectors have another shape or type, the party is not one of the product, or the
-        receiver is the dealer.
-    DealReusedError
-        If the masks of this product were used before.
-    MalformedMessageError, UnexpectedMessageError
-        If a message has a wrong shape, or is for another sub-protocol; it names the sender.
+    `vectors` are this party's factor of each product: shape (q, m), in the product's ring. The
+    receiver is one of the parties, or another who runs `receive_product`; never the dealer. It
+    receives the products, of shape (q,), and the others None. A ValueError or TypeError says that
+    the vectors have another shape or type, or the party or the receiver cannot take part; a
+    DealReusedError, that the masks of this product were used before. A MalformedMessageError or
+    UnexpectedMessageError names the sender of a message of a wrong shape, or for another
+    sub-protocol.
     """
     if receiver == product.dealer:
         raise ValueError(f"the receiver must not be the dealer, who knows the masks: {receiver}")
@@ -90,29 +58,15 @@ def scalar_product(
 
 
 def receive_product(product: Product) -> Program[Elements]:
-    """Add up the results: the side of a receiver who does not hold a factor.
-
-    Returns
-    -------
-    results : ndarray of shape (q,)
-
-    Raises
-    ------
-    MalformedMessageError
-        If a share has a wrong shape; it names the sender.
-    """
+    """Add up the results, of shape (q,): the side of a receiver who does not hold a factor."""
     return (yield from open_sum(product.parties, product.ring, product.count))
 
 
 def share_product(own: Multiplier, product: Product, vectors: Elements) -> Program[Elements]:
-    """Multiply with the other parties and the dealer, and reveal nothing.
+    """Multiply as `scalar_product`, and reveal nothing; return this party's share, of shape (q,).
 
-    Whoever adds up the shares later must not be the dealer.
-
-    Returns
-    -------
-    share : ndarray of shape (q,)
-        All parties' shares add up to the results; all shares except one are uniform.
+    All parties' shares add up to the results; all shares except one are uniform. Whoever adds up
+    the shares later must not be the dealer.
     """
     _check(own, product, vectors)
     own.used.add(product.label)
@@ -180,14 +134,7 @@ def _correction(product: Product) -> Program[Elements]:
 
 
 def deal_product(keys: Mapping[Party, Stream], product: Product) -> Program[None]:
-    """Deal for a scalar product and all sub-protocols; expect nothing.
-
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each party.
-    product : Product
-    """
+    """Deal for a scalar product and all sub-protocols; expect nothing."""
     total = yield from _deal(keys, product.top, {})
     lead, *others = product.parties
     for party in others:

@@ -34,37 +34,17 @@ def subprotocols(parties: int) -> int:
 class Product:
     """Scalar products to be computed together, once.
 
-    Parameters
-    ----------
-    study : bytes
-        Names the study in every label.
-    id : bytes
-        Names these products; no others in the study have this id.
-    ring : Ring
-        Results are modulo its size; for counts it must exceed the number of records.
-    parties : tuple of Party
-        Who holds a factor, in order; at least 2.
-    count : int
-        q, the number of products.
-    records : int
-        m, the length of each vector.
-    dealer : Party, default="dealer"
-        Who shares a key with each party and holds no factor.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 2 parties, one appears twice or is the dealer, or a size is
-        negative.
+    A ValueError says that there are fewer than 2 parties, one appears twice or is the dealer, or a
+    size is negative.
     """
 
-    study: bytes
-    id: bytes
-    ring: Ring
-    parties: tuple[Party, ...]
-    count: int
-    records: int
-    dealer: Party = "dealer"
+    study: bytes  # named in every label
+    id: bytes  # names these products, and no others in the study
+    ring: Ring  # of the results; for counts it must exceed the number of records
+    parties: tuple[Party, ...]  # who holds a factor, in order; at least 2
+    count: int  # q, the number of products
+    records: int  # m, the length of each vector
+    dealer: Party = "dealer"  # shares a key with each party and holds no factor
 
     def __post_init__(self) -> None:
         if len(self.parties) < 2 or len(set(self.parties)) < len(self.parties):

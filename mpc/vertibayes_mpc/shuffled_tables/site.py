@@ -28,21 +28,8 @@ from vertibayes_mpc.shuffled_tables.plan import (
 def count_shuffled(site: Holder, plan: ShufflePlan, analyst: Party) -> Program[None]:
     """Count the tables of a plan with the other sites and the dealer; reveal them to the analyst.
 
-    Parameters
-    ----------
-    site : Holder
-        The columns and keys of this site.
-    plan : ShufflePlan
-        The plan of the query.
-    analyst : Party
-        Who runs `open_shuffled`.
-
-    Raises
-    ------
-    DealReusedError
-        If a query of this number, or a later one, was counted by shuffle before.
-    MalformedMessageError
-        If a message of a site or of the dealer has a wrong size.
+    The analyst runs `open_shuffled`. A DealReusedError says that a query of this number, or a later
+    one, was counted by shuffle before; a MalformedMessageError, that a message has a wrong size.
     """
     site.begin("shuffle", plan.number)
     chains = _Chains(site, plan)
@@ -55,11 +42,7 @@ def count_shuffled(site: Holder, plan: ShufflePlan, analyst: Party) -> Program[N
 
 
 class _Chains:
-    """One site's part in the chains of all tables.
-
-    `carried` has the codes, and the tags, of each table whose chain has reached this site; `masks`
-    what the dealer sent; `places` the complete records of tables in which others drop out.
-    """
+    """One site's part in the chains of all tables."""
 
     def __init__(self, site: Holder, plan: ShufflePlan) -> None:
         self.site, self.plan, self.me = site, plan, site.party

@@ -27,30 +27,14 @@ WORDS = Ring(64)
 class TableLookupPlan:
     """All that the parties do to look records up in tables.
 
-    Parameters
-    ----------
-    label : bytes
-        Names the query, with its number: no two plans have the same.
-    selection : Selection
-        The records.
-    tables : tuple of tuple of int
-        The operands that are the axes of each table, at least one.
-    columns : int
-        The number of columns of each table.
-    ring : Ring, default=Ring(64)
-        The ring of the tables' numbers.
-
-    Raises
-    ------
-    ValueError
-        If a table has no axis, more than `MOST_CELLS` rows, or an axis twice.
+    A ValueError says that a table has no axis, more than `MOST_CELLS` rows, or an axis twice.
     """
 
-    label: bytes
-    selection: Selection
-    tables: tuple[Term, ...]
-    columns: int
-    ring: Ring = WORDS
+    label: bytes  # names the query, with its number: no two plans have the same
+    selection: Selection  # the records
+    tables: tuple[Term, ...]  # the operands that are the axes of each table, at least one
+    columns: int  # of each table
+    ring: Ring = WORDS  # of the tables' numbers
 
     def __post_init__(self) -> None:
         for place, axes in enumerate(self.tables):
@@ -146,28 +130,9 @@ Tables: TypeAlias = Sequence[NDArray[np.int64]]  # each of shape (rows, columns)
 def share_rows(site: Holder, plan: TableLookupPlan, tables: Tables) -> Program[Elements]:
     """Look records up in all tables with the other sites and the dealer.
 
-    Parameters
-    ----------
-    site : Holder
-        The columns and keys of this site, one of `plan.parties`.
-    plan : TableLookupPlan
-        The plan of the lookups.
-    tables : sequence of ndarray of shape (rows, columns), dtype int64
-        The public tables, which all sites have alike.
-
-    Returns
-    -------
-    shares : ndarray of shape (columns, records), dtype `plan.ring.dtype`
-        This site's shares of the sum of each record's rows.
-
-    Raises
-    ------
-    DealReusedError
-        If this site has looked up with this plan before.
-    MalformedMessageError, UnexpectedMessageError
-        If a message has a wrong size or is for other lookups; they name the sender.
-    ValueError
-        If the tables are not those of the plan.
+    `tables`, each of shape (rows, columns), are public, and all sites have the same. Returns this
+    site's shares of the sum of each record's rows: shape (columns, records), in `plan.ring`. Errors
+    are as of `share_counts`; also a ValueError if the tables are not those of the plan.
     """
     shapes = [(plan.rows(table), plan.columns) for table in range(len(plan.tables))]
     if [table.shape for table in tables] != shapes:
@@ -182,17 +147,7 @@ def share_rows(site: Holder, plan: TableLookupPlan, tables: Tables) -> Program[E
 def show_rows(
     site: Holder, plan: TableLookupPlan, shares: Elements, analyst: Party
 ) -> Program[None]:
-    """Send this site's shares of the sums to the analyst, under zero shares.
-
-    Parameters
-    ----------
-    site, plan : Holder, TableLookupPlan
-        As of `share_rows`.
-    shares : ndarray of shape (columns, records)
-        What `share_rows` returned.
-    analyst : Party
-        Who runs `open_rows`.
-    """
+    """Send what `share_rows` returned to the analyst, who runs `open_rows`, under zero shares."""
     peers = {peer: site.peer_keys[peer] for peer in plan.parties if peer != site.party}
     name = label("table lookup zeros", plan.name)
     zeros = zero_share(site.party, peers, plan.ring, name, shares.size)
@@ -251,16 +206,9 @@ class _Lookups:
 
 
 def open_rows(plan: TableLookupPlan) -> Program[Elements]:
-    """Add up the sites' shares: the analyst's side.
+    """Add up the sites' shares, of shape (columns, records): the analyst's side.
 
-    Returns
-    -------
-    sums : ndarray of shape (columns, records), dtype `plan.ring.dtype`
-
-    Raises
-    ------
-    MalformedMessageError
-        If a site's share has a wrong size.
+    A MalformedMessageError names a site whose share has a wrong size.
     """
     records = plan.selection.records
     sums = yield from open_sum(plan.parties, plan.ring, plan.columns * records)
@@ -268,12 +216,5 @@ def open_rows(plan: TableLookupPlan) -> Program[Elements]:
 
 
 def deal_rows(keys: Mapping[Party, Stream], plan: TableLookupPlan) -> Program[None]:
-    """Deal unit vectors for the lookups of a plan; expect nothing.
-
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : TableLookupPlan
-    """
+    """Deal unit vectors for the lookups of a plan; expect nothing."""
     yield from deal_units(keys, plan.shared)
