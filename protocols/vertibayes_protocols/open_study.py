@@ -17,7 +17,6 @@ from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.engine import check_time
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Ledger, RevealedTable
 from vertibayes_protocols.queries import Choose, Release
 from vertibayes_protocols.queries.choices.choose import portions, score_error
@@ -31,7 +30,7 @@ from vertibayes_protocols.queries.tables.ways import batches, choose_ways, group
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.session import Session, Traffic
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows
 
 T = TypeVar("T")

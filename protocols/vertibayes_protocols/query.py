@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.approval import Asked
 from vertibayes_protocols.effects import Effects
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.study import Joined
 from vertibayes_protocols.wire import FREE
 
 R_co = TypeVar("R_co", covariant=True)

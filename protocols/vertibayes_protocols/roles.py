@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from time import time_ns
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +24,54 @@ from vertibayes_protocols.approval import Approvals, Run, nothing_approved
 from vertibayes_protocols.calibration.agreed import ClassifierSpec
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.nodes import Checkpoints
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.policy import GIBIBYTE, Policy
-from vertibayes_protocols.shared_state import SharedState
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.hidden_rows import HiddenRows
-from vertibayes_protocols.site.placement import Placement
 from vertibayes_protocols.site.statistics import LocalData
-from vertibayes_protocols.site.study_people import StudyPeople
+from vertibayes_protocols.site.study_people import Placement, StudyPeople
 from vertibayes_protocols.storage.block_file import BlockFile
 from vertibayes_protocols.storage.changes import Snapshot
 from vertibayes_protocols.storage.memory import Digests, SiteMemory
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Variable
+
+
+class Session(Protocol):
+    """The role of a session."""
+
+    analyst: Party
+
+
+@dataclass(frozen=True)
+class Running:
+    """A study that a session runs."""
+
+    analyst: Party  # who runs it
+    since: str  # when the session began to, in UTC
+    session: object = field(repr=False)  # the role of the session
+
+
+@dataclass
+class SharedState:
+    """What the sessions of a party share beside its memory; nothing of it outlives the process."""
+
+    running: dict[bytes, Running] = field(default_factory=dict)
+    queries: int = 0  # how many queries were begun, in all sessions
+    digests: Digests | None = field(default=None, repr=False)  # at a site
+    checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)  # at a site
+    comparing: Counter[Party] = field(default_factory=Counter)  # at a site
+
+    def claim(self, study: bytes, session: Session) -> Running | None:
+        """Note that a session runs a study; return the other session that does, if there is one."""
+        since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        running = self.running.setdefault(study, Running(session.analyst, since, session))
+        return None if running.session is session else running
+
+    def release(self, session: object) -> None:
+        """Note that a session is over, and runs nothing any more."""
+        self.running = {s: r for s, r in self.running.items() if r.session is not session}
+
 
 Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
 

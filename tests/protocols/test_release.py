@@ -24,7 +24,6 @@ from vertibayes_mpc.noise import PolyaShare
 from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
@@ -35,6 +34,7 @@ from vertibayes_protocols.queries.releases.shares import TableSums
 from vertibayes_protocols.query import At
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 DATA = data_of(a="xy", b="z", c="w")

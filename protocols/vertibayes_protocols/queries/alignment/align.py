@@ -29,7 +29,7 @@ and one round.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -48,7 +48,7 @@ from vertibayes_mpc.alignment import (
 )
 from vertibayes_mpc.errors import MalformedMessageError, ProtocolError, TooFewPeopleError
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange
 from vertibayes_protocols import wire
 from vertibayes_protocols.alignment import AlignedPeople, Alignment
 from vertibayes_protocols.approval import Phase
@@ -77,15 +77,47 @@ from vertibayes_protocols.queries.alignment.align_rows import (
     say_held,
     share_rows,
 )
-from vertibayes_protocols.queries.alignment.recall import Recall, recalled
-from vertibayes_protocols.queries.opening.pinned import SESSION_BYTES, check_named, check_pinned
+from vertibayes_protocols.queries.opening.meet import SESSION_BYTES, check_named, check_pinned
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.site.identifiers import Identifiers
-from vertibayes_protocols.site.placement import Placement
-from vertibayes_protocols.site.study_people import StudyPeople
+from vertibayes_protocols.site.study_people import Placement, StudyPeople
 from vertibayes_protocols.storage.alignments import KeptAlignment
+
+
+@dataclass(frozen=True, slots=True)
+class Recall(Message):
+    """Whether the sender has kept the alignment of the study, and its part of the sites' key.
+
+    The part is empty in messages to the analyst and the dealer. At level 2 sites and dealer also
+    send the public half of an ephemeral key.
+    """
+
+    kind: ClassVar[str] = "recall"
+    kept: bool
+    part: bytes = field(repr=False)
+    key: bytes = b""
+
+
+def recalled(
+    site: SiteRole, parties: Sequence[Party], dealer: Party, kept: bool, fresh: KeyPair | None
+) -> Program[dict[Party, Recall]]:
+    """Exchange who has kept the alignment, parts of the sites' key, and ephemeral keys."""
+    key = b"" if fresh is None else fresh.public
+    ours = Recall(kept, site.randomness.bytes(KEY_BYTES), key)
+    others = [peer for peer in parties if peer not in (site.party, dealer)]
+    outbox = {**dict.fromkeys(others, ours), site.analyst: Recall(kept, b"")}
+    if fresh is not None:
+        outbox[dealer] = Recall(kept, b"", key)
+    peers = [peer for peer in parties if peer != site.party]
+    theirs = yield from exchange(outbox, dict.fromkeys(peers, Expect(Recall, 2 * KEY_BYTES)))
+    for peer, recall in theirs.items():
+        part = 0 if peer == dealer else KEY_BYTES
+        if (len(recall.part), len(recall.key)) != (part, len(key)):
+            raise MalformedMessageError(peer, "its part of the sites' key has a wrong length")
+    return {**theirs, site.party: ours}
+
 
 REVEALED = "which lists of people have how many people in common"
 WHO = "who of their own people is in the study"

@@ -16,7 +16,7 @@ from vertibayes_protocols.calibration.classifier import Examples
 from vertibayes_protocols.calibration.nodes import Attendance
 from vertibayes_protocols.queries.calibration.consensus_query import ConsensusQuery
 from vertibayes_protocols.queries.calibration.neighbourhood_sums import least_of, summing
-from vertibayes_protocols.queries.sums.contributing import check_own_records, site_records
+from vertibayes_protocols.queries.sums.statistics import check_own_records, site_records
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.roles import SiteRole
 

@@ -1,6 +1,6 @@
 """Choose: which candidate of each set has the highest score, without revealing any table.
 
-The figure is that of `vertibayes_protocols.queries.choices.plan`. A site first checks the query
+The figure is that of `vertibayes_protocols.queries.choices.choose`. A site first checks the query
 against its policy and its memory of record sets, and notes it in its ledger.
 
 Security: honest-but-curious, that of `vertibayes_mpc.masked_tables`, `vertibayes_mpc.lookups` and
@@ -15,18 +15,23 @@ each pair of candidates of a set (`vertibayes_mpc.argmax`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from math import ceil, log2
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.randomness import label
-from vertibayes_mpc.rounds import Program
+from vertibayes_mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
+from vertibayes_mpc.commitments import Holder
+from vertibayes_mpc.lookups import LookupPlan, deal_lookups
+from vertibayes_mpc.masked_tables import Plan, deal_tables, share_tables
+from vertibayes_mpc.randomness import Stream, label
+from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols import wire
 from vertibayes_protocols.choices import (
     Candidate,
@@ -39,15 +44,8 @@ from vertibayes_protocols.choices import (
     scores_of,
 )
 from vertibayes_protocols.effects import Effects, Later, Number, Planned, Winners
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, choice_lookups
-from vertibayes_protocols.queries.choices.plan import (
-    ChoicePlan,
-    choose,
-    deal_choices,
-    open_choices,
-)
+from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, ChoiceLookups, choice_lookups
 from vertibayes_protocols.queries.names import (
     check_each_once,
     check_most,
@@ -56,10 +54,106 @@ from vertibayes_protocols.queries.names import (
     numbered,
     numbers,
 )
+from vertibayes_protocols.queries.tables.counting import look_up_held, plan_products
 from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows
+
+
+@dataclass(frozen=True)
+class ChoicePlan:
+    """All that the parties do for one query."""
+
+    needed: ChoiceLookups  # what is looked up
+    joined: Joined  # the study, and its commitments
+    rows: Rows  # the records that are counted
+    missing: bool  # whether a missing value is a state
+    number: int  # the number of the query in the study
+    query: bytes  # a digest of the query
+
+    @cached_property
+    def label(self) -> bytes:
+        """Names the query and the commitments, whose ids are new in each session."""
+        return label("choose", self.joined.commitments.label, self.query)
+
+    @cached_property
+    def products(self) -> Plan:
+        """The plan of the tables."""
+        joined, groups = self.joined, self.needed.tables.groups
+        selection = joined.selection(self.rows)
+        return plan_products(
+            joined.study, joined.commitments, groups, selection, self.missing, self.number
+        )
+
+    @cached_property
+    def lookups(self) -> LookupPlan:
+        """The plan of the lookups."""
+        return self.needed.lookups(self.label)
+
+    @cached_property
+    def argmax(self) -> ArgmaxPlan:
+        """The plan of the argmax; the analyst, who does not know the ids, checks the query."""
+        return self.needed.argmax(self.label, self.query)
+
+    @cached_property
+    def star(self) -> StarPlan:
+        """The plan that says which winners are those of exact scores too."""
+        return self.argmax.star(self.needed.margin)
+
+
+class Chosen(NamedTuple):
+    """What the analyst and all sites learn: of each set the winner, and whether it is decided."""
+
+    won: tuple[int, ...]
+    decided: tuple[bool, ...]
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+def choose(site: Holder, plan: ChoicePlan, analyst: Party) -> Program[Chosen]:
+    """Return the winners: a site's side."""
+    site.begin("choose", plan.number)
+    shares = np.zeros(0, site.commitments.ring.dtype)
+    if site.party in plan.products.parties:
+        shares = yield from share_tables(site, plan.products)
+    sums = yield from _sums(site, plan, shares)
+    values = plan.needed.values(site.party, sums)
+    winners = yield from argmax(site, plan.argmax, values, analyst)
+    exceeds = yield from exceed(site, plan.star, values, winners, analyst)
+    return _chosen(winners, exceeds)
+
+
+def open_choices(plan: ChoicePlan) -> Program[Chosen]:
+    """Return the winners: the analyst's side."""
+    winners = yield from open_argmax(plan.argmax)
+    return _chosen(winners, (yield from open_argmax(plan.star)))
+
+
+def _chosen(winners: NDArray[np.intp], exceeds: NDArray[np.integer | np.bool_]) -> Chosen:
+    return Chosen(tuple(winners.tolist()), tuple(map(bool, exceeds)))
+
+
+def _sums(site: Holder, plan: ChoicePlan, shares: Elements) -> Program[Elements]:
+    """Return this site's shares of the sums of all lookups."""
+    mine = {held: c for held, c in plan.needed.counts.items() if site.party in held}
+    counts = {held: c.of(shares) for held, c in mine.items()}
+    known = partial(plan.needed.alone, site.party)
+    logarithms = yield from look_up_held(site, plan.lookups, counts, known)
+    sums = np.zeros(len(plan.needed.tables.lookups), np.uint64)
+    for held, of_counts in logarithms.items():
+        sums[mine[held].lookups] = np.add.reduceat(of_counts, mine[held].begins)
+    return sums
+
+
+def deal_choices(keys: Mapping[Party, Stream], plan: ChoicePlan) -> Program[None]:
+    """Deal the randomness that a plan needs: the dealer's side."""
+    yield from deal_tables(keys, plan.products)
+    yield from deal_lookups(keys, plan.lookups)
+    yield from deal_argmax(keys, plan.argmax)
+    yield from deal_argmax(keys, plan.star)
+
 
 T = TypeVar("T")
 

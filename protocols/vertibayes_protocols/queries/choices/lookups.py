@@ -41,7 +41,7 @@ from vertibayes_protocols.queries.tables.costs import (
     SCORE_BYTES,
     Costs,
 )
-from vertibayes_protocols.queries.tables.held_counts import Holders
+from vertibayes_protocols.queries.tables.counting import Holders
 from vertibayes_protocols.queries.tables.ways import cells_of
 from vertibayes_protocols.study import Study
 

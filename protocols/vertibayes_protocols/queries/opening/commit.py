@@ -63,7 +63,6 @@ from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, sen
 from vertibayes_protocols.approval import Phase
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.effects import Effects, Planned, saying
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.opening.commit_checks import (
@@ -76,7 +75,7 @@ from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.storage.block_file import BlockFile
-from vertibayes_protocols.study import CHOICE_INDICATORS, Study
+from vertibayes_protocols.study import CHOICE_INDICATORS, Joined, Study
 
 ID_BYTES = 16
 MASKS = "masks of a site, shared with the dealer"

@@ -56,11 +56,11 @@ from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.effects import Effects, saying
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.opening.pinned import SESSION_BYTES, check_named, check_pinned
+from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.placement import Placement
+from vertibayes_protocols.site.study_people import Placement
 
 SAME_RECORDS = "records of two sites, compared"
 REVEALED = "whether its records are the same, in the same order"
@@ -363,3 +363,35 @@ def different_numbers(counts: Mapping[Party, int]) -> str:
         f"the sites hold different numbers of records: {numbers}; with [alignment] in study.toml "
         "the study is of the people that all sites hold"
     )
+
+
+SESSION_BYTES = 16  # random, and new in each run
+
+
+def check_named(parties: Sequence[Party], keys: Sequence[bytes], session: bytes) -> None:
+    """Refuse sites and a dealer, in this order, that are not parties of a study."""
+    if len(keys) != len(parties) or len(session) != SESSION_BYTES:
+        raise ValueError("the study must have one key per party, and a session")
+    if len({*parties}) < len(parties) or len(parties) < 2:
+        raise ValueError("the study has no sites, or names a party twice")
+
+
+def check_pinned(
+    role: SiteRole | DealerRole, parties: Sequence[Party], keys: Sequence[bytes]
+) -> None:
+    """Refuse, with a ValueError, parties that differ from those that a party has pinned."""
+    named, dealer = parties[-1], role.dealer if isinstance(role, SiteRole) else role.party
+    if named != dealer:
+        raise ValueError(
+            f"the study names {named!r} as the dealer, the dealer pinned here is {dealer!r}"
+        )
+    known = {**role.public_keys, role.party: role.keys.public}
+    for name, key in zip(parties, keys, strict=True):
+        if name not in known:
+            raise ValueError(f"no public key of {name!r} is pinned here")
+        if key != known[name]:
+            theirs = encode_public(key) if key else "none"
+            raise ValueError(
+                f"the study has another public key for {name!r} than is pinned here: {theirs}, "
+                f"here {encode_public(known[name])}"
+            )

@@ -35,7 +35,6 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.accounting import SAMPLER, share_of
 from vertibayes_protocols.budget import Cost, Released, rho_of
 from vertibayes_protocols.effects import ByRule, Noise, Planned
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.queries.tables.costs import (
     LOOKUP_PS_PER_BYTE,
@@ -45,11 +44,10 @@ from vertibayes_protocols.queries.tables.costs import (
     Columns,
     Costs,
 )
-from vertibayes_protocols.queries.tables.counting import TablePlan, plan_products
-from vertibayes_protocols.queries.tables.held_counts import Holders
+from vertibayes_protocols.queries.tables.counting import Holders, TablePlan, plan_products
 from vertibayes_protocols.queries.tables.ways import Group, cells_of, check_multiplied, grouped
 from vertibayes_protocols.release import FamilyTables, Rule
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Rows, axis_lengths
 
 TAIL = 2.0**-64  # the chance that noise leaves the range in which a cell is read

@@ -41,21 +41,21 @@ from vertibayes_mpc.sharing import open_sum, send_share
 from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
 from vertibayes_protocols import wire
 from vertibayes_protocols.effects import Effects, Later, Number, Planned
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.queries.names import check_most, check_variables
-from vertibayes_protocols.queries.releases.given import (
+from vertibayes_protocols.queries.releases.plan import ReleasePlan, by_rule
+from vertibayes_protocols.queries.releases.shares import (
     all_have_counted,
     give_again,
     open_kept,
     record_of,
+    release_share,
 )
-from vertibayes_protocols.queries.releases.plan import ReleasePlan, by_rule
-from vertibayes_protocols.queries.releases.shares import release_share
 from vertibayes_protocols.queries.tables.ways import MOST_GROUPS
 from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN
+from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Rows
 
 FAILED = "a check of released tables failed, and the run ended"

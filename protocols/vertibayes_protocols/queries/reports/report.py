@@ -40,7 +40,7 @@ from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan, R
 from vertibayes_protocols.local_reports.client import check_fits
 from vertibayes_protocols.local_reports.questions import CodeQuestion, Question
 from vertibayes_protocols.promise import Promise
-from vertibayes_protocols.queries.sums.contributing import site_records
+from vertibayes_protocols.queries.sums.statistics import site_records
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.site.statistics import LocalData

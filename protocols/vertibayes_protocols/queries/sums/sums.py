@@ -50,9 +50,13 @@ from vertibayes_protocols.queries.sums.aggregations import (
     open_additive,
     plan_of,
 )
-from vertibayes_protocols.queries.sums.contributing import check_own_records, noisy_statistics
 from vertibayes_protocols.queries.sums.members import Members
-from vertibayes_protocols.queries.sums.statistics import StatisticsQuery, check_numbered
+from vertibayes_protocols.queries.sums.statistics import (
+    StatisticsQuery,
+    check_numbered,
+    check_own_records,
+    noisy_statistics,
+)
 from vertibayes_protocols.queries.sums.terms import Terms, Values
 from vertibayes_protocols.query import At, Give
 from vertibayes_protocols.roles import AnalystRole, SiteRole, agree_pairs

@@ -43,8 +43,12 @@ from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, sen
 from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.gossip import Estimate, Floats, GossipNodes
 from vertibayes_protocols.promise import SumPromise
-from vertibayes_protocols.queries.sums.contributing import check_own_records, noisy_statistics
-from vertibayes_protocols.queries.sums.statistics import StatisticsQuery, check_numbered
+from vertibayes_protocols.queries.sums.statistics import (
+    StatisticsQuery,
+    check_numbered,
+    check_own_records,
+    noisy_statistics,
+)
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.query import At, Give
 from vertibayes_protocols.roles import AnalystRole, SiteRole

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc import masked_tables
 from vertibayes_mpc.commitments import Commitments, Holder, Selection
+from vertibayes_mpc.lookups import LookupPlan, look_up
 from vertibayes_mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
 from vertibayes_mpc.randomness import Stream
+from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
 from vertibayes_protocols.effects import Planned
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.queries.tables.ways import Group, Load, Ways, choose_ways
 from vertibayes_protocols.query import At
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Rows
 
 ASKED = "which tables are asked, over which records"
@@ -154,3 +156,23 @@ def open_(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
     products: Iterator[NDArray[np.int64]] = iter((yield from open_tables(plan.products)))
     shuffles: Iterator[NDArray[np.int64]] = iter((yield from open_shuffled(plan.shuffles)))
     return [next(shuffles if shuffled else products) for shuffled in plan.shuffled]
+
+
+Holders: TypeAlias = tuple[Party, ...]  # of a table, sorted
+
+
+def look_up_held(
+    site: Holder,
+    plan: LookupPlan,
+    counts: Mapping[Holders, Elements],
+    known: Callable[[Elements], Elements],
+) -> Program[dict[Holders, Elements]]:
+    """Return a site's shares of a function of counts, by the holders of the counts."""
+    batches = {at: b.holders for at, b in enumerate(plan.batches) if b.holders in counts}
+    shared = {at: counts[holders] for at, holders in batches.items()}
+    looked_up = (yield from look_up(site, plan, shared)) if shared else {}
+    values = {batches[at]: of_counts for at, of_counts in looked_up.items()}
+    alone = (site.party,)
+    if alone in counts:
+        values[alone] = known(counts[alone])
+    return values

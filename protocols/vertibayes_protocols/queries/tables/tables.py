@@ -26,7 +26,6 @@ from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.budget import Released
 from vertibayes_protocols.effects import Effects, Freely, Later, Number, Planned
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.queries.names import (
     check_each_once,
@@ -40,7 +39,7 @@ from vertibayes_protocols.queries.tables.counting import TablePlan, count, deal,
 from vertibayes_protocols.queries.tables.ways import MOST_FAMILIES, MOST_GROUPS, Group, grouped
 from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows, axis_lengths
 
 

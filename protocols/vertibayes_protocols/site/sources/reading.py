@@ -7,10 +7,8 @@ from pathlib import Path
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.sources.arrow import read_arrow
-from vertibayes_protocols.site.sources.database import Database
-from vertibayes_protocols.site.sources.duckdb import open_duckdb
+from vertibayes_protocols.site.sources.database import Database, open_duckdb, open_postgresql
 from vertibayes_protocols.site.sources.parquet import open_parquet
-from vertibayes_protocols.site.sources.postgresql import open_postgresql
 from vertibayes_protocols.site.text import Choice, TextColumn, read_columns
 
 PARQUET = b"PAR1"
