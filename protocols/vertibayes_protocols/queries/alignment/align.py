@@ -127,34 +127,15 @@ PLACES = "places"
 
 @dataclass(frozen=True, slots=True)
 class Align(Query[AlignedPeople, AlignmentPlan]):
-    """Ask the sites to find out who is in the study.
-
-    Parameters
-    ----------
-    study : bytes
-        The id of the study.
-    session : bytes
-        Random, and new in each run.
-    dealer : Party
-    keys : tuple of bytes
-        The public keys of the sites and of the dealer, in this order.
-    alignment : Alignment
-    carried : CarriedColumns, optional
-        At level 2 the columns that are shared.
-
-    Raises
-    ------
-    ValueError
-        If the parts do not fit together.
-    """
+    """Ask the sites to find out who is in the study."""
 
     kind: ClassVar[str] = "align"
     phase: ClassVar[Phase] = "opening"
     is_dealt: ClassVar[bool] = True
-    study: bytes = field(metadata=wire.FREE)
-    session: bytes = field(metadata=wire.FREE)
+    study: bytes = field(metadata=wire.FREE)  # the id of the study
+    session: bytes = field(metadata=wire.FREE)  # random, and new in each run
     dealer: Party = field(metadata=wire.FREE)  # `matches` compares the following fields
-    keys: tuple[bytes, ...] = field(metadata=wire.FREE)
+    keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # of the sites, then of the dealer
     alignment: Alignment = field(metadata=wire.FREE)
     carried: CarriedColumns | None = field(default=None, metadata=wire.FREE)
 
@@ -179,17 +160,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
         study: bytes,
         carried: CarriedColumns | None = None,
     ) -> Align:
-        """Return the query for a study.
-
-        Parameters
-        ----------
-        analyst : AnalystRole
-            The analyst, who knows the public keys.
-        alignment, dealer, study : Alignment, Party, bytes
-            The alignment, the dealer and the id of the study.
-        carried : CarriedColumns, optional
-            At level 2 the columns of the study.
-        """
+        """Return the query for a study; `carried` are its columns at level 2."""
         named = (*alignment.sites, dealer)
         keys = tuple(analyst.public_keys.get(party, b"") for party in named)
         session, asked = analyst.randomness.bytes(SESSION_BYTES), named[: None if carried else -1]

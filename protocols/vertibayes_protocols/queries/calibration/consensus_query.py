@@ -20,29 +20,18 @@ from vertibayes_protocols.roles import AnalystRole
 
 
 class ReleasedConsensus(NamedTuple):
-    """What the analyst learns from some rounds.
+    """What the analyst learns from some rounds."""
 
-    Attributes
-    ----------
-    statistics : ndarray of shape (classes, width), dtype float64, or None
-        The mean of the nodes' statistics, in units of m0 or, of a relay, for one record; None if
-        the query does not reveal them.
-    soft : ndarray of shape (rounds,), dtype float64
-        The soft 0-1 loss of each round, summed over the records of `parties`: of what the nodes
-        had received, before they updated.
-    errors, records, repairs : ndarray of shape (rounds,), dtype int64
-        How many of these records were classified wrongly, how many there are, and how many
-        statistics were not valid.
-    parties : tuple of Party
-        The nodes that have finished the rounds, over which all of this is summed.
-    """
-
+    # The mean of the nodes' statistics, of shape (classes, width), in units of m0 or, of a relay,
+    # for one record; None if the query does not reveal them.
     statistics: Floats | None
+    # The soft 0-1 loss of each round, summed over the records of `parties`: of what the nodes had
+    # received, before they updated.
     soft: Floats
-    errors: Wholes
-    records: Wholes
-    repairs: Wholes
-    parties: tuple[Party, ...]
+    errors: Wholes  # of each round, how many of these records were classified wrongly,
+    records: Wholes  # how many there are,
+    repairs: Wholes  # and how many statistics were not valid
+    parties: tuple[Party, ...]  # the nodes that have finished the rounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,13 +39,7 @@ class Description(Message):
     variables: tuple[tuple[str, tuple[str, ...], bool], ...]
 
     def named(self) -> dict[str, Variable]:
-        """Return the variables by name, in the site's order.
-
-        Raises
-        ------
-        ValueError
-            If a state or a variable appears twice, or has control characters.
-        """
+        """Return the variables by name, in the site's order; a ValueError if one is not valid."""
         variables = {name: Variable(name, states, gaps) for name, states, gaps in self.variables}
         if len(variables) < len(self.variables):
             raise ValueError("a variable appears twice")

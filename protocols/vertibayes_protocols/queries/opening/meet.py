@@ -83,41 +83,20 @@ class Met(Message):
 
 @dataclass(frozen=True, slots=True)
 class Meet(Query[None, None]):
-    """Ask the sites and, last in `parties`, the dealer to agree on who takes part.
-
-    Parameters
-    ----------
-    keys : tuple of bytes
-        The public keys of the parties, in the same order.
-    session : bytes
-        Random, and new in each run.
-
-    Raises
-    ------
-    ValueError
-        If there are no sites, a party appears twice, or a key is missing.
-    """
+    """Ask the sites and, last in `parties`, the dealer to agree on who takes part."""
 
     kind: ClassVar[str] = "meet"
     phase: ClassVar[Phase] = "opening"
     is_dealt: ClassVar[bool] = True
     keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # `matches` compares them
-    session: bytes = field(metadata=wire.FREE)
+    session: bytes = field(metadata=wire.FREE)  # random, and new in each run
 
     def __post_init__(self) -> None:
         check_named(self.parties, self.keys, self.session)
 
     @classmethod
     def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
-        """Return the query for the parties of a study.
-
-        Parameters
-        ----------
-        analyst : AnalystRole
-            The analyst, who knows the public keys.
-        sites, dealer : sequence of Party, Party
-            The sites and the dealer of the study.
-        """
+        """Return the query for the parties of a study."""
         parties = (*sites, dealer)
         keys = tuple(analyst.public_keys.get(party, b"") for party in parties)
         return cls(parties, keys, analyst.randomness.bytes(SESSION_BYTES))

@@ -181,23 +181,12 @@ MOST_THRESHOLDS = 255
 class ScoreTable(OddsQuery[NDArray[np.int64], ScorePlan]):
     """Ask for a table of records by bin of their log odds, and class: shape (bins, codes).
 
-    Further fields are those of `OddsQuery`; the target has two states, and the study has it.
-
-    Parameters
-    ----------
-    thresholds : ndarray of shape (bins - 1,), dtype int64
-        Ascending, in the units of the tables' numbers. A bin begins at its threshold.
-    rule : Rule
-        By which the table is released.
-
-    Raises
-    ------
-    ValueError
-        If the thresholds are not valid.
+    The target has two states, and the study has it.
     """
 
     kind: ClassVar[str] = "score table"
     is_dealt: ClassVar[bool] = True
+    # Ascending, in the units of the tables' numbers; a bin begins at its threshold: (bins - 1,).
     thresholds: Annotated[NDArray[np.int64], Most(MOST_THRESHOLDS)]
     rule: Rule
 

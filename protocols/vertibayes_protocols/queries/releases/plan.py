@@ -17,7 +17,7 @@ record count (`vertibayes_mpc.masked_tables.basis`), so that the sum stays
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
@@ -25,7 +25,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.commitments import Commitments, Selection
+from vertibayes_mpc.commitments import Commitments
 from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, cut
 from vertibayes_mpc.masked_tables import Plan
 from vertibayes_mpc.noise import DiscreteGaussian, PolyaShare
@@ -158,10 +158,6 @@ class ReleasePlan:
         """What tables cost."""
         return Costs(self.study, self.study.records, self.tables.missing)
 
-    def _products(self, groups: Sequence[Group]) -> Plan:
-        selection, missing = Selection(self.commitments), self.tables.missing
-        return plan_products(self.study, self.commitments, groups, selection, missing, self.number)
-
     @cached_property
     def parts(self) -> tuple[Plan, ...]:
         """The plans of the products, one after the other: each fits the memory of the study.
@@ -170,7 +166,8 @@ class ReleasePlan:
         """
         if self.tables.rule.kind == "exact":
             return (self.counted.products,)
-        return tuple(map(self._products, self._groups_of_parts))
+        asked = Rows(), self.tables.missing, self.number
+        return tuple(plan_products(self.joined, part, *asked) for part in self._groups_of_parts)
 
     @cached_property
     def _groups_of_parts(self) -> list[list[Group]]:

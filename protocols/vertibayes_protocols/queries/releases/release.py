@@ -63,23 +63,14 @@ FAILED = "a check of released tables failed, and the run ended"
 
 @dataclass(frozen=True, slots=True)
 class Release(StudyQuery[list[NDArray[np.int64]], ReleasePlan]):
-    """Ask for the tables of families over all records, by a rule.
-
-    Further fields are those of `StudyQuery`.
-
-    Parameters
-    ----------
-    tables : FamilyTables
-    again : bool, default=False
-        Whether the sites give an answer again that was lost. The dealer is not asked.
-    """
+    """Ask for the tables of families over all records, by a rule."""
 
     kind: ClassVar[str] = "release"
     is_dealt: ClassVar[bool] = True
     gives_late: ClassVar[bool] = True
     ends_run: ClassVar[bool] = True
     tables: FamilyTables
-    again: bool = False
+    again: bool = False  # give a lost answer again: the dealer is not asked
 
     @classmethod
     def of(cls, joined: Joined, tables: FamilyTables, *, again: bool = False) -> Release:

@@ -60,24 +60,11 @@ class Perturbed(Message):
 
 @dataclass(frozen=True, slots=True)
 class Report(Query[Aggregator, ReportPlan]):
-    """Ask sites for reports of the people whose records they hold.
-
-    Parameters
-    ----------
-    asked : ReportPlan
-        What people are asked: without a projection.
-    most_records : int
-        How many people a site has at most.
-
-    Raises
-    ------
-    ValueError
-        If the plan has a projection or too many bins, or a site may have nobody.
-    """
+    """Ask sites for reports of the people whose records they hold."""
 
     kind: ClassVar[str] = "report"
-    asked: ReportPlan
-    most_records: int
+    asked: ReportPlan  # what people are asked: without a projection
+    most_records: int  # how many people a site has at most
 
     def __post_init__(self) -> None:
         if self.asked.projection is not None:

@@ -66,50 +66,22 @@ PAIRS = "pair keys of a sum"
 
 
 class ReleasedSums(NamedTuple):
-    """What the analyst has of one release.
+    """What the analyst has of one release."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (terms.counts,), dtype int64
-        As they were decrypted, not clamped.
-    parties : tuple of Party
-        Whose counts are in them.
-    promise : SumPromise or None
-        Of the noise; None for exact sums.
-    """
-
-    sums: Values
-    parties: tuple[Party, ...]
-    promise: SumPromise | None
+    sums: Values  # as they were decrypted, not clamped: int64 of shape (terms.counts,)
+    parties: tuple[Party, ...]  # whose counts are in them
+    promise: SumPromise | None  # of the noise; None for exact sums
 
 
 @dataclass(frozen=True, slots=True)
 class Sums(StatisticsQuery[ReleasedSums, Summation]):
-    """Ask for sums of statistics; `parties` are the members that are not absent.
-
-    Further fields are those of `StatisticsQuery`.
-
-    Parameters
-    ----------
-    via : {"additive", "masked"}
-    blocks : tuple of tuple of str
-        All members, in the blocks of their groups.
-    estimates : ndarray, dtype uint32
-        u_k of each member, in the order of `blocks`.
-    absent : tuple of str
-        The members that are not asked.
-
-    Raises
-    ------
-    ValueError
-        If the members or the way are not those of a sum.
-    """
+    """Ask for sums of statistics; `parties` are the members that are not absent."""
 
     kind: ClassVar[str] = "sums"
-    via: str
-    blocks: tuple[tuple[str, ...], ...] = field(metadata=wire.FREE)
-    estimates: NDArray[np.uint32]
-    absent: tuple[str, ...] = field(metadata=wire.FREE)
+    via: str  # one of `SUMMED_VIA`
+    blocks: tuple[tuple[str, ...], ...] = field(metadata=wire.FREE)  # all members, by their groups
+    estimates: NDArray[np.uint32]  # u_k of each member, in the order of `blocks`
+    absent: tuple[str, ...] = field(metadata=wire.FREE)  # the members that are not asked
 
     def __post_init__(self) -> None:
         check_numbered(self.number, self.analyst)
@@ -138,19 +110,7 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
     def of(
         cls, analyst: AnalystRole, terms: Terms, members: Members, absent: Iterable[Party] = ()
     ) -> Sums:
-        """Return the analyst's next query for sums.
-
-        Parameters
-        ----------
-        analyst : AnalystRole
-            Numbers the query.
-        terms : Terms
-            What is summed.
-        members : Members
-            Over whom, and which way.
-        absent : iterable of Party, default=()
-            The members that are not asked.
-        """
+        """Return the analyst's next query for sums over the members that are not absent."""
         gone, blocks = set(absent), members.blocks
         return cls(
             parties=tuple(party for party in members.parties if party not in gone),
@@ -180,13 +140,7 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
         return int(self.estimates[order.index(party)])
 
     def summation(self) -> Summation:
-        """Return the sum that is asked for, under the digest of the query.
-
-        Raises
-        ------
-        ValueError
-            If the terms cannot be summed, or a masked sum could be over too few members.
-        """
+        """Return the sum that is asked for, under the digest of the query; ValueError if unfit."""
         return _summation(wire.encode(self))
 
     @property

@@ -1,33 +1,30 @@
-"""Count the tables of one query, some by products and the others by shuffle."""
+"""How the tables of one query are counted: some by products, the others by shuffle."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vertibayes_mpc import masked_tables
-from vertibayes_mpc.commitments import Commitments, Holder, Selection
+from vertibayes_mpc.commitments import Holder, Selection
 from vertibayes_mpc.lookups import LookupPlan, look_up
-from vertibayes_mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
-from vertibayes_mpc.randomness import Stream
+from vertibayes_mpc.masked_tables import Plan
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program
-from vertibayes_mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
+from vertibayes_mpc.shuffled_tables import ShufflePlan
 from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.queries.tables.ways import Group, Load, Ways, choose_ways
 from vertibayes_protocols.query import At
-from vertibayes_protocols.study import Joined, Study
+from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Rows
 
 ASKED = "which tables are asked, over which records"
+Holders: TypeAlias = tuple[Party, ...]  # of a table, sorted
 COMPLETE = "how many records are complete in the columns of tables that miss values"
 
 
@@ -84,15 +81,7 @@ class TablePlan:
     @cached_property
     def products(self) -> Plan:
         """The plan of these tables."""
-        joined = self.joined
-        return plan_products(
-            joined.study,
-            joined.commitments,
-            self.multiplied,
-            self.selection,
-            self.missing,
-            self.number,
-        )
+        return plan_products(self.joined, self.multiplied, self.rows, self.missing, self.number)
 
     @cached_property
     def shuffles(self) -> ShufflePlan:
@@ -122,43 +111,15 @@ class TablePlan:
 
 
 def plan_products(
-    study: Study,
-    commitments: Commitments,
-    groups: Sequence[Group],
-    selection: Selection,
-    missing: bool,
-    number: int,
+    joined: Joined, groups: Iterable[Group], rows: Rows, missing: bool, number: int
 ) -> Plan:
     """Return the plan of tables that are all counted by products."""
+    place = joined.study.place
     places = (
-        masked_tables.Group(tuple(map(study.place, prefix)), tuple(map(study.place, lasts)))
+        masked_tables.Group(tuple(map(place, prefix)), tuple(map(place, lasts)))
         for prefix, lasts in groups
     )
-    return Plan(commitments, tuple(places), selection, missing, number)
-
-
-def count(site: Holder, plan: TablePlan, analyst: Party) -> Program[None]:
-    """Count the tables of a plan and reveal them to the analyst: a site's side."""
-    if site.party in plan.products.parties:
-        yield from count_tables(site, plan.products, analyst)
-    if site.party in plan.shuffles.parties:
-        yield from count_shuffled(site, plan.shuffles, analyst)
-
-
-def deal(keys: Mapping[Party, Stream], plan: TablePlan) -> Program[None]:
-    """Deal the randomness that the tables of a plan need: the dealer's side."""
-    yield from deal_tables(keys, plan.products)
-    yield from deal_shuffled(keys, plan.shuffles)
-
-
-def open_(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
-    """Return the tables of a plan, in the order of the query: the analyst's side."""
-    products: Iterator[NDArray[np.int64]] = iter((yield from open_tables(plan.products)))
-    shuffles: Iterator[NDArray[np.int64]] = iter((yield from open_shuffled(plan.shuffles)))
-    return [next(shuffles if shuffled else products) for shuffled in plan.shuffled]
-
-
-Holders: TypeAlias = tuple[Party, ...]  # of a table, sorted
+    return Plan(joined.commitments, tuple(places), joined.selection(rows), missing, number)
 
 
 def look_up_held(
@@ -167,7 +128,7 @@ def look_up_held(
     counts: Mapping[Holders, Elements],
     known: Callable[[Elements], Elements],
 ) -> Program[dict[Holders, Elements]]:
-    """Return a site's shares of a function of counts, by the holders of the counts."""
+    """Return a site's shares of a function of counts, by their holders; one alone computes it."""
     batches = {at: b.holders for at, b in enumerate(plan.batches) if b.holders in counts}
     shared = {at: counts[holders] for at, holders in batches.items()}
     looked_up = (yield from look_up(site, plan, shared)) if shared else {}

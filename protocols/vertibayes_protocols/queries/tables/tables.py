@@ -13,7 +13,6 @@ records drop out of it, to its holders.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -23,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_mpc.masked_tables import count_tables, deal_tables, open_tables
 from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
 from vertibayes_protocols.budget import Released
 from vertibayes_protocols.effects import Effects, Freely, Later, Number, Planned
 from vertibayes_protocols.ledger import RevealedTable
@@ -35,7 +36,7 @@ from vertibayes_protocols.queries.names import (
     numbered,
     numbers,
 )
-from vertibayes_protocols.queries.tables.counting import TablePlan, count, deal, open_
+from vertibayes_protocols.queries.tables.counting import TablePlan
 from vertibayes_protocols.queries.tables.ways import MOST_FAMILIES, MOST_GROUPS, Group, grouped
 from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -45,34 +46,16 @@ from vertibayes_protocols.variables import Family, Rows, axis_lengths
 
 @dataclass(frozen=True, slots=True)
 class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
-    """Ask for tables.
-
-    Further fields are those of `StudyQuery`.
-
-    Parameters
-    ----------
-    variables : tuple of str
-        The variables of the tables.
-    prefixes, lasts : tuple of ndarray, dtype uint32
-        For each group, the places in `variables` of the child with its first parents, and of the
-        last parents; without last parents the group is the table of the child alone.
-    missing : bool
-        Whether a missing value is a state.
-    rows : Rows
-        The records.
-
-    Raises
-    ------
-    ValueError
-        If the arrays do not describe groups of tables.
-    """
+    """Ask for the tables of some groups of families."""
 
     kind: ClassVar[str] = "tables"
     is_dealt: ClassVar[bool] = True
     variables: tuple[str, ...]
+    # Of each group, the places in `variables` of the child with its first parents, and of the last
+    # parents; without last parents the group is the table of the child alone.
     prefixes: tuple[NDArray[np.uint32], ...]
     lasts: tuple[NDArray[np.uint32], ...]
-    missing: bool
+    missing: bool  # whether a missing value is a state
     rows: Rows
 
     def __post_init__(self) -> None:
@@ -130,21 +113,34 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
         )
 
     def run_site(self, site: SiteRole, plan: TablePlan, give: Give) -> Program[None]:
-        """Count the tables."""
+        """Count the tables, and reveal them to the analyst."""
         assert site.holder is not None  # it has joined the study
-        yield from count(site.holder, plan, site.analyst)
+        if site.party in plan.products.parties:
+            yield from count_tables(site.holder, plan.products, site.analyst)
+        if site.party in plan.shuffles.parties:
+            yield from count_shuffled(site.holder, plan.shuffles, site.analyst)
 
     def run_dealer(self, dealer: DealerRole, plan: TablePlan) -> Program[None]:
         """Deal what the tables need."""
-        yield from deal(dealer.mask_keys, plan)
+        yield from deal_tables(dealer.mask_keys, plan.products)
+        yield from deal_shuffled(dealer.mask_keys, plan.shuffles)
 
     def run_analyst(
         self, analyst: AnalystRole, plan: TablePlan
     ) -> Program[list[NDArray[np.int64]]]:
         """Add up the shares, and refuse tables that no records can have."""
-        with uniform_errors(analyst, plan.joined.study):
-            tables = yield from open_(plan)
+        try:
+            products = iter((yield from open_tables(plan.products)))
+            shuffles = iter((yield from open_shuffled(plan.shuffles)))
+            tables = [next(shuffles if way else products) for way in plan.shuffled]
             _check_possible(plan, tables)
+        except ImpossibleTablesError as error:
+            # One error for all tables that no records have: a site that changes what it sends
+            # learns a bit per run from whether the run ends. If the error said which check failed,
+            # or named the sites of the table, it would learn a bit per table.
+            analyst.ledger.note(f"a check failed: {error.check}", analyst.party, (analyst.party,))
+            study = plan.joined.study
+            raise ImpossibleTablesError(study.sites, study.dealer) from None
         return tables
 
 
@@ -207,20 +203,6 @@ def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedT
             yield RevealedTable((*prefix, last), cells * lengths[last], analyst, rows)
         if not lasts:
             yield RevealedTable(prefix, cells, analyst, rows)
-
-
-@contextmanager
-def uniform_errors(analyst: AnalystRole, study: Study) -> Iterator[None]:
-    """Raise one error for all tables that no records have; the analyst's ledger says which check.
-
-    A site that changes what it sends learns a bit per run from whether the run ends. If the error
-    said which check failed, or named the sites of the table, it would learn a bit per table.
-    """
-    try:
-        yield
-    except ImpossibleTablesError as error:
-        analyst.ledger.note(f"a check failed: {error.check}", analyst.party, (analyst.party,))
-        raise ImpossibleTablesError(study.sites, study.dealer) from None
 
 
 def _check_possible(plan: TablePlan, tables: Sequence[NDArray[np.int64]]) -> None:
