@@ -267,10 +267,7 @@ class Accounting:
         return Cost(self.eps, self.privacy.delta + slack, self.rho, slack)
 
     def reach(self, parties: int, counts: int) -> int:
-        """Return what the noise of each party stays within, for all values of a release.
-
-        It exceeds this with a chance of 2^-64 / (1 + e^eps).
-        """
+        """Return what noise stays within, except with a chance of 2^-64 / (1 + e^eps)."""
         largest = max(part.Delta for part in self.parts)
         return self.copy(largest).bound(1, TAIL / self._both_ways / (parties * counts))
 

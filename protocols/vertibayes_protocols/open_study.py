@@ -19,7 +19,7 @@ from vertibayes_protocols.engine import check_time
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.ledger import Ledger, RevealedTable
 from vertibayes_protocols.queries import Choose, Release
-from vertibayes_protocols.queries.choices.choose import portions, score_error
+from vertibayes_protocols.queries.choices.choose import portions
 from vertibayes_protocols.queries.choices.lookups import choice_lookups
 from vertibayes_protocols.queries.releases.plan import check_rule
 from vertibayes_protocols.queries.tables.costs import Costs
@@ -37,14 +37,11 @@ T = TypeVar("T")
 
 
 class Revealed(NamedTuple):
-    """One table that the analyst has received.
-
-    `missing` says whether a missing value is a state; `rows` are the records that are counted.
-    """
+    """One table that the analyst has received."""
 
     family: Family
-    missing: bool
-    rows: Rows
+    missing: bool  # whether a missing value is a state
+    rows: Rows  # the records that are counted
     table: NDArray[np.int64]
 
 
@@ -166,9 +163,13 @@ class OpenStudy:
     def score_error(self, choices: Choices) -> float:
         """Return the most, in nats, by which the value of a candidate differs from its scores.
 
-        Of two candidates whose scores differ by more than twice this number, the better one wins.
+        A score adds up approximate logarithms: one for each cell of its table, and for each of its
+        columns two, or one in a likelihood. Each is at most `error`
+        (`vertibayes_mpc.lookups.PublicFunction`) from its logarithm. Of two candidates whose scores
+        differ by more than twice this number, the better one wins.
         """
-        return score_error(self.study, choices)
+        asked = portions(self.study, choices)
+        return max((choice_lookups(self.study, portion).error for portion in asked), default=0.0)
 
     def release(self, tables: FamilyTables) -> list[NDArray[np.int64]]:
         """Ask for the tables that the study ends with, by a rule, in one query."""

@@ -54,28 +54,16 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Query(Asked, ABC, Generic[R_co, P]):
-    """What the analyst asks of `parties`: a result of the type `R_co`, by a plan of the type `P`.
+    """What the analyst asks of `parties`: a result of the type `R_co` by a plan of the type `P`."""
 
-    The class attributes say what the engine cannot see in the effects:
-
-    is_dealt : bool
-        Whether the dealer answers it.
-    gives_late : bool
-        Whether the site's program calls `give` itself, before it sends the analyst anything.
-    ends_run : bool
-        Whether it uses up the run of an approved study.
-    """
-
-    is_dealt: ClassVar[bool] = False
-    gives_late: ClassVar[bool] = False
-    ends_run: ClassVar[bool] = False
+    # What the engine cannot see in the effects:
+    is_dealt: ClassVar[bool] = False  # whether the dealer answers it
+    gives_late: ClassVar[bool] = False  # the site's program calls `give`, before it sends anything
+    ends_run: ClassVar[bool] = False  # whether it uses up the run of an approved study
 
     @abstractmethod
     def plan(self, at: At) -> P:
-        """Return what the parties do; a ValueError, which refuses the query, if it cannot be done.
-
-        Whatever takes long is computed when it is first used.
-        """
+        """Return what the parties do, or refuse; what takes long is computed when it is used."""
 
     @abstractmethod
     def effects(self, plan: P, at: At) -> Effects:
@@ -96,10 +84,7 @@ class Query(Asked, ABC, Generic[R_co, P]):
     # ---- what most kinds leave as it is ----------------------------------------------------------
 
     def fits(self, site: SiteRole, plan: P) -> None:
-        """Refuse what does not fit a site's keys, lists or data, with a ValueError or a refusal.
-
-        It comes last, because its reasons tell of the data.
-        """
+        """Refuse what does not fit a site's keys, lists or data: last, as it tells of the data."""
 
     def fits_dealer(self, dealer: DealerRole, plan: P) -> None:
         """Refuse, with a ValueError, what does not fit the keys or limits of the dealer."""

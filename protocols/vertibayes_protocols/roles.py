@@ -194,10 +194,7 @@ class SiteRole:
         return self.data.records if self.placement is None else self.placement.records
 
     def column(self, name: str) -> NDArray[np.unsignedinteger]:
-        """Return the codes of a column in the order of the study, missing where it has no record.
-
-        The code of a missing value follows those of the states.
-        """
+        """Return the codes of a column in the order of the study; missing without a record."""
         codes = self.data.codes[name]
         if self.placement is None:
             return codes

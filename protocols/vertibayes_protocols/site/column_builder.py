@@ -49,10 +49,7 @@ class PackedTexts(Sequence[str]):
             yield from map(bytes.decode, self._block[start : start + _AT_ONCE].tolist())
 
     def order(self) -> NDArray[np.integer]:
-        """Return the places of the texts, sorted by their characters; equal texts stay in order.
-
-        The bytes of UTF-8 have the order of the characters.
-        """
+        """Return the places of the texts, sorted by their characters, as are the bytes of UTF-8."""
         if self._order is not None:
             return self._order
         words = self._words()

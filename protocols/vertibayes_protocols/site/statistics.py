@@ -155,10 +155,7 @@ def check_numbers(
 
 
 def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tuple[int, ...]]:
-    """Return the shape of each array of a statistic: a family's, or that of a column.
-
-    That of a column is (3, states), or (2, states) for centred moments.
-    """
+    """Return each array's shape: a family's; of a column (3, states), or (2, states) if centred."""
     named = (
         [statistic.by]
         if isinstance(statistic, Moments)

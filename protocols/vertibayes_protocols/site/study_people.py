@@ -60,17 +60,14 @@ class Placement:
 
 @dataclass(frozen=True)
 class StudyPeople:
-    """Who of a site's people is in the study of a session.
-
-    One of three cases: all sites hold everybody in the study (`chosen`), the site knows where its
-    own people are among those of the study (`placement`), or no site knows who is in it (`hidden`).
-    """
+    """Who of a site's people is in the study of a session: one of three cases."""
 
     everybody: SiteData = field(repr=False)  # the data of all people that the site holds
     study: bytes = b""  # the id of the study that was aligned
+    # All sites hold everybody in the study,
     chosen: NDArray[np.integer] | None = field(default=None, repr=False)
-    placement: Placement | None = None  # where the site's records are in the study
-    hidden: HiddenRows | None = None  # the site's shares of the study's rows
+    placement: Placement | None = None  # or the site knows where its own people are in the study,
+    hidden: HiddenRows | None = None  # or no site knows who is in it: the site's shares of the rows
     apart: tuple[tuple[Party, Party], ...] = ()
     everyone: tuple[Party, ...] = ()  # with `placement`, the sites that hold everybody in the study
 

@@ -138,10 +138,7 @@ def _whole(
 
 
 def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Return the records with their lines.
-
-    A blank line is a missing value if the file has a single column; otherwise it is ignored.
-    """
+    """Return the records with their lines; a blank line is a missing value in a single column."""
     line, single = 0, False
     try:
         for fields in reader:

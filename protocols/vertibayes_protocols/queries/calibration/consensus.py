@@ -216,10 +216,7 @@ def _without_records(site: SiteRole, agreed: Calibration) -> Node:
 def _round(
     site: SiteRole, query: ConsensusQuery, node: Node, number: int
 ) -> Program[Update | None]:
-    """Take part in one round; return what the site's records say of what it received.
-
-    Return None if the statistics diverge.
-    """
+    """Take part in one round; return what the records say of what came, None if they diverge."""
     agreed, there, digest = query.agreed, query.attendance(number), query.digest
     if agreed.shown:
         outbox = {p: Statistics(digest, number, v) for p, v in node.outgoing(there).items()}

@@ -24,10 +24,7 @@ LOST = "its process was started again, and it has lost its statistics of this ca
 
 
 def check_site(site: SiteRole, query: ConsensusQuery) -> None:
-    """Refuse nodes, neighbours and records that the site does not calibrate with.
-
-    Reasons that say something of the data come last.
-    """
+    """Refuse nodes, neighbours and records; reasons that say something of the data come last."""
     agreed = query.agreed
     _check_pinned(site, agreed)
     _check_sums(site, query)

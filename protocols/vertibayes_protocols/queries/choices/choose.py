@@ -313,15 +313,3 @@ def _portions(study: Study, choices: Choices, most: int) -> Iterator[Choices]:
         return
     for sets in (choices.sets[:half], choices.sets[half:]):
         yield from _portions(study, replace(choices, sets=sets), most)
-
-
-def score_error(study: Study, choices: Choices) -> float:
-    """Return the most, in nats, by which the value of a candidate differs from its scores.
-
-    A score adds up approximate logarithms: one for each cell of its table, and for each of its
-    columns two, or one in a likelihood. Each is at most `error`
-    (`vertibayes_mpc.lookups.PublicFunction`) from its logarithm. Of two candidates whose scores
-    differ by more than twice this number, the better one wins.
-    """
-    asked = portions(study, choices)
-    return max((choice_lookups(study, portion).error for portion in asked), default=0.0)

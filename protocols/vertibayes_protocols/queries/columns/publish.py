@@ -56,9 +56,6 @@ ACCOUNTINGS = ("whole", "count")
 class RecordNoise:
     """What the noise of published tables protects, and how much of it a site adds.
 
-    `vertibayes_protocols.accounting.Privacy` is the same for statistics over sites with different
-    records.
-
     A record is in one count of each feature's table, at the sites that hold them: by basic
     composition its eps is that of all tables together.
     """

@@ -27,15 +27,12 @@ REVEALED = "record count, names and states of variables"
 
 @dataclass(frozen=True, slots=True)
 class Description(Message):
-    """What a site shows: for each variable its name, its states, and whether values are missing.
-
-    The site's policy allows `most_variables` variables per table and `most_memory` bytes per query.
-    """
+    """What a site shows: for each variable its name, its states, and whether values are missing."""
 
     kind: ClassVar[str] = "description"
     records: int
-    most_variables: int
-    most_memory: int
+    most_variables: int  # in a table, by its policy
+    most_memory: int  # bytes of a query, by its policy
     variables: tuple[tuple[str, tuple[str, ...], bool], ...]
 
     def named(self) -> dict[str, Variable]:

@@ -60,7 +60,6 @@ from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.study_people import Placement
 
 SAME_RECORDS = "records of two sites, compared"
 REVEALED = "whether its records are the same, in the same order"
@@ -139,7 +138,9 @@ class Meet(Query[None, None]):
         """Compare lists with each other site, and send the analyst which differ."""
         others = [party for party in self.sites if party != site.party]
         counted = [peer for peer in others if _compares_people(site, peer)]
-        people, without = _list_of_people(site) if counted else b"", _without_people(site)
+        people = _list_of_people(site) if counted else b""
+        # What both know is compared with those that do not have the site's list.
+        without = without_list(site.records) if site.hidden is None else site.hidden.alignment
         lists = {peer: people if peer in counted else without for peer in others}
         secrets = {peer: _secret(site, peer, lists[peer]) for peer in others}
         same = yield from _compared(site, secrets, counted, self.session)
@@ -296,22 +297,12 @@ def without_list(records: int) -> bytes:
 
 def _list_of_people(site: SiteRole) -> bytes:
     """Return the digest of a site's list, in the order of the study if an alignment gave one."""
-    if site.placement is not None:
-        return placed_digest(site.data, site.placement)
-    return list_digest(site.data, aligned=site.people is not None)
-
-
-def placed_digest(data: SiteData, placement: Placement) -> bytes:
-    """Return the digest of all identifiers of a study's people, by their places in the study."""
-    own, ids = placement.own, data.identifiers
+    data, placement, ids = site.data, site.placement, site.data.identifiers
+    if placement is None:
+        return list_digest(data, aligned=site.people is not None)
     digest = hashlib.sha256(label("identifiers by place", placement.records))
-    digest.update(prefixed(*(() if ids is None else ids.take(own, data.records).forms)))
+    digest.update(prefixed(*(() if ids is None else ids.take(placement.own, data.records).forms)))
     return digest.digest()
-
-
-def _without_people(site: SiteRole) -> bytes:
-    """Return what a site compares with those that do not have its list: what both know."""
-    return without_list(site.records) if site.hidden is None else site.hidden.alignment
 
 
 def _compares_people(site: SiteRole, peer: Party) -> bool:

@@ -67,10 +67,7 @@ class OddsNumbers(Message):
 
 @dataclass(frozen=True, slots=True)
 class OddsQuery(StudyQuery[R_co, P]):
-    """Ask for something of the log odds of records.
-
-    Further fields are those of `StudyQuery`.
-    """
+    """Ask for something of the log odds of records."""
 
     odds: OddsShape  # what is predicted from which variables
     rows: Rows  # the records
@@ -144,10 +141,7 @@ def _sizes(plan: TableLookupPlan) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Predict(OddsQuery[NDArray[np.float64], TableLookupPlan]):
-    """Ask for the log odds of records: an ndarray of shape (records, states - 1), in nats.
-
-    The fields are those of `OddsQuery`.
-    """
+    """Ask for the log odds of records: an ndarray of shape (records, states - 1), in nats."""
 
     kind: ClassVar[str] = "predict"
     is_dealt: ClassVar[bool] = True

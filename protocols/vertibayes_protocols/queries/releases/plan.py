@@ -17,7 +17,6 @@ record count (`vertibayes_mpc.masked_tables.basis`), so that the sum stays
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
@@ -42,7 +41,6 @@ from vertibayes_protocols.queries.tables.costs import (
     TABLE_BYTES_PER_CELL,
     TERM_BYTES,
     Columns,
-    Costs,
 )
 from vertibayes_protocols.queries.tables.counting import Holders, TablePlan, plan_products
 from vertibayes_protocols.queries.tables.ways import Group, cells_of, check_multiplied, grouped
@@ -154,16 +152,8 @@ class ReleasePlan:
         return TablePlan(self.joined, self.groups, *asked, by_products)
 
     @cached_property
-    def costs(self) -> Costs:
-        """What tables cost."""
-        return Costs(self.study, self.study.records, self.tables.missing)
-
-    @cached_property
     def parts(self) -> tuple[Plan, ...]:
-        """The plans of the products, one after the other: each fits the memory of the study.
-
-        Together they have the cells of `counted.products`, in this order.
-        """
+        """The plans of the products, in this order: each fits the memory of the study."""
         if self.tables.rule.kind == "exact":
             return (self.counted.products,)
         asked = Rows(), self.tables.missing, self.number
@@ -173,10 +163,10 @@ class ReleasePlan:
     def _groups_of_parts(self) -> list[list[Group]]:
         """Divide the groups of tables; a group that alone is too large is a part."""
         parts: list[list[Group]] = [[]]
-        columns, left = Columns(), self.study.memory - self._held
+        columns, left, costs = Columns(), self.study.memory - self._held, self.counted.costs
         for group in self.groups:
-            own = self.costs.columns_of(group.prefix)
-            if parts[-1] and self.costs.products_memory(columns.plus(own)) > left:
+            own = costs.columns_of(group.prefix)
+            if parts[-1] and costs.products_memory(columns.plus(own)) > left:
                 parts.append([])
                 columns = Columns()
             parts[-1].append(group)
@@ -188,7 +178,7 @@ class ReleasePlan:
         """What the tables take, before their products are listed."""
         if not self.counted.by_products:
             return self.counted.planned
-        costs = self.costs
+        costs = self.counted.costs
         columns = [
             reduce(Columns.plus, (costs.columns_of(group.prefix) for group in part))
             for part in self._groups_of_parts
@@ -199,8 +189,9 @@ class ReleasePlan:
     @cached_property
     def _held(self) -> int:
         """The bytes that cells, and the plans of all parts, take beside one part."""
-        cells = sum(size.cells for group in self.groups for size in self.costs.sizes(*group))
-        terms = self.costs.listed_terms([group.prefix for group in self.groups])
+        costs = self.counted.costs
+        cells = sum(size.cells for group in self.groups for size in costs.sizes(*group))
+        terms = costs.listed_terms([group.prefix for group in self.groups])
         return TABLE_BYTES_PER_CELL * cells + TABLE_BYTES * len(self.groups) + TERM_BYTES * terms
 
     @property
@@ -285,12 +276,13 @@ class ReleasePlan:
     @cached_property
     def lookups(self) -> LookupPlan:
         """The plan of the lookups among several holders."""
-        return LookupPlan(self.label, self.ring, tuple(self._batches()))
-
-    def _batches(self) -> Iterator[Batch]:
-        for holders, cells in self.by_holders.items():
-            if self.function and len(holders) > 1:
-                yield Batch(holders, ((self.function, len(cells)),))
+        function, shared = self.function, self.by_holders.items()
+        batches = (
+            Batch(holders, ((function, len(cells)),))
+            for holders, cells in shared
+            if function and len(holders) > 1
+        )
+        return LookupPlan(self.label, self.ring, tuple(batches))
 
     def known(self, counts: Elements) -> Elements:
         """Return the function of counts that a site holds alone."""

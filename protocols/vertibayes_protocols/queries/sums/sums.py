@@ -33,8 +33,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_mpc.additive_scheme import NEVER
 from vertibayes_mpc.errors import PartyGoneError
-from vertibayes_mpc.masked_sum import Member, collect, contribute
+from vertibayes_mpc.masked_sum import Member, Sum, collect, contribute
+from vertibayes_mpc.membership import Aggregator, answer_roll, call_roll
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.rounds import Expect, Party, Program
 from vertibayes_protocols import wire
@@ -43,11 +45,11 @@ from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.promise import SumPromise
 from vertibayes_protocols.queries.sums.aggregations import (
     SUMMED_VIA,
+    CarefulMember,
     Summation,
-    contribute_additive,
     least_block,
     neighbourhood_of,
-    open_additive,
+    parameters_of,
     plan_of,
 )
 from vertibayes_protocols.queries.sums.members import Members
@@ -191,11 +193,13 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
             member, sum_plan = Member(site.party, site.signing), plan_of(plan, keys)
             yield from contribute(member, sum_plan, values, site.analyst, site.randomness)
             return
-        streams = agree_pairs(site, _neighbours(plan, site.party), PAIRS)
+        near = plan.neighbourhood(site.party)
+        streams = agree_pairs(site, set[Party]().union(*near) - {site.party}, PAIRS)
         streams[site.analyst] = site.keys.agree(site.analyst_key, PAIRS)
-        yield from contribute_additive(
-            plan, site.modulus, site.party, site.analyst, streams, values
-        )
+        parameters, ends = parameters_of(plan, site.modulus), (site.party, site.analyst)
+        careful = CarefulMember(parameters, *ends, near, streams, last_time=NEVER)
+        careful.most_absent = plan.most_absent
+        yield from answer_roll(careful, values, plan.number)
 
     def run_analyst(self, analyst: AnalystRole, plan: Summation) -> Program[ReleasedSums]:
         """Open the sums."""
@@ -203,9 +207,10 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
             total = yield from collect(plan_of(plan, analyst.signing_keys), self.parties)
         else:
             streams = agree_pairs(analyst, plan.members, PAIRS)
-            total = yield from open_additive(
-                plan, analyst.modulus, analyst.party, streams, self.parties
-            )
+            opener = Aggregator(parameters_of(plan, analyst.modulus), analyst.party, streams)
+            absent = sorted(set(plan.members) - set(self.parties))
+            sums = yield from call_roll(opener, absent, plan.number, plan.terms.counts)
+            total = Sum(sums, tuple(sorted(self.parties)))
         gone = sorted(set(plan.members) - set(total.parties))
         if len(gone) > plan.most_absent:
             reason = "gone: the noise of the others does not keep the promise"
@@ -262,7 +267,3 @@ def _check_members(site: SiteRole, query: Sums, sum_: Summation) -> None:
         raise ValueError(f"no {what} of {', '.join(strangers)} is pinned here{half}")
     if site.dealer in sum_.members:  # whose key is pinned too
         raise ValueError("the dealer holds no records: it cannot be a member")
-
-
-def _neighbours(sum_: Summation, party: Party) -> set[Party]:
-    return set[Party]().union(*sum_.neighbourhood(party)) - {party}

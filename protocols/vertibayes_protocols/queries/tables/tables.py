@@ -100,14 +100,16 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
     def effects(self, plan: TablePlan, at: At) -> Effects:
         """Return the effects: exact tables, each cell, to the analyst."""
         study = plan.joined.study
+        tables = sum(max(len(group.lasts), 1) for group in plan.groups)
+        cells = sum(cells for _, cells in _sizes(study, plan.groups, self.missing))
         return Effects(
             asks=(*plan.parties, study.dealer),
             columns=(),
-            tables=tuple(_sizes(study, plan.groups)),
+            tables=tuple(_sizes(study, plan.groups, missing=True)),
             counts=self.rows,
             takes=Later(partial(_takes, plan)),
             number=Number(self.number),
-            leaves=Freely(_released(study, self)),
+            leaves=Freely(Released(tables, cells)),
             says=Later(partial(plan.facts, at, self.parties)),
             opens=Later(partial(_revealed, study, self, at.analyst)),
         )
@@ -177,22 +179,12 @@ def _takes(plan: TablePlan) -> Iterator[Planned]:
     _ = plan.products, plan.shuffles
 
 
-def _sizes(study: Study, groups: Iterable[Group]) -> Iterator[tuple[int, int]]:
-    """Go through (variables, cells, those of missing values included) of each group's tables."""
+def _sizes(study: Study, groups: Iterable[Group], missing: bool) -> Iterator[tuple[int, int]]:
+    """Go through (variables, cells) of each group's tables: wide ones are refused before a list."""
+    lengths = axis_lengths(study.variables, missing)
     for prefix, lasts in groups:
-        cells = prod(study.variables[name].codes for name in prefix)
-        columns = sum(study.variables[name].codes for name in lasts)
-        yield len(prefix) + bool(lasts), cells * max(columns, 1)
-
-
-def _released(study: Study, query: Tables) -> Released:
-    """Return the number of tables and of their cells: wide tables are refused before a list."""
-    lengths, released = axis_lengths(study.variables, query.missing), Released()
-    for prefix, lasts in query.groups:
-        columns = sum(lengths[name] for name in lasts)
-        cells = prod(lengths[name] for name in prefix) * max(columns, 1)
-        released = released.plus(max(len(lasts), 1), cells)
-    return released
+        columns = sum(lengths[name] for name in lasts) if lasts else 1
+        yield len(prefix) + bool(lasts), prod(lengths[name] for name in prefix) * columns
 
 
 def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedTable]:
