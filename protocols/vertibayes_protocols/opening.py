@@ -25,6 +25,8 @@ from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.study import CHOICE_INDICATORS, Study
 from vertibayes_protocols.variables import Variable
 
+STUDY_BYTES = 16
+
 
 def alignment_of(
     asked: AlignmentRequest,
@@ -137,9 +139,6 @@ def _shown(
             if chosen is None or name in chosen:
                 shown.setdefault(name, {})[site] = variable
     return shown
-
-
-STUDY_BYTES = 16
 
 
 class StudyOptions(TypedDict, total=False):

@@ -36,6 +36,9 @@ from vertibayes_protocols.storage.memory import Digests, SiteMemory
 from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Variable
 
+# Takes the number of a calibration's last query, the classifier, and a site's own statistics.
+Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
+
 
 class Session(Protocol):
     """The role of a session."""
@@ -71,10 +74,6 @@ class SharedState:
     def release(self, session: object) -> None:
         """Note that a session is over, and runs nothing any more."""
         self.running = {s: r for s, r in self.running.items() if r.session is not session}
-
-
-# Takes the number of a calibration's last query, the classifier, and a site's own statistics.
-Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
 
 
 @dataclass

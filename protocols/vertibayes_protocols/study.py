@@ -18,6 +18,7 @@ from vertibayes_protocols.wire import FREE
 CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 MOST_BLOCK_ROWS = 1 << 20
 MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all others
+MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,6 @@ class Study:
     def holders_of(self, names: Iterable[str]) -> tuple[Party, ...]:
         """Return the sites that hold at least one of some variables, sorted."""
         return tuple(sorted({site for name in names for site in self.holders[name]}))
-
-
-MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
 
 @dataclass

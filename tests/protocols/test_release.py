@@ -29,8 +29,7 @@ from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Describe
 from vertibayes_protocols.queries.releases.plan import ReleaseNoise
-from vertibayes_protocols.queries.releases.release import FAILED, Release
-from vertibayes_protocols.queries.releases.shares import TableSums
+from vertibayes_protocols.queries.releases.release import FAILED, Release, TableSums
 from vertibayes_protocols.query import At
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData

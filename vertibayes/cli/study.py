@@ -35,7 +35,7 @@ from vertibayes_protocols.approved_study import ApprovedStudy, open_approved
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
 from vertibayes_protocols.deployment.running import BeginSession, study_sessions
-from vertibayes_protocols.renewal import Renewing
+from vertibayes_protocols.open_study import Renewing
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Study

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 WIDEST = 64  # bytes; longer texts stay Python's
 _WORD = 8  # bytes that are compared at once
 _AT_ONCE = 1 << 16  # texts that are decoded together
+BATCH = 1 << 11  # records whose texts are in memory at once
+Places = NDArray[np.unsignedinteger]
 
 
 class PackedTexts(Sequence[str]):
@@ -102,11 +104,6 @@ def packed_ascii(
     rows = np.repeat(np.arange(len(lengths)), lengths)
     block[rows, np.arange(len(body)) - (offsets[:-1] - offsets[0])[rows]] = body
     return block.view(f"S{longest}").reshape(-1)
-
-
-BATCH = 1 << 11  # records whose texts are in memory at once
-
-Places = NDArray[np.unsignedinteger]
 
 
 class ColumnBuilder:

@@ -22,6 +22,15 @@ from numpy.typing import NDArray
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.column_builder import BATCH, ColumnBuilder, KeyBuilder
 
+Choice: TypeAlias = Callable[[Sequence[str]], Sequence[str]]  # the names that are read, of all
+GZIP = b"\x1f\x8b"
+LOOKED_AT = 4096  # bytes
+AS_CSV = "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file"
+KINDS = {
+    b"PAR1": "a Parquet file that is gzipped; unpack it",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": f"an Excel workbook (.xls); {AS_CSV}",
+}
+
 
 @dataclass(frozen=True)
 class TextColumn:
@@ -60,9 +69,6 @@ def _is_missing(value: object) -> bool:
         return value is None or bool(value != value)
     except TypeError:
         return True
-
-
-Choice: TypeAlias = Callable[[Sequence[str]], Sequence[str]]  # the names that are read, of all
 
 
 def read_columns(
@@ -177,15 +183,6 @@ def same_length(source: str, columns: Mapping[str, TextColumn]) -> int:
     if not lengths or min(lengths.values()) != max(lengths.values()):
         raise DataError(f"{source}: expected at least one column, all of the same length")
     return next(iter(lengths.values()))
-
-
-GZIP = b"\x1f\x8b"
-LOOKED_AT = 4096  # bytes
-AS_CSV = "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file"
-KINDS = {
-    b"PAR1": "a Parquet file that is gzipped; unpack it",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": f"an Excel workbook (.xls); {AS_CSV}",
-}
 
 
 def open_text(path: Path) -> TextIO:

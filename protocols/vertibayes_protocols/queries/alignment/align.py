@@ -85,6 +85,11 @@ from vertibayes_protocols.site.identifiers import Identifiers
 from vertibayes_protocols.site.study_people import Placement, StudyPeople
 from vertibayes_protocols.storage.alignments import KeptAlignment
 
+REVEALED = "which lists of people have how many people in common"
+WHO = "who of their own people is in the study"
+POOL_KEYS = 50_000  # of all lists: below, starting processes takes longer than they save
+PLACES = "places"
+
 
 @dataclass(frozen=True, slots=True)
 class Recall(Message):
@@ -117,12 +122,6 @@ def recalled(
         if (len(recall.part), len(recall.key)) != (part, len(key)):
             raise MalformedMessageError(peer, "its part of the sites' key has a wrong length")
     return {**theirs, site.party: ours}
-
-
-REVEALED = "which lists of people have how many people in common"
-WHO = "who of their own people is in the study"
-POOL_KEYS = 50_000  # of all lists: below, starting processes takes longer than they save
-PLACES = "places"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,15 +53,13 @@ from vertibayes_protocols.calibration.local import Update
 from vertibayes_protocols.calibration.nodes import AveragingNode, Checkpoints, Node
 from vertibayes_protocols.effects import Effects, Later, Number, RecordStatistics
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.calibration.consensus_checks import (
+from vertibayes_protocols.queries.calibration.consensus_query import (
+    ConsensusQuery,
+    ReleasedConsensus,
     check_site,
     examples_of,
     is_exposed,
     records_of,
-)
-from vertibayes_protocols.queries.calibration.consensus_query import (
-    ConsensusQuery,
-    ReleasedConsensus,
 )
 from vertibayes_protocols.queries.calibration.neighbourhood_sums import (
     HEADROOM,

@@ -52,7 +52,11 @@ from vertibayes_protocols.choices import (
 from vertibayes_protocols.effects import Effects, Later, Number, Planned, Winners
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, ChoiceLookups, choice_lookups
-from vertibayes_protocols.queries.names import (
+from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products
+from vertibayes_protocols.query import (
+    At,
+    Give,
+    StudyQuery,
     check_each_once,
     check_most,
     check_places,
@@ -60,11 +64,14 @@ from vertibayes_protocols.queries.names import (
     numbered,
     numbers,
 )
-from vertibayes_protocols.queries.tables.counting import look_up_held, plan_products
-from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows
+
+T = TypeVar("T")
+LEAST_WEIGHT = 10**13  # picoseconds of work: choices of less are one query,
+MOST_PARTS = 8  # and choices of more are divided into about so many
+COMPARED = "which scores are compared, over which records"
 
 
 @dataclass(frozen=True)
@@ -103,14 +110,6 @@ class ChoicePlan:
     def star(self) -> StarPlan:
         """The plan that says which winners are those of exact scores too."""
         return self.argmax.star(self.needed.margin)
-
-
-T = TypeVar("T")
-
-LEAST_WEIGHT = 10**13  # picoseconds of work: choices of less are one query,
-MOST_PARTS = 8  # and choices of more are divided into about so many
-
-COMPARED = "which scores are compared, over which records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,3 +312,15 @@ def _portions(study: Study, choices: Choices, most: int) -> Iterator[Choices]:
         return
     for sets in (choices.sets[:half], choices.sets[half:]):
         yield from _portions(study, replace(choices, sets=sets), most)
+
+
+def score_error(study: Study, choices: Choices) -> float:
+    """Return the most, in nats, by which the value of a candidate differs from its scores.
+
+    A score adds up approximate logarithms: one for each cell of its table, and for each of its
+    columns two, or one in a likelihood. Each is at most `error`
+    (`vertibayes_mpc.lookups.PublicFunction`) from its logarithm. Of two candidates whose scores
+    differ by more than twice this number, the better one wins.
+    """
+    asked = portions(study, choices)
+    return max((choice_lookups(study, portion).error for portion in asked), default=0.0)

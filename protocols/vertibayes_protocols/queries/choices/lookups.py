@@ -30,7 +30,6 @@ from vertibayes_protocols.queries.choices.scored_tables import (
     Lookup,
     Names,
 )
-from vertibayes_protocols.queries.names import check_most
 from vertibayes_protocols.queries.tables.costs import (
     CHOICE_BYTES_PER_CELL,
     FUNCTION_BYTES_PER_RECORD,
@@ -41,8 +40,8 @@ from vertibayes_protocols.queries.tables.costs import (
     SCORE_BYTES,
     Costs,
 )
-from vertibayes_protocols.queries.tables.counting import Holders
-from vertibayes_protocols.queries.tables.ways import cells_of
+from vertibayes_protocols.queries.tables.ways import Holders, cells_of
+from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 
 MOST_SCORES = 100_000  # in one query

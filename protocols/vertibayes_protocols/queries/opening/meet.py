@@ -69,6 +69,7 @@ AS_WRITTEN = (
     "people that all sites hold"
 )
 NAME_CELLS = 256  # characters of a name, at most
+SESSION_BYTES = 16  # random, and new in each run
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,9 +334,6 @@ def different_numbers(counts: Mapping[Party, int]) -> str:
         f"the sites hold different numbers of records: {numbers}; with [alignment] in study.toml "
         "the study is of the people that all sites hold"
     )
-
-
-SESSION_BYTES = 16  # random, and new in each run
 
 
 def check_named(parties: Sequence[Party], keys: Sequence[bytes], session: bytes) -> None:

@@ -64,6 +64,7 @@ from vertibayes_protocols.wire import Most
 
 RANKED_TOGETHER = 1 << 11  # records whose log odds are compared with all thresholds at a time
 NOISY = Ring(32)
+MOST_THRESHOLDS = 255
 
 
 @dataclass(frozen=True)
@@ -172,9 +173,6 @@ class ScorePlan:
             values = np.where(values >= 1 << 31, values - (1 << 32), values)
         table = values.reshape(-1, 1 << self.class_bits)
         return np.asarray(table[: len(self.thresholds) + 1, : self.codes])
-
-
-MOST_THRESHOLDS = 255
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,15 @@ from vertibayes_protocols.queries.tables.costs import (
     TERM_BYTES,
     Columns,
 )
-from vertibayes_protocols.queries.tables.counting import Holders, TablePlan, plan_products
-from vertibayes_protocols.queries.tables.ways import Group, cells_of, check_multiplied, grouped
+from vertibayes_protocols.queries.tables.ways import (
+    Group,
+    Holders,
+    TablePlan,
+    cells_of,
+    check_multiplied,
+    grouped,
+    plan_products,
+)
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Rows, axis_lengths

@@ -34,6 +34,7 @@ Blocks: TypeAlias = Sequence[Sequence[Party]]
 SUMMED_VIA = ("additive", "masked")
 ALL_TO_ALL = 100  # parties at most that share seeds with all others, where masks are summed
 FAILURE = 2.0**-20  # of a masked sum, by drop-outs at random as many as agreed
+_parameters = lru_cache(maxsize=4)(Parameters)  # to check a modulus takes 7 ms
 
 
 class Summation(NamedTuple):
@@ -90,9 +91,6 @@ def parameters_of(summation: Summation, modulus: int) -> Parameters:
     """Return the additive scheme's parameters for one sum."""
     terms = summation.terms
     return _parameters(modulus, summation.digest, terms.most_parties, terms.lowest, terms.highest)
-
-
-_parameters = lru_cache(maxsize=4)(Parameters)  # to check a modulus takes 7 ms
 
 
 # ---- masked sums ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ records drop out of it, to its holders.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -28,7 +29,17 @@ from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_s
 from vertibayes_protocols.budget import Released
 from vertibayes_protocols.effects import Effects, Freely, Later, Number, Planned
 from vertibayes_protocols.ledger import RevealedTable
-from vertibayes_protocols.queries.names import (
+from vertibayes_protocols.queries.tables.ways import (
+    MOST_FAMILIES,
+    MOST_GROUPS,
+    Group,
+    TablePlan,
+    grouped,
+)
+from vertibayes_protocols.query import (
+    At,
+    Give,
+    StudyQuery,
     check_each_once,
     check_most,
     check_places,
@@ -36,9 +47,6 @@ from vertibayes_protocols.queries.names import (
     numbered,
     numbers,
 )
-from vertibayes_protocols.queries.tables.counting import TablePlan
-from vertibayes_protocols.queries.tables.ways import MOST_FAMILIES, MOST_GROUPS, Group, grouped
-from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows, axis_lengths
@@ -131,18 +139,11 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
         self, analyst: AnalystRole, plan: TablePlan
     ) -> Program[list[NDArray[np.int64]]]:
         """Add up the shares, and refuse tables that no records can have."""
-        try:
+        with uniform_errors(analyst, plan.joined.study):
             products = iter((yield from open_tables(plan.products)))
             shuffles = iter((yield from open_shuffled(plan.shuffles)))
             tables = [next(shuffles if way else products) for way in plan.shuffled]
             _check_possible(plan, tables)
-        except ImpossibleTablesError as error:
-            # One error for all tables that no records have: a site that changes what it sends
-            # learns a bit per run from whether the run ends. If the error said which check failed,
-            # or named the sites of the table, it would learn a bit per table.
-            analyst.ledger.note(f"a check failed: {error.check}", analyst.party, (analyst.party,))
-            study = plan.joined.study
-            raise ImpossibleTablesError(study.sites, study.dealer) from None
         return tables
 
 
@@ -195,6 +196,20 @@ def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedT
             yield RevealedTable((*prefix, last), cells * lengths[last], analyst, rows)
         if not lasts:
             yield RevealedTable(prefix, cells, analyst, rows)
+
+
+@contextmanager
+def uniform_errors(analyst: AnalystRole, study: Study) -> Iterator[None]:
+    """Raise one error for all tables that no records have; the analyst's ledger says which check.
+
+    A site that changes what it sends learns a bit per run from whether the run ends. If the error
+    said which check failed, or named the sites of the table, it would learn a bit per table.
+    """
+    try:
+        yield
+    except ImpossibleTablesError as error:
+        analyst.ledger.note(f"a check failed: {error.check}", analyst.party, (analyst.party,))
+        raise ImpossibleTablesError(study.sites, study.dealer) from None
 
 
 def _check_possible(plan: TablePlan, tables: Sequence[NDArray[np.int64]]) -> None:
