@@ -75,10 +75,7 @@ class Contract:
             raise ValueError("the sites of the alignment must be those of the contract, in order")
 
     def check_parties(self, kind: str, asked: Collection[Party], *, dealer: bool) -> None:
-        """Refuse, with a ValueError, other parties than the sites, and the dealer if it is asked.
-
-        Of declared queries some sites may be absent.
-        """
+        """Refuse parties other than the sites and the dealer; declared queries may omit sites."""
         named = (*self.site_names, self.dealer[0]) if dealer else self.site_names
         if not self.queries and sorted(asked) != sorted(named):
             raise ValueError(f"the parties of {kind!r} are not those of the contract")

@@ -18,9 +18,8 @@ from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole, check_apart
 from vertibayes_protocols.session import Session, Traffic
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.placement import Placement
 from vertibayes_protocols.site.statistics import LocalData
-from vertibayes_protocols.site.study_people import StudyPeople
+from vertibayes_protocols.site.study_people import Placement, StudyPeople
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.transports.local import LocalTransport
 from vertibayes_protocols.variables import Variable

@@ -20,25 +20,18 @@ from vertibayes_protocols.variables import Variable
 
 
 class Encoded(NamedTuple):
-    """A variable, and its code in each record: shape (n,), dtype uint8 or uint16.
-
-    The code is ``len(states)`` where the value is missing. The findings say which texts of the
-    column may mean something else.
-    """
+    """A variable, and its code in each record: shape (n,), dtype uint8 or uint16."""
 
     variable: Variable
-    codes: NDArray[np.unsignedinteger]
-    findings: tuple[Finding, ...] = ()
+    codes: NDArray[np.unsignedinteger]  # ``len(states)`` where the value is missing
+    findings: tuple[Finding, ...] = ()  # which texts may mean something else
 
 
 class Numbers(NamedTuple):
-    """A column of numbers, and the number of each record: shape (n,), dtype float64.
-
-    The number is nan where it is missing; one beyond the bounds is kept.
-    """
+    """A column of numbers, and the number of each record: shape (n,), dtype float64."""
 
     numeric: Numeric
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # nan where it is missing; one beyond the bounds is kept
     findings: tuple[Finding, ...] = ()
 
 

@@ -56,9 +56,6 @@ ACCOUNTINGS = ("whole", "count")
 class RecordNoise:
     """What the noise of published tables protects, and how much of it a site adds.
 
-    `vertibayes_protocols.accounting.Privacy` is the same for statistics over sites with different
-    records.
-
     A record is in one count of each feature's table, at the sites that hold them: by basic
     composition its eps is that of all tables together.
     """
@@ -103,31 +100,15 @@ class PublishedTables(Message):
 
 @dataclass(frozen=True, slots=True)
 class Publish(Query[dict[str, Table], DiscreteLaplace]):
-    """Ask sites for noisy tables of their features by class.
-
-    Parameters
-    ----------
-    split : Split
-        Who holds which features, and the counts of the classes.
-    eps : float
-        Of each count.
-    """
+    """Ask sites for noisy tables of their features by class."""
 
     kind: ClassVar[str] = "publish"
-    split: Split
-    eps: float
+    split: Split  # who holds which features, and the counts of the classes
+    eps: float  # of each count
 
     @classmethod
     def of(cls, split: Split, noise: RecordNoise) -> Self:
-        """Return the query.
-
-        Parameters
-        ----------
-        split : Split
-            The schema, who holds what, and the counts of the classes.
-        noise : RecordNoise
-            How much noise each site adds.
-        """
+        """Return the query for tables with so much noise."""
         return cls(tuple(split.sites), split, noise.of_a_table(split.schema).eps)
 
     def matches(self, contract: Contract) -> None:

@@ -57,20 +57,13 @@ class Begun(Message):
 
 @dataclass(frozen=True, slots=True)
 class Begin(Query[dict[Party, Begun], None]):
-    """Ask the sites of a study to run it, or to resume its last run.
-
-    Parameters
-    ----------
-    contract : bytes
-        The digest of the contract.
-    study : bytes
-        The id that `Commit` will have: that of the last run resumes it. Empty if the contract
-        declares its queries, or for a run that is not resumed.
-    """
+    """Ask the sites of a study to run it, or to resume its last run."""
 
     kind: ClassVar[str] = "begin"
     phase: ClassVar[Phase] = "begin"
-    contract: bytes
+    contract: bytes  # the digest of the contract
+    # The id that `Commit` will have: that of the last run resumes it. Empty if the contract
+    # declares its queries, or for a run that is not resumed.
     study: bytes = b""
 
     @classmethod

@@ -63,8 +63,7 @@ from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, sen
 from vertibayes_protocols.approval import Phase
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.effects import Effects, Planned, saying
-from vertibayes_protocols.joined import Joined
-from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
+from vertibayes_protocols.key_agreement import Own, Peer, session_stream
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.opening.commit_checks import (
     check_at_dealer,
@@ -76,7 +75,7 @@ from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.storage.block_file import BlockFile
-from vertibayes_protocols.study import CHOICE_INDICATORS, Study
+from vertibayes_protocols.study import CHOICE_INDICATORS, Joined, Study
 
 ID_BYTES = 16
 MASKS = "masks of a site, shared with the dealer"
@@ -88,18 +87,14 @@ COLUMNS = "masked columns, or parts of the key that orders codes,"
 
 @dataclass(frozen=True, slots=True)
 class Joining(Message):
-    """The ids of a site's commitments, in the study's order, and its parts of common secrets.
-
-    `seed` is the site's part of the common seed. `order` is its part of the key from which the
-    sites draw the orders of shuffled codes; it is empty in the message to the dealer. `key` is the
-    public half of an ephemeral key. The dealer's message has a key alone.
-    """
+    """The ids of a site's commitments, in the study's order, and its parts of common secrets."""
 
     kind: ClassVar[str] = "joining"
     ids: tuple[bytes, ...]
-    seed: bytes = field(repr=False)
+    seed: bytes = field(repr=False)  # its part of the common seed
+    # Its part of the key that orders shuffled codes; empty in the message to the dealer.
     order: bytes = field(repr=False)
-    key: bytes
+    key: bytes  # the public half of an ephemeral key: the dealer's message has this alone
 
     @property
     def digest(self) -> bytes:
@@ -109,13 +104,11 @@ class Joining(Message):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Message):
-    """A site holds all masked columns of the study.
-
-    `mark` is a hash of the study and the common seed. A site that has forgotten a study would draw
-    other records for the same choice of rows; its mark shows that.
-    """
+    """A site holds all masked columns of the study."""
 
     kind: ClassVar[str] = "committed"
+    # A hash of the study and the common seed: a site that has forgotten a study would draw other
+    # records for the same choice of rows.
     mark: bytes
 
 
@@ -275,15 +268,9 @@ def _session_keys(
     purpose: str,
 ) -> dict[Party, StreamKey]:
     """Return the keys that a party shares with the senders of messages, in this session alone."""
-    own, keys = Own(role.party, role.keys, fresh), {}
-    for party, joining in joinings.items():
-        peer = Peer(party, role.public_keys[party], joining.key)
-        try:
-            key = agree_session_key(own, peer, purpose, joined.commitments.label)
-        except ValueError:
-            raise MalformedMessageError(party, "its ephemeral key is not valid") from None
-        keys[party] = StreamKey(key)
-    return keys
+    own, name = Own(role.party, role.keys, fresh), joined.commitments.label
+    peers = {p: Peer(p, role.public_keys[p], joining.key) for p, joining in joinings.items()}
+    return {party: session_stream(own, peer, purpose, name) for party, peer in peers.items()}
 
 
 def _expect(study: Study, parties: tuple[Party, ...]) -> dict[Party, Expect[Joining]]:
@@ -326,10 +313,7 @@ def _mark(committed: Mapping[Party, Committed]) -> bytes:
 
 
 def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Commitments:
-    """Return the public commitments of a study.
-
-    The seed is part of all labels: parties with different seeds would choose different records.
-    """
+    """Return the public commitments; the seed, by which records are chosen, is in all labels."""
     operands = [
         Operand(
             label("id", name, len(variable.states), *variable.states, *ids[name]),
