@@ -39,7 +39,7 @@ def powmod(base: int, exponent: int, modulus: int) -> int:
 
 
 def jacobi(value: int, modulus: int) -> int:
-    """Return the Jacobi symbol: of a prime, 1 if `value` is a square, -1 if it is none, 0 if 0.
+    """Return the Jacobi symbol: of a prime, 1 of a square, -1 of another number, 0 of 0.
 
     Euclid's algorithm takes a fifth of the time of the power.
     """
