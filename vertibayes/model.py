@@ -95,23 +95,9 @@ class Model:
     def do(self, states: Mapping[str, str] | None = None, /, **more: str) -> Self:
         """Return the network in which variables are set to states, without their parents.
 
-        That is the effect of an action only if the edges into and out of the variables are causal.
-
-        Parameters
-        ----------
-        states : mapping of str to str, optional
-            The state of each variable that is set.
-        **more : str
-            The same, for names that are identifiers.
-
-        Raises
-        ------
-        ValueError
-            If the network has no such variable, or the variable no such state.
-
-        References
-        ----------
-        Pearl, J. (2009). Causality, 2nd edition, equation 3.10. doi:10.1017/CBO9780511803161
+        That is the effect of an action only if the edges into and out of the variables are causal
+        (Pearl 2009, Causality, 2nd edition, equation 3.10). Names that are identifiers can be
+        keywords. A ValueError refuses what the network does not have.
 
         Examples
         --------

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.deployment.running import study_sessions

@@ -19,9 +19,8 @@ from vertibayes.cli.study_settings import placed
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.options import checks
 from vertibayes.released import check_validations
-from vertibayes.run_file import RunFile
 from vertibayes.study import opener
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import RunFile, TableFile
 from vertibayes.words import counted
 from vertibayes_protocols.approved_study import open_approved
 from vertibayes_protocols.contract import Contract

@@ -8,7 +8,7 @@ from typing import Unpack
 from vertibayes.counting.counter import Table, check_families
 from vertibayes.counting.revealed_tables import Asked, RevealedTables
 from vertibayes.forecast import Forecast, forecast
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_protocols.federation import Federation
 from vertibayes_protocols.open_study import OpenStudy, Revealed
 from vertibayes_protocols.opening import StudyOptions, open_study

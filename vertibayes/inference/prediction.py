@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.inference.algebra import Array
-from vertibayes.inference.blocks import batches
 from vertibayes.inference.elimination import eliminated, parts
 from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.inference.propagation import check_codes
+from vertibayes.inference.propagation import batches, check_codes
 from vertibayes.model import Model
 from vertibayes_protocols.site.data import SiteData
 

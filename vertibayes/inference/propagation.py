@@ -30,6 +30,7 @@ from vertibayes.model import Model
 Places: TypeAlias = NDArray[np.intp]
 
 APART = -1  # the case of a neighbour that has no effect
+MOST_NUMBERS = 1 << 23  # per batch: 64 MiB, of which about three copies exist at a time
 
 
 class _Cases(NamedTuple):
@@ -150,6 +151,22 @@ class Batch:
             vectors = np.vstack([np.eye(self.states[name]), np.ones(self.states[name])])
             allowed *= axes_as(vectors[self._codes[name][first]], (name,), names)
         return allowed
+
+
+def batches(
+    tree: JunctionTree,
+    states: Mapping[str, int],
+    codes: Mapping[str, NDArray[np.integer]],
+    most_numbers: int = MOST_NUMBERS,
+) -> list[Batch]:
+    """Halve records until each batch can be propagated in bounded memory, or is one record."""
+    whole = Batch(tree, states, codes)
+    if whole.numbers <= most_numbers or whole.records == 1:
+        return [whole]
+    half = whole.records // 2
+    halves = slice(half), slice(half, None)
+    parts = [{n: column[rows] for n, column in codes.items()} for rows in halves]
+    return [batch for part in parts for batch in batches(tree, states, part, most_numbers)]
 
 
 @dataclass(frozen=True)
