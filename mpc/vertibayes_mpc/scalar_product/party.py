@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vertibayes_mpc.errors import DealReusedError
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements, receive
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange, send
@@ -72,7 +72,8 @@ def share_product(own: Multiplier, product: Product, vectors: Elements) -> Progr
     own.used.add(product.label)
     total = yield from _run(own, product.top, product.ring.reduce(vectors))
     if own.party == product.parties[0]:
-        part = yield from _correction(product)
+        kind, dealer, shape = ProductCorrection, product.dealer, (product.count,)
+        part = yield from receive(kind, dealer, product.ring, shape, product.label)
     else:
         part = product.split(own.dealer_key)
     return product.ring.reduce(total + part)
@@ -124,13 +125,6 @@ def _exchange(party: Party, sub: Subprotocol, masked: Elements) -> Program[list[
         values = labelled_elements(theirs, sender, ring, shapes[sender], sub.label)
         factors += list(values) if sender == dealer else [values]
     return factors
-
-
-def _correction(product: Product) -> Program[Elements]:
-    dealer, shape = product.dealer, (product.count,)
-    expect = {dealer: Expect(ProductCorrection, product.count + LABEL_BYTES)}
-    message = (yield from exchange({}, expect))[dealer]
-    return labelled_elements(message, dealer, product.ring, shape, product.label)
 
 
 def deal_product(keys: Mapping[Party, Stream], product: Product) -> Program[None]:
