@@ -54,9 +54,6 @@ def labelled_bytes(message: Labelled, sender: Party, size: int, label: bytes) ->
     return packed.astype(np.uint8, copy=False)
 
 
-# ---- packed arrays -------------------------------------------------------------------------------
-
-
 class Piece(NamedTuple):
     """An array within a message: the ring of its elements, and its shape."""
 

@@ -68,9 +68,6 @@ class RowMasks(Labelled, kind="alignment row masks"):
     """Level 2, from the dealer to the first site: what it must subtract from the rows."""
 
 
-# ---- in pieces -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Entries:
     """Entries of one list that travel between this party and one peer."""
@@ -189,9 +186,6 @@ def check_numbers(numbers: NDArray[np.int64], limit: int, sender: Party, *, all_
         raise MalformedMessageError(sender, "a missing place: all people of the study have one")
 
 
-# ---- the outcome ---------------------------------------------------------------------------------
-
-
 def outcome(plan: AlignmentPlan, people: int, held: int, both: Sequence[int]) -> Outcome:
     """Return the matcher's message to one party; the arguments are as of `Outcome`."""
     return Outcome(np.array([people, held, *both], COUNTS.dtype), plan.name(Outcome.kind))
@@ -218,9 +212,6 @@ def check_outcome(plan: AlignmentPlan, people: int, both: Sequence[int]) -> None
         if not people:
             reason += "; perhaps the sites write identifiers differently: compare their rules"
         raise TooFewPeopleError(plan.sites, reason, people)
-
-
-# ---- rows ----------------------------------------------------------------------------------------
 
 
 def pack_rows(rings: Sequence[Ring], columns: Sequence[Elements], piece: slice) -> Packed:

@@ -147,9 +147,6 @@ def shares_of(plan: AlignmentPlan, key: Stream, owner: Party, people: int) -> li
     return [key.elements(r, plan.name("row share", owner, at), (people,)) for at, r in rings]
 
 
-# ---- checks --------------------------------------------------------------------------------------
-
-
 def _check_list(site: Member, plan: AlignmentPlan, identifiers: Sequence[bytes]) -> None:
     size, known = plan.sizes[site.party], len(identifiers)
     if known > size:

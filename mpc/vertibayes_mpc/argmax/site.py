@@ -136,8 +136,6 @@ class _Contest:
         self.first = _is_first(site, plan)
         self.others = [peer for peer in plan.sites if peer != site.party]
 
-    # ---- ranks -----------------------------------------------------------------------------------
-
     def ranks(self, values: Elements) -> Program[Elements]:
         """Return this site's shares of how many values of its set each ranked value exceeds.
 
@@ -236,8 +234,6 @@ class _Contest:
         word, bit = np.divmod(place, plan.one_hot_ring.bits)
         words = one_hots[word, np.arange(part.size)]
         return (words >> bit.astype(words.dtype) & words.dtype.type(1)).astype(np.bool_)
-
-    # ---- messages --------------------------------------------------------------------------------
 
     def _open(self, bits: Bits, name: bytes) -> Program[Bits]:
         """Return the XOR of all sites' bits."""

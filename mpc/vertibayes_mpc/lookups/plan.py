@@ -129,8 +129,6 @@ class LookupPlan:
         """Return the label of the messages of a round of a part; the dealer's have step 0."""
         return label("lookup message", self.name, number, step)
 
-    # ---- parts -----------------------------------------------------------------------------------
-
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The lookups in parts of bounded memory: an even share of each batch in each."""
@@ -161,8 +159,6 @@ class LookupPlan:
         if peers > 1:
             one_hots *= 2 * self.ring.dtype.itemsize
         return one_hots + words * (4 + 2 * peers) + 128
-
-    # ---- messages --------------------------------------------------------------------------------
 
     def dealt(self, part: Slice) -> Layout:
         """Return what the dealer sends one site: the second of two, or the first of more."""
