@@ -122,9 +122,6 @@ def _code(key: bytes, sender: Party, receiver: Party) -> bytes:
     return hmac.new(key, prefixed(sender.encode(), receiver.encode()), hashlib.sha256).digest()
 
 
-# ---- as in the draft -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Side:
     """One side of one run: the hashed point, and a fresh scalar."""

@@ -135,17 +135,14 @@ class Scheduler:
         self._gone.add(party)
         if program is not None:
             program.close()
-        self._empty_mail_box(party)
-        for peer in self._awaited:
-            self._awaited[peer].discard(party)
-            self._line_up(peer)
-
-    def _empty_mail_box(self, party: Party) -> None:
         for link, packets in self._mail.items():
             if link[1] == party:
                 for _ in packets:
                     self.carrier.discard(*link)
                 packets.clear()
+        for peer in self._awaited:
+            self._awaited[peer].discard(party)
+            self._line_up(peer)
 
     def close(self) -> None:
         """End all programs where they wait."""

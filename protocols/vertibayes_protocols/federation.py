@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.additive_scheme.scheme import RSA_2048
 from vertibayes_mpc.randomness import KeyPair, Randomness, SystemRandomness
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentLimits

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.additive_scheme.scheme import RSA_2048
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness
 from vertibayes_mpc.rounds import Party as Party

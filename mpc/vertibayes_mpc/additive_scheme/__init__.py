@@ -28,19 +28,20 @@ M. Joye, B. Libert: A scalable scheme for privacy-preserving aggregation of time
 section 4.
 """
 
-from vertibayes_mpc.additive_scheme.parameters import (
+from vertibayes_mpc.additive_scheme.scheme import (
+    Encryptor,
     Packing,
     Parameters,
     clamp,
     deal_keys,
+    decrypt,
     draw_modulus,
+    open_sums,
 )
-from vertibayes_mpc.additive_scheme.scheme import Encryptor, decrypt, open_sums
-from vertibayes_mpc.aggregation import NEVER, Ciphertexts, Keys, contribute
+from vertibayes_mpc.aggregation import NEVER, Keys, contribute
 
 __all__ = [
     "NEVER",
-    "Ciphertexts",
     "Encryptor",
     "Keys",
     "Packing",

@@ -50,11 +50,9 @@ bytes in `docs/protocols/alignment.md`, which also has the sources.
 
 from vertibayes_mpc.alignment.chain import Member
 from vertibayes_mpc.alignment.curve import Spread
-from vertibayes_mpc.alignment.match import Matched, match_people
+from vertibayes_mpc.alignment.match import match_people
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.alignment.site import (
-    Placed,
-    SharedRows,
     deal_people,
     place_people,
     share_people,
@@ -62,10 +60,7 @@ from vertibayes_mpc.alignment.site import (
 
 __all__ = [
     "AlignmentPlan",
-    "Matched",
     "Member",
-    "Placed",
-    "SharedRows",
     "Spread",
     "deal_people",
     "match_people",

@@ -59,8 +59,6 @@ class Chain:
         self.identifiers: Sequence[bytes] = ()
         self.padding = b""
 
-    # ---- towards the matcher ---------------------------------------------------------------------
-
     def start(self, identifiers: Sequence[bytes], rows: Sequence[Elements]) -> None:
         """Shuffle this site's list, padded to its public size; mask the rows."""
         plan, size, self.identifiers = self.plan, self.plan.sizes[self.me], identifiers
@@ -96,7 +94,11 @@ class Chain:
         plan = self.plan
         for step in range(1, len(plan.sites)):
             yield from self._hand_on(plan.after(self.me, -step))
-        outgoing = Outgoing(plan.matcher, self.owner, len(self.keys), MATCHED_BYTES, self._matched)
+
+        def matched(piece: slice) -> Packed:
+            return np.ascontiguousarray(self.keys[piece, :MATCHED_BYTES]).reshape(-1)
+
+        outgoing = Outgoing(plan.matcher, self.owner, len(self.keys), MATCHED_BYTES, matched)
         yield from transfer(plan, Keys, [outgoing])
         self.keys = self.keys[:0]
 
@@ -130,9 +132,6 @@ class Chain:
         keys = self._own_keys(piece) if own else self.keys[piece].reshape(-1)
         return np.concatenate([keys, rows])
 
-    def _matched(self, piece: slice) -> Packed:
-        return np.ascontiguousarray(self.keys[piece, :MATCHED_BYTES]).reshape(-1)
-
     def _blinded(self, sender: Party, points: Packed) -> Packed:
         try:
             blinded = blind(points.tobytes(), self.scalar, self.site.spread)
@@ -154,8 +153,6 @@ class Chain:
     def _dealer_key(self) -> Stream:
         assert self.site.dealer_key is not None  # `share_people` checks it
         return self.site.dealer_key
-
-    # ---- back, at level 1 ------------------------------------------------------------------------
 
     def take_back(self) -> Program[NDArray[np.int64]]:
         """Pass the marks of all lists back along the ring; return those of this site's list."""

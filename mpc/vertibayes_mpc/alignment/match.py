@@ -44,8 +44,7 @@ def match_people(plan: AlignmentPlan, randomness: Randomness) -> Program[Matched
     a wrong length; an UnknownFaultyPartyError for a list that has a key twice.
     """
     keys = {site: np.empty((plan.sizes[site], MATCHED_BYTES), np.uint8) for site in plan.sites}
-    incoming = [_incoming_keys(plan.after(site, -1), site, keys[site]) for site in plan.sites]
-    yield from transfer(plan, Keys, (), incoming)
+    yield from transfer(plan, Keys, (), [_incoming_keys(plan, s, keys[s]) for s in plan.sites])
     study = _Study(plan, keys, StreamKey(randomness.bytes(KEY_BYTES)))
     people, held = study.people, {site: int((study.places[site] >= 0).sum()) for site in plan.sites}
     outbox = {site: outcome(plan, people, held[site], study.both) for site in plan.sites}
@@ -57,13 +56,11 @@ def match_people(plan: AlignmentPlan, randomness: Randomness) -> Program[Matched
     return Matched(people, study.regions)
 
 
-def _incoming_keys(peer: Party, owner: Party, keys: Packed) -> Incoming:
-    """Return what receives the keys of a list."""
-
+def _incoming_keys(plan: AlignmentPlan, owner: Party, keys: Packed) -> Incoming:
     def store(piece: slice, packed: Packed) -> None:
         keys[piece] = packed.reshape(-1, MATCHED_BYTES)
 
-    return Incoming(peer, owner, len(keys), MATCHED_BYTES, store)
+    return Incoming(plan.after(owner, -1), owner, len(keys), MATCHED_BYTES, store)
 
 
 class _Study:
@@ -78,8 +75,12 @@ class _Study:
         everyone = self._bits(plan.everyone)
         inside = np.flatnonzero(lists & everyone == everyone)
         self.people = len(inside)
-        self.both = [self._both(lists[inside], self._bits(pair)) for pair in plan.apart]
-        self.regions = self._regions(lists)
+        pairs = map(self._bits, plan.apart)
+        self.both = [int((lists[inside] & pair == pair).sum()) for pair in pairs]
+        self.regions = {
+            tuple(site for at, site in enumerate(plan.sites) if bits >> at & 1): int(count)
+            for bits, count in zip(*np.unique(lists, return_counts=True), strict=True)
+        }
         place = np.full(len(lists), -1, np.int64)
         place[inside] = key.permutation(plan.name("places"), len(inside))
         self.places = {site: np.empty(plan.sizes[site], np.int64) for site in plan.sites}
@@ -91,19 +92,6 @@ class _Study:
 
     def _bits(self, sites: tuple[Party, ...]) -> np.int64:
         return np.int64(sum(1 << self.plan.sites.index(site) for site in set(sites)))
-
-    @staticmethod
-    def _both(lists: NDArray[np.int64], pair: np.int64) -> int:
-        return int((lists & pair == pair).sum())
-
-    def _regions(self, lists: NDArray[np.int64]) -> dict[tuple[Party, ...], int]:
-        sites = self.plan.sites
-        return {
-            tuple(site for at, site in enumerate(sites) if bits >> at & 1): count
-            for bits, count in zip(
-                *(a.tolist() for a in np.unique(lists, return_counts=True)), strict=True
-            )
-        }
 
     def send_marks(self) -> Program[None]:
         """Level 1: mark the people of each list, and send the owner the place of each mark.

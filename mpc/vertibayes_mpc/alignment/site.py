@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from vertibayes_mpc.alignment.chain import Chain, Member, row_mask
 from vertibayes_mpc.alignment.messages import (
     Chosen,
-    Incoming,
-    Outgoing,
     Places,
     RowMasks,
     Rows,
@@ -20,13 +18,12 @@ from vertibayes_mpc.alignment.messages import (
     empty_rows,
     expect_outcome,
     incoming_numbers,
-    pack_rows,
+    incoming_rows,
+    outgoing_rows,
     transfer,
-    unpack_rows,
 )
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import MalformedMessageError, TooFewPeopleError, UnknownFaultyPartyError
-from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party, Program
@@ -110,12 +107,8 @@ def share_people(
     chosen = yield from _choose(chain, people)
     if site.party == plan.sites[0]:
         return SharedRows(people, (yield from _unmasked(plan, chosen, people)))
-    first, rings, owner = plan.sites[0], plan.rings(chain.owner), chain.owner
-
-    def load(piece: slice) -> Packed:
-        return pack_rows(rings, chosen, piece)
-
-    yield from transfer(plan, Rows, [Outgoing(first, owner, people, plan.row_bytes(owner), load)])
+    outgoing = outgoing_rows(plan, plan.sites[0], chain.owner, chosen, people)
+    yield from transfer(plan, Rows, [outgoing])
     return SharedRows(people, {s: shares_of(plan, site.dealer_key, s, people) for s in plan.sites})
 
 
@@ -136,38 +129,22 @@ def _unmasked(
     rows = {owner: empty_rows(plan.rings(owner), people) for owner in plan.sites}
     rows[plan.sites[1]] = chosen
     incoming = [
-        _incoming_rows(plan, last[s], s, rows[s], people) for s in plan.sites if last[s] != me
+        incoming_rows(plan, last[s], s, rows[s], people) for s in plan.sites if last[s] != me
     ]
     yield from transfer(plan, Rows, (), incoming)
     for owner in plan.sites:
         masks = empty_rows(plan.rings(owner), people)
-        yield from transfer(
-            plan, RowMasks, (), [_incoming_rows(plan, plan.dealer, owner, masks, people)]
-        )
+        dealt = incoming_rows(plan, plan.dealer, owner, masks, people)
+        yield from transfer(plan, RowMasks, (), [dealt])
         columns = zip(plan.rings(owner), rows[owner], masks, strict=True)
         rows[owner] = [ring.reduce(masked - mask) for ring, masked, mask in columns]
     return rows
-
-
-def _incoming_rows(
-    plan: AlignmentPlan, peer: Party, owner: Party, columns: list[Elements], count: int
-) -> Incoming:
-    """Return what receives rows into columns."""
-    rings = plan.rings(owner)
-
-    def store(piece: slice, packed: Packed) -> None:
-        unpack_rows(rings, columns, piece, packed)
-
-    return Incoming(peer, owner, count, plan.row_bytes(owner), store)
 
 
 def shares_of(plan: AlignmentPlan, key: Stream, owner: Party, people: int) -> list[Elements]:
     """Return the shares of a site that is not the first: streams that it shares with the dealer."""
     rings = enumerate(plan.rings(owner))
     return [key.elements(r, plan.name("row share", owner, at), (people,)) for at, r in rings]
-
-
-# ---- checks --------------------------------------------------------------------------------------
 
 
 def _check_list(site: Member, plan: AlignmentPlan, identifiers: Sequence[bytes]) -> None:
@@ -218,7 +195,8 @@ def deal_people(keys: Mapping[Party, Stream], plan: AlignmentPlan) -> Program[in
         check_numbers(places, plan.sizes[owner], plan.matcher, all_in=owner in plan.everyone)
     for owner, places in chosen.items():
         masks = _masks(keys, plan, owner, places)
-        yield from transfer(plan, RowMasks, [_outgoing_masks(plan, owner, masks, people)])
+        outgoing = outgoing_rows(plan, plan.sites[0], owner, masks, people)
+        yield from transfer(plan, RowMasks, [outgoing])
     return people
 
 
@@ -239,14 +217,3 @@ def _masks(
         for total, share in zip(totals, shares, strict=True):
             total += share
     return [ring.reduce(total) for ring, total in zip(rings, totals, strict=True)]
-
-
-def _outgoing_masks(
-    plan: AlignmentPlan, owner: Party, masks: list[Elements], people: int
-) -> Outgoing:
-    rings = plan.rings(owner)
-
-    def load(piece: slice) -> Packed:
-        return pack_rows(rings, masks, piece)
-
-    return Outgoing(plan.sites[0], owner, people, plan.row_bytes(owner), load)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.argmax.digits import Bits, Masks, both_factors, differences, unit_digits
-from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, packed_bytes
+from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
 from vertibayes_mpc.randomness import Stream
@@ -58,13 +58,13 @@ def open_argmax(plan: ArgmaxPlan) -> Program[NDArray[np.intp]]:
 
 def expected_winners(plan: ArgmaxPlan, senders: Iterable[Party]) -> dict[Party, Expect[Winners]]:
     """Return the bounds of the shares that some sites send."""
-    return dict.fromkeys(senders, Expect(Winners, _size(plan) + LABEL_BYTES))
+    return dict.fromkeys(senders, Expect(Winners, plan.shown_bytes + LABEL_BYTES))
 
 
 def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.intp]:
     """Return the winners from the shares of all sites; errors as of `open_argmax`."""
     name = plan.winners_name
-    shares = [labelled_bytes(m, s, _size(plan), name) for s, m in messages.items()]
+    shares = [labelled_bytes(m, s, plan.shown_bytes, name) for s, m in messages.items()]
     bits = np.unpackbits(reduce(np.bitwise_xor, shares), count=len(plan.sizes) * plan.shown_bits)
     weights = np.left_shift(1, np.arange(plan.shown_bits), dtype=np.intp)
     winners: NDArray[np.intp] = (bits.reshape(-1, plan.shown_bits) * weights).sum(axis=1)
@@ -72,10 +72,6 @@ def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.in
         reason = "a winner outside its set: one of them or the dealer lies, or a score is too large"
         raise UnknownFaultyPartyError(plan.sites, reason)
     return winners
-
-
-def _size(plan: ArgmaxPlan) -> int:
-    return packed_bytes(len(plan.sizes) * plan.shown_bits)
 
 
 def deal_argmax(keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> Program[None]:

@@ -84,8 +84,6 @@ class ArgmaxPlan:
                 f"have at least {self.tie_bits + 1} bits"
             )
 
-    # ---- sets and values -------------------------------------------------------------------------
-
     @cached_property
     def values(self) -> int:
         """The number of values of all sets."""
@@ -111,8 +109,6 @@ class ArgmaxPlan:
         """The last place of each value's set, which is also the winner's rank: shape (values,)."""
         return np.repeat(np.array(self.sizes, np.intp) - 1, self.sizes)
 
-    # ---- pairs -----------------------------------------------------------------------------------
-
     @property
     def compared(self) -> NDArray[np.intp]:
         """With how many later values of its set each value is compared: shape (values,)."""
@@ -135,8 +131,6 @@ class ArgmaxPlan:
         first_of_i = self._ends[i] - self.compared[i]
         return i, i + 1 + pairs - first_of_i
 
-    # ---- ranks -----------------------------------------------------------------------------------
-
     @property
     def ranked(self) -> NDArray[np.intp]:
         """The places of the values of which the parties learn, in shares, whether they win."""
@@ -147,7 +141,10 @@ class ArgmaxPlan:
         """How many bits of each set are shown: the place of its winner."""
         return self.tie_bits
 
-    # ---- parts -----------------------------------------------------------------------------------
+    @property
+    def shown_bytes(self) -> int:
+        """The bytes that show the winners."""
+        return packed_bytes(len(self.sizes) * self.shown_bits)
 
     @property
     def pair_parts(self) -> Iterator[Part]:
@@ -185,8 +182,6 @@ class ArgmaxPlan:
         """Return the label of a stream or message of one purpose, in one part."""
         return label(f"argmax {purpose}", self.digest, *parts)
 
-    # ---- digits, ranks, and the bits that are joined ---------------------------------------------
-
     @property
     def digits(self) -> int:
         """The number of digits of an element of the ring."""
@@ -221,8 +216,6 @@ class ArgmaxPlan:
         """How many elements of `one_hot_ring` hold a one-hot rank."""
         return max((1 << self.tie_bits) // WORDS.bits, 1)
 
-    # ---- costs -----------------------------------------------------------------------------------
-
     @property
     def rounds(self) -> int:
         """The number of rounds: the scores; each part's comparisons; ranks; winners."""
@@ -247,11 +240,8 @@ class ArgmaxPlan:
     @property
     def sent_bytes(self) -> int:
         """The number of bytes that each site sends to each other site."""
-        shown = packed_bytes(len(self.sizes) * self.shown_bits)
-        if not self.is_shared:
-            return shown
         ranks = len(self.ranked) * self.rank_ring.dtype.itemsize
-        return self._sent_for_pairs + ranks + shown
+        return (self._sent_for_pairs + ranks) * self.is_shared + self.shown_bytes
 
     @property
     def _sent_for_pairs(self) -> int:
@@ -266,8 +256,6 @@ class ArgmaxPlan:
         per_pair = self.digits * (3 * self.digit_ring.dtype.itemsize + 12) + 64
         words = min(self.values, self.most_values) * self.rank_words
         return self.values * 64 + max(part * per_pair, 4 * words * self.one_hot_ring.dtype.itemsize)
-
-    # ---- by how much a winner wins ---------------------------------------------------------------
 
     def star(self, margin: int) -> StarPlan:
         """Return the plan that says of each winner whether it exceeds all others by a margin.

@@ -32,7 +32,7 @@ from vertibayes_mpc.argmax.messages import (
 )
 from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, RankPlan, StarPlan
 from vertibayes_mpc.commitments import Holder
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements, receive
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 from vertibayes_mpc.sharing import zero_share
@@ -131,12 +131,10 @@ class _Contest:
     """One site's part in comparing the values that several sites share."""
 
     def __init__(self, site: Holder, plan: ArgmaxPlan) -> None:
-        self.site, self.plan = site, plan
+        self.site, self.plan, self.dealer = site, plan, site.commitments.dealer
         self.masks = Masks(site.dealer_key, plan)
         self.first = _is_first(site, plan)
         self.others = [peer for peer in plan.sites if peer != site.party]
-
-    # ---- ranks -----------------------------------------------------------------------------------
 
     def ranks(self, values: Elements) -> Program[Elements]:
         """Return this site's shares of how many values of its set each ranked value exceeds.
@@ -177,7 +175,7 @@ class _Contest:
         if not self.first:
             return self.masks.digits(part)
         shape, name = (self.plan.digits, part.size), self.plan.name("pairs", part.number)
-        return (yield from self._dealt(OneHots, self.plan.digit_ring, shape, name))
+        return (yield from receive(OneHots, self.dealer, self.plan.digit_ring, shape, name))
 
     def _products(self, part: Part) -> Program[list[Bits]]:
         """Return shares of the products of masks, for each level."""
@@ -186,7 +184,7 @@ class _Contest:
             return [self.masks.products(part, level) for level in range(len(plan.levels))]
         rows = [2 * pairs - 1 for pairs in plan.levels]
         shape, name = (sum(rows), part.packed), plan.name("pairs", part.number)
-        dealt = yield from self._dealt(BitProducts, Ring(8), shape, name)
+        dealt = yield from receive(BitProducts, self.dealer, Ring(8), shape, name)
         return np.split(dealt.astype(np.uint8, copy=False), np.cumsum(rows)[:-1])
 
     def _and(
@@ -204,7 +202,7 @@ class _Contest:
         """Return additive shares, in the ring of ranks, of bits of which this is a share."""
         ring, name = self.plan.rank_ring, self.plan.name("pairs", part.number)
         if self.first:
-            numbers = yield from self._dealt(BitNumbers, ring, (part.size,), name)
+            numbers = yield from receive(BitNumbers, self.dealer, ring, (part.size,), name)
         else:
             numbers = self.masks.numbers(part)
         flipped = yield from self._open(bits ^ self.masks.flip(part), name)
@@ -230,23 +228,12 @@ class _Contest:
         place = ring.reduce(reduce(np.add, shares) - lasts).astype(np.intp)
         if self.first:
             shape = plan.rank_words, part.size
-            one_hots = yield from self._dealt(OneHots, plan.one_hot_ring, shape, name)
+            one_hots = yield from receive(OneHots, self.dealer, plan.one_hot_ring, shape, name)
         else:
             one_hots = self.masks.one_hots(part)
         word, bit = np.divmod(place, plan.one_hot_ring.bits)
         words = one_hots[word, np.arange(part.size)]
         return (words >> bit.astype(words.dtype) & words.dtype.type(1)).astype(np.bool_)
-
-    # ---- messages --------------------------------------------------------------------------------
-
-    def _dealt(
-        self, kind: type[Labelled], ring: Ring, shape: tuple[int, ...], name: bytes
-    ) -> Program[Elements]:
-        """Receive elements from the dealer."""
-        dealer = self.site.commitments.dealer
-        expect = {dealer: Expect(kind, int(np.prod(shape)) + LABEL_BYTES)}
-        message = (yield from exchange({}, expect))[dealer]
-        return labelled_elements(message, dealer, ring, shape, name)
 
     def _open(self, bits: Bits, name: bytes) -> Program[Bits]:
         """Return the XOR of all sites' bits."""

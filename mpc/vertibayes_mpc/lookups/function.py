@@ -177,9 +177,6 @@ def _digits(records: int) -> tuple[int, int]:
     return 1 << (bits - bits // 2), 1 << bits // 2
 
 
-# ---- low rank, in integers -----------------------------------------------------------------------
-
-
 def _products(values: Integers, guard: int) -> tuple[Integers, Integers]:
     """Approximate values (rows, low) by products of (rows, k), (low, k), `guard` bits coarser."""
     rows, low = values.shape

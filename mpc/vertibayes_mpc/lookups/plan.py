@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -129,12 +129,10 @@ class LookupPlan:
         """Return the label of the messages of a round of a part; the dealer's have step 0."""
         return label("lookup message", self.name, number, step)
 
-    # ---- parts -----------------------------------------------------------------------------------
-
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The lookups in parts of bounded memory: an even share of each batch in each."""
-        number = -(-self._most_held(batch.counts for batch in self.batches) // PART_BYTES)
+        number = -(-self._most_held(dict(enumerate(b.counts for b in self.batches))) // PART_BYTES)
         parts = (tuple(self._slices(place, number)) for place in range(number))
         return tuple(part for part in parts if part)
 
@@ -161,8 +159,6 @@ class LookupPlan:
         if peers > 1:
             one_hots *= 2 * self.ring.dtype.itemsize
         return one_hots + words * (4 + 2 * peers) + 128
-
-    # ---- messages --------------------------------------------------------------------------------
 
     def dealt(self, part: Slice) -> Layout:
         """Return what the dealer sends one site: the second of two, or the first of more."""
@@ -220,22 +216,17 @@ class LookupPlan:
     @property
     def memory(self) -> int:
         """The bytes that a site needs at a time, at most."""
-        return max((self._most_held(_lookups(self, part)) for part in self.parts), default=0)
+        parts = ({each.batch: each.counts for each in part} for part in self.parts)
+        return max(map(self._most_held, parts), default=0)
 
-    def _most_held(self, counts: Iterable[int]) -> int:
+    def _most_held(self, counts: Mapping[int, int]) -> int:
         """Return what lookups, so many of each batch, take at the site that holds the most."""
         held = dict.fromkeys(self.parties, 0)
-        for batch, count in zip(self.batches, counts, strict=True):
+        for index, count in counts.items():
+            batch = self.batches[index]
             for holder in batch.holders:
                 held[holder] += count * self._bytes_held(batch)
         return max(held.values(), default=0)
-
-
-def _lookups(plan: LookupPlan, part: Part) -> list[int]:
-    counts = [0] * len(plan.batches)
-    for each in part:
-        counts[each.batch] = each.counts
-    return counts
 
 
 @dataclass(frozen=True)

@@ -37,14 +37,14 @@ single-server aggregation with (poly)logarithmic overhead: the graph of neighbou
 """
 
 from vertibayes_mpc.masked_sum.aggregator import Sum, collect
-from vertibayes_mpc.masked_sum.parameters import (
+from vertibayes_mpc.masked_sum.party import Member, contribute
+from vertibayes_mpc.masked_sum.plan import (
     Neighbourhood,
+    SumPlan,
     compromise_probability,
     failure_probability,
     smallest_neighbourhood,
 )
-from vertibayes_mpc.masked_sum.party import Member, contribute
-from vertibayes_mpc.masked_sum.plan import SumPlan
 
 __all__ = [
     "Member",

@@ -164,7 +164,11 @@ class Collection:
                 self.total -= own_mask(self.plan, seed)
             else:
                 self.total += self._masks_left_by(place, KeyPair(seed.secret))
-        return self._checked(self.plan.decode(self.total))
+        values, parties = self.plan.decode(self.total), self.plan.parties_at(self.survivors)
+        limit = len(parties) * self.plan.bound
+        if np.any((values > limit) | (values < -limit)):
+            raise UnknownFaultyPartyError(parties, "one of them sent a vector beyond the bound")
+        return Sum(values, parties)
 
     def _shares(self, revealed: dict[int, Revealed]) -> dict[int, list[tuple[int, int]]]:
         """Return the shares of each sharer, as pairs of Shamir's place and value."""
@@ -191,17 +195,8 @@ class Collection:
         party = self.plan.parties[place]
         if pair.public != self.roster.mask_key(place):
             raise FaultyPartyError(party, "shared out a key that is not its own")
-        neighbours = [member for member in self.rows[place] if member in self.survived]
-        peers = {
-            self.plan.parties[peer]: agree(
-                pair, self.roster.mask_key(peer), "masking", self.plan.parties[peer]
-            )
-            for peer in neighbours
-        }
+        peers = {}
+        for member in filter(self.survived.__contains__, self.rows[place]):
+            peer, key = self.plan.parties[member], self.roster.mask_key(member)
+            peers[peer] = agree(pair, key, "masking", peer)
         return pair_masks(self.plan, party, peers)
-
-    def _checked(self, values: NDArray[np.int64]) -> Sum:
-        limit, parties = len(self.survivors) * self.plan.bound, self.plan.parties_at(self.survivors)
-        if np.any((values > limit) | (values < -limit)):
-            raise UnknownFaultyPartyError(parties, "one of them sent a vector beyond the bound")
-        return Sum(values, parties)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import FaultyPartyError, PartyGoneError, UnknownFaultyPartyError
 from vertibayes_mpc.masked_sum.messages import KEYS_BYTES, Keys, Places, array_of, list_of
-from vertibayes_mpc.masked_sum.parameters import Neighbourhood
-from vertibayes_mpc.masked_sum.plan import SumPlan
+from vertibayes_mpc.masked_sum.plan import Neighbourhood, SumPlan
 from vertibayes_mpc.randomness import KEY_BYTES, StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Party

@@ -153,8 +153,6 @@ class Plan:
         dealt = any(self.dealt_to(site) for site in self.parties)
         return len(self.steps) * len(self.selection.blocks) + dealt + 1
 
-    # ---- Extend: which masked terms are sent to whom ---------------------------------------------
-
     @cached_property
     def receivers(self) -> dict[Term, set[Party]]:
         """Who receives each masked term of several operands, in the order of extension."""
@@ -230,8 +228,6 @@ class Plan:
                 step.setdefault((self.commitments.lead(term), receiver), []).append(term)
         return step
 
-    # ---- Table: which terms are multiplied where -------------------------------------------------
-
     @cached_property
     def rows(self) -> dict[Term, slice]:
         """Where each left term's columns lie in the stacked products."""
@@ -295,8 +291,6 @@ class Plan:
         for z in self.rights:
             rights.setdefault(self.lead_of(z), []).append(z)
         return rights
-
-    # ---- Open: which cells the analyst receives --------------------------------------------------
 
     def states(self, place: int) -> int:
         """Return the length of an operand's axis in the revealed tables."""

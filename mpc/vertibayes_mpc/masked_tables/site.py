@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.commitments import Holder
-from vertibayes_mpc.labelled import LABEL_BYTES, labelled_elements
+from vertibayes_mpc.labelled import receive
 from vertibayes_mpc.masked_tables.basis import table_shares, tables_of
 from vertibayes_mpc.masked_tables.block import Block, Correction
 from vertibayes_mpc.masked_tables.plan import Masks, Plan
 from vertibayes_mpc.ring import Elements
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.rounds import Party, Program
 from vertibayes_mpc.sharing import open_sum, send_share, zero_share
 
 
@@ -59,9 +59,7 @@ def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
     columns = plan.columns(plan.rights_at(site.party))
     if rows.size:
         dealer, shape = site.commitments.dealer, (rows.size, columns.size)
-        cells = rows.size * columns.size + LABEL_BYTES
-        message = (yield from exchange({}, {dealer: Expect(Correction, cells)}))[dealer]
-        dealt = labelled_elements(message, dealer, site.commitments.ring, shape, plan.label)
+        dealt = yield from receive(Correction, dealer, site.commitments.ring, shape, plan.label)
         products[np.ix_(rows, columns)] += dealt
 
 

@@ -40,8 +40,14 @@ aggregation with (poly)logarithmic overhead (2020): sparse graphs of pairs.
 
 from vertibayes_mpc.membership.estimates import Estimates, tolerable_dropouts
 from vertibayes_mpc.membership.groups import Groups
-from vertibayes_mpc.membership.pair_keys import Aggregator, Member, pair_key
-from vertibayes_mpc.membership.roll import Roll, answer_roll, call_roll
+from vertibayes_mpc.membership.pair_keys import (
+    Aggregator,
+    Member,
+    Roll,
+    answer_roll,
+    call_roll,
+    pair_key,
+)
 
 __all__ = [
     "Aggregator",

@@ -1,7 +1,9 @@
-"""Keys of a changing set of parties: each is the signed sum of secrets shared with neighbours.
+"""Keys of a changing set of parties, from secrets of neighbours; a sum over those who are present.
 
-    i, j      e_ij = e_ji in [0, 2^128 N^2), expanded from the key that they agreed (X25519)
-    key       sk_j(present) = sum over present neighbours i > j of e_ij, less that over i < j
+    i, j                e_ij = e_ji in [0, 2^128 N^2), expanded from the key that they agreed
+    key                 sk_j(present) = sum over present neighbours i > j of e_ij, minus i < j
+    aggregator -> j     the time, who is absent
+    j -> aggregator     (1 + x_j N) H(t, absent)^sk_j(present) mod N^2
 
 The aggregator is a neighbour of all. Keys are zero in sum over any set with the aggregator, if each
 party takes its pairs within the set. Absent parties are left out; nobody reveals anything for them.
@@ -10,16 +12,23 @@ party takes its pairs within the set. Absent parties are left out; nobody reveal
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.additive_scheme.parameters import Parameters
-from vertibayes_mpc.additive_scheme.scheme import decrypt, encrypt
-from vertibayes_mpc.aggregation import Ciphertexts, Counts, Times
-from vertibayes_mpc.errors import FaultyPartyError
+from vertibayes_mpc.additive_scheme.scheme import Parameters, decrypt, encrypt
+from vertibayes_mpc.aggregation import (
+    OVERHEAD_CELLS,
+    Ciphertexts,
+    Counts,
+    Times,
+    check_time,
+    collect,
+)
+from vertibayes_mpc.errors import FaultyPartyError, UnexpectedMessageError
 from vertibayes_mpc.randomness import StreamKey, label
-from vertibayes_mpc.rounds import Party
+from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 
 
 def pair_key(stream: StreamKey, parameters: Parameters) -> int:
@@ -134,3 +143,46 @@ class Aggregator:
         key = signed_sum(self.party, {party: self._pairs[party] for party in parties})
         context = roll_digest(absent)
         return decrypt(self.parameters, key, parties, received, time, count, context)
+
+
+NAME_CELLS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Roll(Message, kind="roll"):
+    """Which members are absent from one sum."""
+
+    label: bytes
+    time: int
+    absent: tuple[Party, ...]
+
+
+def answer_roll(member: Member, counts: Counts, time: int) -> Program[None]:
+    """Wait for the roll of a time and encrypt for it: a party's program.
+
+    A ProtocolError names the aggregator if the roll is of other parameters or another time, or
+    `Member.encrypt` refuses it.
+    """
+    cells = OVERHEAD_CELLS + NAME_CELLS * member.parameters.most
+    expect = {member.aggregator: Expect(Roll, cells)}
+    roll = (yield from exchange({}, expect))[member.aggregator]
+    if roll.label != member.parameters.label:
+        raise UnexpectedMessageError(member.aggregator, "a roll under other parameters")
+    check_time(roll.time, time, member.aggregator, "the roll")
+    yield from send({member.aggregator: member.encrypt(counts, time, roll.absent)})
+
+
+def call_roll(
+    aggregator: Aggregator, absent: Collection[Party], time: int, count: int
+) -> Program[NDArray[np.int64]]:
+    """Ask all who are not absent for a sum, and decrypt it: the aggregator's program.
+
+    `absent` are gone before the roll, as the transport knows. A party that fails after the roll
+    ends the program with an error that names it; the caller may call another roll, of a later time.
+    Returns what `Aggregator.decrypt` returns, and raises what it raises.
+    """
+    present = sorted(set(aggregator.parties) - set(absent))
+    roll = Roll(aggregator.parameters.label, time, tuple(sorted(set(absent))))
+    yield from send(dict.fromkeys(present, roll))
+    received = yield from collect(present, aggregator.parameters.expected(time, count))
+    return aggregator.decrypt(received, time, count, absent)

@@ -142,10 +142,7 @@ class DiscreteLaplace(IntegerNoise):
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
         """Draw `count` copies."""
-        count = checked_count(count)
-        if not count:
-            return np.zeros(0, np.int64)
-        return np.array(measurement("laplace", _scale(self.rate))([0] * count), np.int64)
+        return _drawn("laplace", _scale(self.rate), count)
 
     def log_moment(self, t: float) -> float:
         """Return ln E exp(t X), for 0 < t < `rate`."""
@@ -257,10 +254,7 @@ class DiscreteGaussian:
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
         """Draw `count` copies: shape (count,)."""
-        count = checked_count(count)
-        if not count:
-            return np.zeros(0, np.int64)
-        return np.array(measurement("gaussian", self.scale)([0] * count), np.int64)
+        return _drawn("gaussian", self.scale, count)
 
     def bound(self, parties: int, tail: float) -> int:
         """Return a bound of the sum of so many copies, which is larger with a chance of `tail`.
@@ -270,6 +264,11 @@ class DiscreteGaussian:
         check_integer("parties", parties)
         check_open_unit("tail", tail)
         return math.ceil(self.scale * math.sqrt(2 * parties * (math.log(2) - math.log(tail)))) + 1
+
+
+def _drawn(kind: str, scale: float, count: int) -> NDArray[np.int64]:
+    count = checked_count(count)
+    return np.array(measurement(kind, scale)([0] * count) if count else [], np.int64)
 
 
 @cache
@@ -282,16 +281,12 @@ def measurement(kind: str, scale: float) -> Any:
     measurements, mod = load("opendp.measurements", "noise"), load("opendp.mod", "noise")
     consented = FEATURE in mod.GLOBAL_FEATURES
     mod.enable_features(FEATURE)
+    domains, metrics = load("opendp.domains", "noise"), load("opendp.metrics", "noise")
     try:
-        return _made(measurements, kind, scale)
+        vectors = domains.vector_domain(domains.atom_domain(T="i64"))
+        if kind == "laplace":
+            return measurements.make_laplace(vectors, metrics.l1_distance(T="i64"), scale=scale)
+        return measurements.make_gaussian(vectors, metrics.l2_distance(T="f64"), scale=scale)
     finally:
         if not consented:
             mod.disable_features(FEATURE)
-
-
-def _made(measurements: Any, kind: str, scale: float) -> Any:
-    domains, metrics = load("opendp.domains", "noise"), load("opendp.metrics", "noise")
-    vectors = domains.vector_domain(domains.atom_domain(T="i64"))
-    if kind == "laplace":
-        return measurements.make_laplace(vectors, metrics.l1_distance(T="i64"), scale=scale)
-    return measurements.make_gaussian(vectors, metrics.l2_distance(T="f64"), scale=scale)

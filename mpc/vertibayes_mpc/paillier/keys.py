@@ -53,6 +53,16 @@ class PublicKey:
         """N^2, the modulus of ciphertexts."""
         return fast(self.modulus * self.modulus)
 
+    @property
+    def plaintext_bytes(self) -> int:
+        """The bytes of an integer modulo N."""
+        return -(-self.bits // 8)
+
+    @property
+    def ciphertext_bytes(self) -> int:
+        """The bytes of an integer modulo N^2."""
+        return 2 * self.plaintext_bytes
+
     def encrypt(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
         """Encrypt integers from 0 to N - 1, as anybody can: 10 ms each at 2048 bits."""
         self.check_plaintexts(plaintexts)
@@ -148,26 +158,18 @@ class PrivateKey:
         """
         self.public.check_plaintexts(plaintexts)
         at_p, at_q = (r.encrypt(plaintexts, randomness) for r in self._residues)
-        return [
-            x + self._p_square * ((y - x) * self._p_square_inverse % self._q_square)
-            for x, y in zip(at_p, at_q, strict=True)
-        ]
+        p2, q2, inverse = self._squares
+        return [x + p2 * ((y - x) * inverse % q2) for x, y in zip(at_p, at_q, strict=True)]
 
     def rerandomize(self, ciphertexts: Sequence[int], randomness: Randomness) -> list[int]:
         """Make new ciphertexts of the same plaintexts, as the owner can."""
         return self.public.add(ciphertexts, self.encrypt([0] * len(ciphertexts), randomness))
 
     @cached_property
-    def _p_square(self) -> int:
-        return fast(self.p**2)
-
-    @cached_property
-    def _q_square(self) -> int:
-        return fast(self.q**2)
-
-    @cached_property
-    def _p_square_inverse(self) -> int:
-        return fast(invert(self.p**2, self.q**2))
+    def _squares(self) -> tuple[int, int, int]:
+        """p^2, q^2, and the inverse of p^2 modulo q^2."""
+        p2, q2 = self.p**2, self.q**2
+        return fast(p2), fast(q2), fast(invert(p2, q2))
 
     def decrypt(self, ciphertexts: Sequence[int]) -> list[int]:
         """Decrypt ciphertexts; a ValueError if one is 0, not below N^2, or not coprime to N."""
@@ -175,17 +177,15 @@ class PrivateKey:
         return [self._decrypt(ciphertext) for ciphertext in ciphertexts]
 
     def _decrypt(self, ciphertext: int) -> int:
-        at_p = _decrypt_modulo(ciphertext, self.p, self._p_square) * -self._q_inverse % self.p
-        at_q = _decrypt_modulo(ciphertext, self.q, self._q_square) * -self._p_inverse % self.q
-        return int(at_p + self.p * ((at_q - at_p) * self._p_inverse % self.q))
+        (p2, q2, _), (inverse_p, inverse_q) = self._squares, self._inverses
+        at_p = _decrypt_modulo(ciphertext, self.p, p2) * -inverse_q % self.p
+        at_q = _decrypt_modulo(ciphertext, self.q, q2) * -inverse_p % self.q
+        return int(at_p + self.p * ((at_q - at_p) * inverse_p % self.q))
 
     @cached_property
-    def _p_inverse(self) -> int:
-        return invert(self.p, self.q)
-
-    @cached_property
-    def _q_inverse(self) -> int:
-        return invert(self.q, self.p)
+    def _inverses(self) -> tuple[int, int]:
+        """P modulo q, and q modulo p, inverted."""
+        return invert(self.p, self.q), invert(self.q, self.p)
 
 
 def _decrypt_modulo(ciphertext: int, prime: int, square: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -52,16 +52,6 @@ def to_bytes(integers: Sequence[int], width: int) -> NDArray[np.uint8]:
 N = TypeVar("N", bound=Integers)
 
 
-def plaintext_width(public: PublicKey) -> int:
-    """Return the bytes of an integer modulo N."""
-    return -(-public.bits // 8)
-
-
-def ciphertext_width(public: PublicKey) -> int:
-    """Return the bytes of an integer modulo N^2."""
-    return 2 * plaintext_width(public)
-
-
 def expect(kind: type[N], count: int, width: int) -> Expect[N]:
     """Return what may come: a label, and integers."""
     return Expect(kind, LABEL_BYTES + max(count * width, 1))
@@ -71,24 +61,24 @@ def ciphertexts_of(
     message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
 ) -> list[int]:
     """Return a message's ciphertexts, below N^2 and coprime to N, or blame its sender."""
-    ciphertexts = _integers(message, sender, label, count, ciphertext_width(public))
-    try:
-        public.check_ciphertexts(ciphertexts)
-    except ValueError as error:
-        raise MalformedMessageError(sender, str(error)) from None
-    return ciphertexts
+    ciphertexts = _integers(message, sender, label, count, public.ciphertext_bytes)
+    return _checked(public.check_ciphertexts, ciphertexts, sender)
 
 
 def plaintexts_of(
     message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
 ) -> list[int]:
     """Return a message's integers modulo N, or blame its sender."""
-    plaintexts = _integers(message, sender, label, count, plaintext_width(public))
+    plaintexts = _integers(message, sender, label, count, public.plaintext_bytes)
+    return _checked(public.check_plaintexts, plaintexts, sender)
+
+
+def _checked(check: Callable[[list[int]], None], integers: list[int], sender: Party) -> list[int]:
     try:
-        public.check_plaintexts(plaintexts)
+        check(integers)
     except ValueError as error:
         raise MalformedMessageError(sender, str(error)) from None
-    return plaintexts
+    return integers
 
 
 def _integers(message: Integers, sender: Party, label: bytes, count: int, width: int) -> list[int]:

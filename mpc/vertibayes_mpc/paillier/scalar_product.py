@@ -46,10 +46,8 @@ from vertibayes_mpc.paillier.messages import (
     Integers,
     MaskedCounts,
     Masks,
-    ciphertext_width,
     ciphertexts_of,
     expect,
-    plaintext_width,
     plaintexts_of,
     to_bytes,
 )
@@ -94,7 +92,7 @@ class TablePlan:
         """A digest of the plan: part of every message."""
         parties = self.owner, self.other, self.analyst
         numbers = self.records, self.owner_states, *self.other_states, self.slot_bits, self.block
-        modulus = self.public.modulus.to_bytes(plaintext_width(self.public), "big")
+        modulus = self.public.modulus.to_bytes(self.public.plaintext_bytes, "big")
         return label("paillier table", self.study, modulus, *parties, *numbers)
 
     @property
@@ -128,14 +126,14 @@ def encrypt_column(
         raise ValueError("the key is not that of the plan")
     indicators = [1 << plan.slot_bits * state for state in range(plan.owner_states)]
     states = _checked(codes, plan.records, plan.owner_states).tolist()
-    width = ciphertext_width(plan.public)
+    width = plan.public.ciphertext_bytes
     for rows in plan.blocks:
         ciphertexts = key.encrypt([indicators[state] for state in states[rows]], randomness)
         block = EncryptedBlock(plan.label, to_bytes(ciphertexts, width), rows.start)
         yield from send({plan.other: block})
     received = yield from exchange({}, {plan.other: expect(Answer, plan.answers, width)})
     answer = ciphertexts_of(received[plan.other], plan.other, plan.label, plan.answers, plan.public)
-    counts = to_bytes(key.decrypt(answer), plaintext_width(plan.public))
+    counts = to_bytes(key.decrypt(answer), plan.public.plaintext_bytes)
     yield from send({plan.analyst: MaskedCounts(plan.label, counts)})
 
 
@@ -163,8 +161,8 @@ def count_by_state(
     answer = plan.public.add(products, plan.public.encrypt(masks, randomness))
     yield from send(
         {
-            plan.owner: Answer(plan.label, to_bytes(answer, ciphertext_width(plan.public))),
-            plan.analyst: Masks(plan.label, to_bytes(masks, plaintext_width(plan.public))),
+            plan.owner: Answer(plan.label, to_bytes(answer, plan.public.ciphertext_bytes)),
+            plan.analyst: Masks(plan.label, to_bytes(masks, plan.public.plaintext_bytes)),
         }
     )
 
@@ -176,7 +174,7 @@ def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
     MalformedMessageError says that a message has a wrong shape or range; an UnknownFaultyPartyError
     names both parties, if their messages do not add up to tables of `records` records.
     """
-    limit = plan.answers, plaintext_width(plan.public)
+    limit = plan.answers, plan.public.plaintext_bytes
     expected: dict[Party, Expect[Integers]] = {
         plan.owner: expect(MaskedCounts, *limit),
         plan.other: expect(Masks, *limit),
@@ -200,7 +198,7 @@ def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
 def _receive_block(plan: TablePlan, rows: slice) -> Program[list[int]]:
     """Receive the ciphertexts of these records, and no others."""
     count = rows.stop - rows.start
-    limit = expect(EncryptedBlock, count, ciphertext_width(plan.public))
+    limit = expect(EncryptedBlock, count, plan.public.ciphertext_bytes)
     message = (yield from exchange({}, {plan.owner: limit}))[plan.owner]
     reason = f"sent records from {message.start} on; expected records from {rows.start} on"
     if message.start < rows.start:

@@ -25,7 +25,7 @@ M. Huai, L. Huang, W. Yang, L. Li, M. Qi: Privacy-preserving naive Bayes classif
 section 5.4. T. Kivinen, M. Kojo: MODP Diffie-Hellman groups, RFC 3526 (2003).
 """
 
-from vertibayes_mpc.aggregation import NEVER, Ciphertexts, Keys, contribute
+from vertibayes_mpc.aggregation import NEVER, Keys, contribute
 from vertibayes_mpc.product_scheme.scheme import (
     MODP_PRIMES,
     Encryptor,
@@ -38,7 +38,6 @@ from vertibayes_mpc.product_scheme.scheme import (
 __all__ = [
     "MODP_PRIMES",
     "NEVER",
-    "Ciphertexts",
     "Encryptor",
     "Keys",
     "Parameters",

@@ -54,8 +54,6 @@ class _Chains:
         self.places: dict[int, NDArray[np.intp]] = {}
         self._columns: dict[tuple[str, int], Elements] = {}
 
-    # ---- columns ---------------------------------------------------------------------------------
-
     def column(self, name: str, place: int) -> Elements:
         """Return an operand's codes or flags under the others' masks; own ones are in the clear."""
         if (name, place) not in self._columns:
@@ -81,8 +79,6 @@ class _Chains:
             total += codes * total.dtype.type(stride)
         return total
 
-    # ---- noise on incomplete records -------------------------------------------------------------
-
     def noise(self, table: ShuffledTable) -> Elements:
         """Return this site's noise: uniform where a value is missing, without the site's key."""
         total = np.zeros(self.records, self.plan.commitments.flag_ring.dtype)
@@ -107,8 +103,6 @@ class _Chains:
             self.carried[table.index] = [self.joint_codes(table), self.noise(table)]
         for table, (noise,) in noises:
             self.carried[table.index][1] += noise
-
-    # ---- the chain -------------------------------------------------------------------------------
 
     def hand_on(self, hop: int) -> Program[None]:
         """Shuffle the tables that are at this site, and receive those of the site before."""
@@ -149,8 +143,6 @@ class _Chains:
             if table.chain[-1] == self.me:
                 self.carried[table.index] = self.shuffled(table)
 
-    # ---- records that drop out -------------------------------------------------------------------
-
     def drop_incomplete(self) -> Program[None]:
         """Reveal the tags to all holders, who keep the records whose tag is 0."""
         if not self.plan.dropping:
@@ -173,8 +165,6 @@ class _Chains:
     def _keep_complete(self, table: ShuffledTable, masked_tags: Elements) -> None:
         tags = self.plan.commitments.flag_ring.reduce(masked_tags - self.masks[table.index][-1])
         self.places[table.index] = np.flatnonzero(tags == 0)
-
-    # ---- opening ---------------------------------------------------------------------------------
 
     def opened(self) -> Codes:
         """Return this site's shares of its tables, and the tables that it counts alone."""
@@ -220,8 +210,6 @@ class _Chains:
         joint = np.ravel_multi_index([column[complete] for column in codes], table.shape)
         counts = np.bincount(joint, minlength=prod(table.shape))
         return counts.astype(self.site.commitments.ring.dtype)
-
-    # ---- messages --------------------------------------------------------------------------------
 
     def _outbox(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import TypeAlias
 
@@ -102,8 +102,6 @@ class TableLookupPlan:
             parts += [len(axes), *axes]
         return label("table lookups", *parts)
 
-    # ---- costs -----------------------------------------------------------------------------------
-
     @property
     def dealt_bytes(self) -> int:
         """The bytes that the dealer sends, labels aside."""
@@ -138,9 +136,18 @@ def share_rows(site: Holder, plan: TableLookupPlan, tables: Tables) -> Program[E
     if [table.shape for table in tables] != shapes:
         raise ValueError(f"tables must have the shapes {shapes}")
     site.use(plan.name)
-    lookups = _Lookups(site, plan, [_padded(plan, place, t) for place, t in enumerate(tables)])
-    sums = lookups.alone()
-    yield from lookups.add_shared(sums)
+    padded = [_padded(plan, place, table) for place, table in enumerate(tables)]
+    held = [t for t in range(len(plan.tables)) if site.party in plan.holders(t)]
+    indices = {table: _indices(site, plan, table) for table in held}
+    sums = np.zeros((plan.columns, plan.selection.records), plan.ring.dtype)
+    for table in indices.keys() - plan.shared.rings.keys():
+        sums += padded[table][:, indices.pop(table).astype(np.intp)]
+    masked = yield from reveal_masked(site, plan.shared, indices)
+    for part in plan.shared.parts:
+        units = yield from units_of(site, plan.shared, list(indices), part)
+        for table in indices:
+            rows = turned(units[table], masked[table][part])
+            sums[:, part] += plan.ring.dot(padded[table], rows)
     return plan.ring.reduce(sums)
 
 
@@ -161,48 +168,17 @@ def _padded(plan: TableLookupPlan, place: int, table: NDArray[np.int64]) -> Elem
     return plan.ring.reduce(padded.astype(plan.ring.dtype))
 
 
-class _Lookups:
-    """One site's part in the lookups of a plan."""
-
-    def __init__(self, site: Holder, plan: TableLookupPlan, tables: Sequence[Elements]) -> None:
-        self.site, self.plan, self.tables = site, plan, tables
-
-    def indices(self, table: int) -> Elements:
-        """Return this site's parts of the indices of all records."""
-        plan, site, step = self.plan, self.site, 1
-        ring, total = plan.index_ring(table), np.zeros(plan.selection.records, np.uint64)
-        axes = zip(plan.tables[table], plan.lengths(table), strict=True)
-        for place, length in reversed(list(axes)):
-            if site.party in plan.commitments.operands[place].holders:
-                total += np.uint64(step) * self._codes(place).astype(np.uint64)
-            step *= length
-        return ring.reduce(total.astype(ring.dtype))  # it divides the ring of the codes
-
-    def _codes(self, place: int) -> Elements:
-        form = self.plan.commitments.form("codes", place)
-        assert form is not None  # all columns are committed as codes
-        return self.plan.selection.whole(lambda block: self.site.clear(form, place, block))
-
-    def alone(self) -> Elements:
-        """Return the sums over the tables of which this site holds all axes."""
-        plan = self.plan
-        sums = np.zeros((plan.columns, plan.selection.records), plan.ring.dtype)
-        for table, values in enumerate(self.tables):
-            if plan.holders(table) == (self.site.party,):
-                sums += values[:, self.indices(table).astype(np.intp)]
-        return sums
-
-    def add_shared(self, sums: Elements) -> Program[None]:
-        """Add this site's shares of the sums over tables of several holders."""
-        plan, me = self.plan, self.site.party
-        mine = [table for table, holders in plan.shared.holders.items() if me in holders]
-        own = {table: self.indices(table) for table in mine}
-        masked = yield from reveal_masked(self.site, plan.shared, own)
-        for part in plan.shared.parts:
-            units = yield from units_of(self.site, plan.shared, mine, part)
-            for table in mine:
-                rows = turned(units[table], masked[table][part])
-                sums[:, part] += plan.ring.dot(self.tables[table], rows)
+def _indices(site: Holder, plan: TableLookupPlan, table: int) -> Elements:
+    """Return this site's parts of the indices of all records."""
+    ring, total, step = plan.index_ring(table), np.zeros(plan.selection.records, np.uint64), 1
+    for place, length in reversed([*zip(plan.tables[table], plan.lengths(table), strict=True)]):
+        if site.party in plan.commitments.operands[place].holders:
+            form = plan.commitments.form("codes", place)
+            assert form is not None  # all columns are committed as codes
+            codes = plan.selection.whole(partial(site.clear, form, place))
+            total += np.uint64(step) * codes.astype(np.uint64)
+        step *= length
+    return ring.reduce(total.astype(ring.dtype))  # it divides the ring of the codes
 
 
 def open_rows(plan: TableLookupPlan) -> Program[Elements]:
