@@ -8,10 +8,9 @@ are in which lists.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, combinations
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from vertibayes_mpc.alignment import AlignmentPlan
@@ -92,8 +91,14 @@ class Alignment:
 
     def as_json(self) -> dict[str, Any]:
         """Return the alignment as JSON data, as a contract has it."""
-        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # lists for tuples
-        return content
+        return {
+            "level": self.level,
+            "rules": list(self.rules),
+            "sizes": [list(size) for size in self.sizes],
+            "everyone": list(self.everyone),
+            "apart": [list(pair) for pair in self.apart],
+            "fewest": self.fewest,
+        }
 
     @classmethod
     def from_json(cls, content: Any) -> Alignment:
@@ -103,7 +108,8 @@ class Alignment:
         if not all(type(pair) is list and len(pair) == 2 for pair in pairs):
             raise ValueError("`sizes` and `apart` of an alignment must be lists of pairs")
         texts = [name for name, _ in values["sizes"]]
-        texts += [*chain.from_iterable(values["apart"]), *values["rules"], *values["everyone"]]
+        texts += [name for pair in values["apart"] for name in pair]
+        texts += [*values["rules"], *values["everyone"]]
         if not all(type(text) is str for text in texts):
             raise ValueError("names and rules of an alignment must be texts")
         if not all(type(size) is int for _, size in values["sizes"]):
@@ -120,7 +126,10 @@ class Alignment:
 
 _FIELDS: dict[str, tuple[type, ...]] = {
     "level": (int,),
-    **dict.fromkeys(("rules", "sizes", "everyone", "apart"), (list,)),
+    "rules": (list,),
+    "sizes": (list,),
+    "everyone": (list,),
+    "apart": (list,),
     "fewest": (int,),
 }
 
