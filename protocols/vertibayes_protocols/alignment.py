@@ -8,9 +8,10 @@ are in which lists.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from vertibayes_mpc.alignment import AlignmentPlan
@@ -91,14 +92,8 @@ class Alignment:
 
     def as_json(self) -> dict[str, Any]:
         """Return the alignment as JSON data, as a contract has it."""
-        return {
-            "level": self.level,
-            "rules": list(self.rules),
-            "sizes": [list(size) for size in self.sizes],
-            "everyone": list(self.everyone),
-            "apart": [list(pair) for pair in self.apart],
-            "fewest": self.fewest,
-        }
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # lists for tuples
+        return content
 
     @classmethod
     def from_json(cls, content: Any) -> Alignment:
@@ -108,8 +103,7 @@ class Alignment:
         if not all(type(pair) is list and len(pair) == 2 for pair in pairs):
             raise ValueError("`sizes` and `apart` of an alignment must be lists of pairs")
         texts = [name for name, _ in values["sizes"]]
-        texts += [name for pair in values["apart"] for name in pair]
-        texts += [*values["rules"], *values["everyone"]]
+        texts += [*chain.from_iterable(values["apart"]), *values["rules"], *values["everyone"]]
         if not all(type(text) is str for text in texts):
             raise ValueError("names and rules of an alignment must be texts")
         if not all(type(size) is int for _, size in values["sizes"]):
@@ -126,10 +120,7 @@ class Alignment:
 
 _FIELDS: dict[str, tuple[type, ...]] = {
     "level": (int,),
-    "rules": (list,),
-    "sizes": (list,),
-    "everyone": (list,),
-    "apart": (list,),
+    **dict.fromkeys(("rules", "sizes", "everyone", "apart"), (list,)),
     "fewest": (int,),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from vertibayes_protocols.budget import Cost, Released
 from vertibayes_protocols.variables import Rows
@@ -53,22 +53,9 @@ class Policy:
             raise TypeError(f"`variables` must be a collection of names, got {self.variables!r}")
         if not 0 <= self.dishonest < 1:
             raise ValueError(f"`dishonest` must be at least 0 and below 1, got {self.dishonest}")
-        numbers = (
-            self.most_variables,
-            self.fewest_records,
-            self.most_row_sets,
-            self.most_cells,
-            self.most_memory,
-            self.most_stored,
-            self.most_failed_meets,
-            self.most_sessions,
-            self.most_released_tables,
-            self.most_released_cells,
-            self.most_choice_bits,
-            self.most_failed_runs,
-        )
-        if min(numbers) < 1:
-            raise ValueError(f"a policy's numbers must be at least 1, got {min(numbers)}")
+        whole = {rule.name for rule in fields(self) if rule.type == "int"} - {"most_scores"}
+        if (least := min(getattr(self, name) for name in whole)) < 1:
+            raise ValueError(f"a policy's numbers must be at least 1, got {least}")
         if not self.most_minutes > 0:  # a nan is not
             raise ValueError(f"`most_minutes` must be above 0, got {self.most_minutes}")
         budget = self.most_epsilon, self.most_delta, self.most_scores
@@ -174,11 +161,7 @@ class Policy:
             raise ValueError(f"neighbours would see statistics of fewer than {fewest} records")
 
     def check_budget(self, spent: Cost, cost: Cost) -> None:
-        """Refuse a release that would overspend the budget, and say how much is left.
-
-        The release is permitted if either bound of `vertibayes_protocols.budget` stays within the
-        budget.
-        """
+        """Refuse a release that overspends the budget by both its bounds; say how much is left."""
         limit, most = self.most_epsilon, self.most_delta
         if spent.permits(cost, limit, most):
             return
