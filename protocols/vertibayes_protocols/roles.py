@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from time import time_ns
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +40,6 @@ from vertibayes_protocols.variables import Variable
 Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
 
 
-class Session(Protocol):
-    """The role of a session."""
-
-    analyst: Party
-
-
 @dataclass(frozen=True)
 class Running:
     """A study that a session runs."""
@@ -65,7 +59,7 @@ class SharedState:
     checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)  # at a site
     comparing: Counter[Party] = field(default_factory=Counter)  # at a site
 
-    def claim(self, study: bytes, session: Session) -> Running | None:
+    def claim(self, study: bytes, session: SiteRole | DealerRole) -> Running | None:
         """Note that a session runs a study; return the other session that does, if there is one."""
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         running = self.running.setdefault(study, Running(session.analyst, since, session))

@@ -6,13 +6,9 @@
     Meet, Describe, Commit      once each: the contract's parties, keys and variables
     Choose or Release, ...      the steps of the study's learner, which the site derives itself
 
-The site runs the learner of the contract and sends it the winners that the site itself has learned
-in `Choose`. The content of a query must equal the step that this learner asks for. An analyst
-therefore chooses nothing in a run: neither a candidate nor the order, nor what is released.
-
-The site writes to its memory that each step begins, and what it has shown. A run that is resumed in
-another session continues from this record: with the next step, or with the last one again, because
-another site or the analyst may not have seen its winners.
+An analyst therefore chooses nothing in a run: neither a candidate nor the order, nor what is
+released. A run that is resumed in another session continues from the site's record: with the next
+step, or with the last one again, because another site or the analyst may not have seen its winners.
 
 Security: what a site answers follows from the contract, the data and nothing else. The winners are
 those that the sites' protocol has shown to this site; the analyst never sends them. A run begins on

@@ -103,7 +103,12 @@ def encode_known(
             place = bin_of(value, bins)
             if text not in code_of and place is not None:
                 code_of[text] = place
-    _take_equal_numbers(texts, states, code_of)
+    values = [number(state) for state in states]
+    if None not in values:  # a text may write a state in another way
+        place_of = {value: code for code, value in enumerate(values)}
+        for text in texts:
+            if text not in code_of and (equal := number(text)) in place_of:
+                code_of[text] = place_of[equal]
     if name in encoding.ignore_case:
         code_of = in_any_case(code_of, texts)
     unknown = [text for text in texts if text not in code_of]
@@ -129,20 +134,6 @@ def _unseen(name: str, column: TextColumn, unknown: Sequence[str]) -> Iterator[U
     used = np.bincount(column.places, minlength=len(column.texts)).tolist()
     counts = dict(zip(column.texts, used, strict=True))
     return (Unseen(name, text, counts[text]) for text in unknown if counts[text])
-
-
-def _take_equal_numbers(
-    texts: Sequence[str], states: Sequence[str], code_of: dict[str, int]
-) -> None:
-    """If all states are numbers, add the texts that are equal to a state as numbers."""
-    values = [number(state) for state in states]
-    if None in values or all(text in code_of for text in texts):
-        return
-    place = {value: code for code, value in enumerate(values)}
-    for text in texts:
-        value = number(text)
-        if text not in code_of and value is not None and value in place:
-            code_of[text] = place[value]
 
 
 def _codes(

@@ -201,8 +201,7 @@ def apart(
 
 def _arrays(statistic: Statistic, data: LocalData) -> list[NDArray[np.int64]]:
     if isinstance(statistic, Moments):
-        moments = _centred_moments if statistic.centred else _moments
-        return [moments(data, name, statistic.by) for name in statistic.columns]
+        return [_moments(data, name, statistic) for name in statistic.columns]
     pairs = zip(statistic.families, shapes(statistic, data.variables), strict=True)
     return [_table(data, family, shape) for family, shape in pairs]
 
@@ -214,20 +213,15 @@ def _table(data: LocalData, family: Family, shape: tuple[int, ...]) -> NDArray[n
     return np.bincount(places, minlength=prod(shape)).reshape(shape)
 
 
-def _moments(data: LocalData, name: str, by: str) -> NDArray[np.int64]:
-    places = _column(data, name).grid(data.numbers[name])
-    return _powers(data, by, places, places >= 0, range(3))
-
-
-def _centred_moments(data: LocalData, name: str, by: str) -> NDArray[np.int64]:
-    places = _column(data, name).centred(data.numbers[name])
-    return _powers(data, by, places, np.ones(len(places), bool), range(1, 3))
-
-
-def _column(data: LocalData, name: str) -> Numeric:
+def _moments(data: LocalData, name: str, moments: Moments) -> NDArray[np.int64]:
     if name not in data.numerics:
         raise DataError(f"column of numbers not found: {name!r}")
-    return data.numerics[name]
+    numeric, numbers = data.numerics[name], data.numbers[name]
+    if moments.centred:
+        every = np.ones(len(numbers), bool)
+        return _powers(data, moments.by, numeric.centred(numbers), every, range(1, 3))
+    places = numeric.grid(numbers)
+    return _powers(data, moments.by, places, places >= 0, range(3))
 
 
 def _powers(

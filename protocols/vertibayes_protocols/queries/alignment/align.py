@@ -6,15 +6,11 @@
     if nobody has kept it:     the ring of blinded identifiers   (vertibayes_mpc.alignment)
     at level 2:                the dealer takes part, and rows travel     (alignment.align_rows)
 
-It is asked first, before `Meet`. The ring needs the public keys of all parties, so each site
-compares them with what it has pinned here; `Meet` does so again, and compares the lists that result
-from the alignment. A lie in the ring that changes the result at one site therefore ends the study
-at `Meet`, where no list was aligned wrongly without being different.
-
-At level 1 each site learns which of its own people are in the study. In this session its data are
-then those of these people (`SiteRole.people`). The site keeps the result on disk, by the id of the
-study: a session that resumes the study continues with it. If some sites have kept it and others
-have not, the study cannot continue.
+It is asked first. The ring needs the public keys of all parties, so each site compares them with
+what it has pinned; `Meet` does so again, and compares the lists that result: a lie in the ring that
+changes the result at one site ends the study there. The site keeps the result on disk, by the id of
+the study, and a session that resumes the study continues with it. If some sites have kept it and
+others have not, the study cannot continue.
 
 Security: as `vertibayes_mpc.alignment`, against parties that follow the protocol. Identifiers are
 hashed under a key that all sites have and neither the analyst nor the dealer. A site that fills its

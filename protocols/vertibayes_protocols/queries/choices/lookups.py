@@ -97,19 +97,19 @@ class ChoiceLookups:
     @cached_property
     def functions(self) -> dict[int, PublicFunction]:
         """The function of each shift."""
-        shifts = sorted({lookup.shift for lookup in self.tables.lookups})
-        functions = {shift: self._function(shift) for shift in shifts}
+        records, bits = self.tables.records, self.precision.fraction_bits
+        functions = {
+            shift: log_power(records, bits)
+            if shift == OF_LIKELIHOOD
+            else log_gamma(shift, records, bits)
+            for shift in sorted({lookup.shift for lookup in self.tables.lookups})
+        }
         if any(f.error > 2**-LOOKUP_ERROR_BITS for f in functions.values()):
             raise ValueError(
                 f"the scores of {self.tables.records:,} records are too large to be compared with "
                 "enough precision: choose with fewer scores in a candidate"
             )
         return functions
-
-    def _function(self, shift: int) -> PublicFunction:
-        records, bits = self.tables.records, self.precision.fraction_bits
-        is_power = shift == OF_LIKELIHOOD
-        return log_power(records, bits) if is_power else log_gamma(shift, records, bits)
 
     @property
     def error(self) -> float:

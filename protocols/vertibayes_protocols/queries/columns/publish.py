@@ -1,4 +1,4 @@
-"""Noisy tables that sites publish: where attributes lie at several sites that all know the class.
+"""Noisy tables that sites publish (VDPNB: Huai et al. 2015, section 5.4; `scoring`).
 
     analyst -> P_k    Publish: the schema, who holds what, n_j of each class, eps
     P_k               n_ij + noise, clipped to 0 .. n_j, of its own attributes i; charges its budget
@@ -11,11 +11,6 @@ different values of it are two such steps, 2 eps (see `RecordNoise`). Tables are
 what a site refuses over some records, as the counts of classes are not theirs, would tell the class
 of each.
 Leakage: the noisy tables, to the analyst. Cost: 1 round after the query's, 8 bytes a cell.
-
-References
-----------
-M. Huai, L. Huang, W. Yang, L. Li, M. Qi: Privacy-preserving naive Bayes classification (2015),
-section 5.4.
 """
 
 from __future__ import annotations

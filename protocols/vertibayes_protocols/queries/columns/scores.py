@@ -1,4 +1,4 @@
-"""Scores: predict records whose attributes lie at several sites (VDPNB).
+"""Scores: predict records whose attributes lie at several sites (VDPNB; reference in `scoring`).
 
     analyst -> all            Scores: the schema, who holds what, n_j, alpha, which records
     analyst -> P_k            the model's tables of its own features
@@ -20,11 +20,6 @@ them, always: a site takes the attributes of scored records for revealed, and it
 (`most_scores`). To a site, the tables of its own features by class: from an exact model, how the
 classes lie in its features.
 Cost: 2 rounds after the query's; records x classes values from each site.
-
-References
-----------
-M. Huai, L. Huang, W. Yang, L. Li, M. Qi: Privacy-preserving naive Bayes classification (2015),
-section 5.4.
 """
 
 from __future__ import annotations

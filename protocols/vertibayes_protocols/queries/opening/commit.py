@@ -9,19 +9,13 @@
     site -> sites            digests of the columns that it received
     site -> analyst          Committed: a mark of the study, the same at all sites
 
-Samples and splits of the records are drawn from the common seed, a hash of the parts of all sites.
-The analyst does not learn it, and it stays the same when a study is continued. Every label of the
-study depends on the seed, the ids, the states and the holders: parties that were sent different
-studies, or that rejoined a study with another seed, accept none of each other's messages. Sites
-draw new ids each time, so that no label is used twice. Otherwise a site that sent other
-columns the second time would receive a difference that reveals the masks of the other sites.
-
-A variable of several holders is the sum of their parts: each holder has rows of it, and a row that
-no site holds is missing (`vertibayes_mpc.commitments.columns`). A holder accepts such a variable
-only if an alignment has placed its records, so that no two holders have the same row.
-
-After an alignment at level 2 (`vertibayes_protocols.queries.alignment.align_rows`) every site holds
-shares of every column, and commits these. The name of the alignment is part of every label.
+Every label of the study depends on the common seed, the ids, the states, the holders and the name
+of an alignment at level 2: parties that were sent different studies, or that rejoined a study with
+another seed, accept none of each other's messages. Sites draw new ids each time, so that no label
+is used twice: a site that sent other columns the second time would receive a difference that
+reveals the masks of the other sites. A holder accepts a variable of several holders
+(`vertibayes_mpc.commitments.columns`) only if an alignment has placed its records, so that no two
+holders have the same row. At level 2 every site commits its shares of every column.
 
 Security: as `vertibayes_mpc.commitments`. A site that has committed a column in this study with
 other data refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends

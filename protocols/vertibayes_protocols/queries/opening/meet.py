@@ -9,12 +9,9 @@
 A site refuses a study whose dealer, or whose key for a party, differs from the one that the site
 has pinned: an analyst who could name the dealer could read all data. Each two sites compare their
 lists of identifiers, in the order of the records, under a key that only these two sites know. A
-missing record, an additional record or another order makes the lists differ. A site commits to a
-study only with sites that it has met and whose lists are equal
-(`vertibayes_protocols.queries.opening.commit`).
+site commits to a study only with sites that it has met and whose lists are equal.
 
-In a study with an alignment (`vertibayes_protocols.queries.alignment.align`, before this query) the
-lists are those of the people of the study, in the normal form of their identifiers. Where an
+After an alignment the lists are those of the study's people, in their normal form. Where an
 alignment has placed the records, two sites that both hold everybody of the study compare their
 lists in the order of the places, and a matcher that garbled the places of one of them is noticed.
 Any other two sites compare the number of records of the study, because neither of them knows the

@@ -31,7 +31,6 @@ from vertibayes_protocols.queries.tables.costs import (
     TABLE_BYTES_PER_CELL,
     Columns,
     Costs,
-    TableSize,
 )
 from vertibayes_protocols.query import At
 from vertibayes_protocols.study import Joined, Study
@@ -172,7 +171,12 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
         shuffled, mixed = [True] * len(sizes), all_shuffled
     for family, size, way in zip(group.families, sizes, shuffled, strict=True):
         if way and not costs.can_shuffle(size):
-            raise ValueError(_too_little(costs, size, family))
+            needed = costs.shuffling_memory + costs.shuffle_memory(size)
+            raise ValueError(
+                f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
+                f"each party, and a query may take {costs.memory:,}: allow more memory or fewer "
+                "parents"
+            )
     memory = sum(costs.shuffle_memory(s) for s, way in zip(sizes, shuffled, strict=True) if way)
     cells = sum(size.cells for size in sizes)
     taken = Columns() if all(shuffled) else columns
@@ -183,14 +187,6 @@ def load_of(costs: Costs, groups: Iterable[Group]) -> Planned:
     """Return what the tables of groups take in one query; raises as `choose_ways`."""
     loads = (choose_ways(costs, group).load for group in groups)
     return reduce(Load.plus, loads, Load()).planned(costs)
-
-
-def _too_little(costs: Costs, size: TableSize, family: Family) -> str:
-    needed = costs.shuffling_memory + costs.shuffle_memory(size)
-    return (
-        f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at each "
-        f"party, and a query may take {costs.memory:,}: allow more memory or fewer parents"
-    )
 
 
 def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
