@@ -11,7 +11,7 @@ import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,7 +56,7 @@ class IntegerNoise(ABC):
             given = f"{self.Delta} / {self.eps}"
             raise ValueError(f"Delta / eps must be from 2**-9 to 2**40, got {given}")
 
-    @property
+    @cached_property
     def rate(self) -> Fraction:
         """The exponent eps / Delta = ln(alpha), exactly."""
         return Fraction(float(self.eps)) / int(self.Delta)
