@@ -238,7 +238,7 @@ def _bif_cpt(
             raise ValueError(
                 f"{len(values)} probabilities for the {len(child.states)} states of {child.name}"
             )
-        cpt[(slice(None), *place)] = list(map(float, values))
+        cpt.T[tuple(reversed(place))] = list(map(float, values))
     if np.isnan(cpt).any():
         raise ValueError(f"the table of {child.name} is not complete")
     return cpt
