@@ -75,10 +75,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Commitments:
-    """The operands of a study, in order.
-
-    A ValueError says that a width, a holder, an id or `block_rows` is not valid.
-    """
+    """The operands of a study, in order; a ValueError names what is not valid."""
 
     study: bytes  # named in every label
     ring: Ring  # of counts, and of the masks of indicators

@@ -17,10 +17,7 @@ from vertibayes_mpc.signing import SIGNATURE_BYTES, is_signed
 
 
 class Circle:
-    """Who is whose neighbour: the roster in a circle, k/2 to each side (or all, in a small roster).
-
-    The order of the circle is expanded from the digest of the roster.
-    """
+    """Who is whose neighbour: k/2 to each side, or all, in an order expanded from the digest."""
 
     def __init__(self, places: Places, neighbourhood: Neighbourhood, seed: bytes) -> None:
         draws = StreamKey(seed).elements(Ring(64), label("circle"), places.shape)
@@ -79,10 +76,7 @@ class Roster:
         return self.keys[self._rows[place], KEY_BYTES:].tobytes()
 
     def check_keys(self, places: Iterable[int], sender: Party) -> None:
-        """Check that parties signed their keys, and that no two have the same key.
-
-        With the key of another neighbour, a neighbour could cancel the other's mask.
-        """
+        """Check that parties signed their keys, and that no two share one: masks would cancel."""
         own: dict[bytes, Party] = {}
         for place in places:
             party, signature = self.plan.parties[place], self.signatures[self._rows[place]]

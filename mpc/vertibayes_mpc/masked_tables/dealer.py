@@ -15,11 +15,7 @@ from vertibayes_mpc.rounds import Message, Party, Program, send
 
 
 def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
-    """Deal the corrections for the tables of a plan, block by block; expect nothing.
-
-    The dealer holds no data. Its messages are functions of the streams that it shares with the
-    sites.
-    """
+    """Deal the corrections for the tables of a plan, block by block; expect nothing."""
     masks = {s: Masks(plan.commitments, key, plan.selection, plan.label) for s, key in keys.items()}
     columns = int(plan.commitments.offsets[-1])
     products = np.zeros((plan.height, columns), plan.commitments.ring.dtype)

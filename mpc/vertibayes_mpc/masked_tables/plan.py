@@ -69,10 +69,7 @@ Step: TypeAlias = dict[tuple[Party, Party], list[Term]]  # (sender, receiver) ->
 
 
 class Group(NamedTuple):
-    """The tables of one prefix with each of several last operands; without any, the prefix's table.
-
-    A table's axes are the prefix's operands in the order given, then the last operand.
-    """
+    """The tables of one prefix with each of several last operands, or the prefix's own table."""
 
     prefix: tuple[int, ...]
     lasts: tuple[int, ...] = ()
@@ -271,10 +268,7 @@ class Plan:
         return [t for t in self.lefts_at(lead) if {*self.commitments.holders(t), *shared} != {lead}]
 
     def corrected(self, term: Term, site: Party) -> list[int]:
-        """Return the last operands whose products with a term have a part of a site's correction.
-
-        Another site multiplies by them; `site` holds them or an operand of the term.
-        """
+        """Return the last operands whose products at other sites a site's stream corrects."""
         leads = sorted(self._leads[term] - {site})
         places = [z for lead in leads for z in self.rights_at(lead)]
         if site in self.commitments.holders(term):

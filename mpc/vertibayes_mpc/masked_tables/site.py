@@ -64,9 +64,6 @@ def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
 
 
 def open_tables(plan: Plan) -> Program[list[NDArray[np.int64]]]:
-    """Add up the sites' shares to tables, int64, in the order of `tables_of`: the analyst's side.
-
-    A MalformedMessageError names a site whose share has a wrong shape.
-    """
+    """Add up the sites' shares to tables, int64, in the order of `tables_of`: the analyst."""
     cells = yield from open_sum(plan.parties, plan.commitments.ring, plan.cells)
     return tables_of(plan, cells)

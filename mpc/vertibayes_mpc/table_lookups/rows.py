@@ -25,10 +25,7 @@ WORDS = Ring(64)
 
 @dataclass(frozen=True)
 class TableLookupPlan:
-    """All that the parties do to look records up in tables.
-
-    A ValueError says that a table has no axis, more than `MOST_CELLS` rows, or an axis twice.
-    """
+    """All that the parties do to look records up in tables of at most `MOST_CELLS` rows."""
 
     label: bytes  # names the query, with its number: no two plans have the same
     selection: Selection  # the records
@@ -182,10 +179,7 @@ def _indices(site: Holder, plan: TableLookupPlan, table: int) -> Elements:
 
 
 def open_rows(plan: TableLookupPlan) -> Program[Elements]:
-    """Add up the sites' shares, of shape (columns, records): the analyst's side.
-
-    A MalformedMessageError names a site whose share has a wrong size.
-    """
+    """Add up the sites' shares, of shape (columns, records): the analyst's side."""
     records = plan.selection.records
     sums = yield from open_sum(plan.parties, plan.ring, plan.columns * records)
     return sums.reshape(plan.columns, records)
