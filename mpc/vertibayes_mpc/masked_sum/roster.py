@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import FaultyPartyError, PartyGoneError, UnknownFaultyPartyError
-from vertibayes_mpc.masked_sum.messages import KEYS_BYTES, Keys, Places, array_of, list_of
+from vertibayes_mpc.masked_sum.messages import KEYS_BYTES, Keys, Places, list_of
 from vertibayes_mpc.masked_sum.plan import Neighbourhood, SumPlan
 from vertibayes_mpc.randomness import KEY_BYTES, StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Party
+from vertibayes_mpc.sharing import checked
 from vertibayes_mpc.signing import SIGNATURE_BYTES, is_signed
 
 
@@ -58,9 +59,9 @@ class Roster:
         self.plan = plan
         everybody = np.arange(len(plan.parties), dtype=np.uint32)
         self.places = list_of(message.places, sender, everybody)
-        self.keys = array_of(message.keys, sender, (len(self.places), KEYS_BYTES))
+        self.keys = checked(message.keys, sender, (len(self.places), KEYS_BYTES), np.uint8)
         shape = (len(self.places), SIGNATURE_BYTES)
-        self.signatures = array_of(message.signatures, sender, shape)
+        self.signatures = checked(message.signatures, sender, shape, np.uint8)
         if len(self.places) < plan.quorum:
             self._refuse(np.setdiff1d(everybody, self.places), self.places, everybody[:0])
         self._rows = {place: row for row, place in enumerate(self.places.tolist())}

@@ -24,7 +24,9 @@ def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
         for step in plan.steps:
             yield from send(block.corrections(step))
         block.add_products(products)
-    _subtract_parts(plan, masks, products)
+    for site, streams in masks.items():
+        for at, part in streams.table_corrections(plan, site):
+            products[at] -= part
     outbox = {site: _correction(plan, products, site) for site in plan.parties}
     yield from send({site: message for site, message in outbox.items() if message.values.size})
 
@@ -91,15 +93,6 @@ class MaskBlock:
                 columns = np.concatenate([self.mask_of(site, (z,)) for z in lasts])
                 at = np.ix_(self.plan.rows_of(terms), self.plan.columns(lasts))
                 products[at] += self.ring.dot(rows, columns)
-
-
-def _subtract_parts(plan: Plan, masks: Mapping[Party, Masks], products: Elements) -> None:
-    """Subtract the sites' parts of the corrections from the products of masks."""
-    for term in plan.lefts:
-        for site, streams in masks.items():
-            if places := plan.corrected(term, site):
-                columns = plan.columns(places)
-                products[plan.rows[term], columns] -= streams.table_correction(term)[:, columns]
 
 
 def _correction(plan: Plan, products: Elements, lead: Party) -> Correction:

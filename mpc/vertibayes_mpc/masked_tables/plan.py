@@ -48,7 +48,7 @@ Table: the shares of the number of records with x = y = z = 1; P and Q add their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -66,6 +66,8 @@ from vertibayes_mpc.rounds import Party
 STEP_BYTES = 1 << 22  # of one message of an extension, unless one term alone takes more
 
 Step: TypeAlias = dict[tuple[Party, Party], list[Term]]  # (sender, receiver) -> terms, in order
+
+At: TypeAlias = tuple[slice, NDArray[np.intp]]  # rows and columns of products
 
 
 class Group(NamedTuple):
@@ -322,7 +324,7 @@ class Masks:
 
     def committed(self, place: int, block: int) -> Elements:
         """Return the mask of an operand's indicators in a committed block: shape (width, rows)."""
-        form = self.commitments.indicators(place)
+        form = self.commitments.form("indicators", place)
         return column_mask(self.commitments, self.key, form, place, block)
 
     def of(self, term: Term, block: int) -> Elements:
@@ -339,6 +341,13 @@ class Masks:
         """Return C_s, the part of the correction of products with all columns of the study."""
         shape = self.commitments.width(term), int(self.commitments.offsets[-1])
         return self.key.elements(self.commitments.ring, self._label("table", term), shape)
+
+    def table_corrections(self, plan: Plan, site: Party) -> Iterator[tuple[At, Elements]]:
+        """Yield the site's parts of the corrections of all products, and their places."""
+        for term in plan.lefts:
+            if places := plan.corrected(term, site):
+                columns = plan.columns(places)
+                yield (plan.rows[term], columns), self.table_correction(term)[:, columns]
 
     def _extension(self, purpose: str, term: Term, block: int) -> Elements:
         width = self.commitments.width(term)

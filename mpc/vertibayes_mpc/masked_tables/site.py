@@ -51,10 +51,8 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
 def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
     """Add this site's parts of the corrections, from its own stream or from the dealer."""
     masks = Masks(site.commitments, site.dealer_key, plan.selection, plan.label)
-    for term in plan.lefts:
-        if places := plan.corrected(term, site.party):
-            columns = plan.columns(places)
-            products[plan.rows[term], columns] += masks.table_correction(term)[:, columns]
+    for at, part in masks.table_corrections(plan, site.party):
+        products[at] += part
     rows = plan.rows_of(plan.dealt_to(site.party))
     columns = plan.columns(plan.rights_at(site.party))
     if rows.size:

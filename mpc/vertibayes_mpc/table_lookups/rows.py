@@ -170,9 +170,8 @@ def _indices(site: Holder, plan: TableLookupPlan, table: int) -> Elements:
     ring, total, step = plan.index_ring(table), np.zeros(plan.selection.records, np.uint64), 1
     for place, length in reversed([*zip(plan.tables[table], plan.lengths(table), strict=True)]):
         if site.party in plan.commitments.operands[place].holders:
-            form = plan.commitments.form("codes", place)
-            assert form is not None  # all columns are committed as codes
-            codes = plan.selection.whole(partial(site.clear, form, place))
+            load = partial(site.clear, plan.commitments.form("codes", place), place)
+            codes = plan.selection.whole(load)
             total += np.uint64(step) * codes.astype(np.uint64)
         step *= length
     return ring.reduce(total.astype(ring.dtype))  # it divides the ring of the codes
