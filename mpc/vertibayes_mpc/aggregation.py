@@ -56,11 +56,7 @@ class Ciphertexts(Message, kind="ciphertexts"):
 
 
 def full_domain_hash(modulus: int, purpose: bytes, *parts: int) -> int:
-    """Hash to an invertible residue modulo `modulus`, 2^-128 from uniform.
-
-    SHAKE-256 expands a digest of all arguments to 128 bits more than the modulus has. `parts` are
-    the time and the packet.
-    """
+    """Hash to an invertible residue modulo `modulus`, 2^-128 from uniform (SHAKE-256)."""
     size = (modulus.bit_length() + STATISTICAL_BITS + 7) // 8
     attempt = 0
     while True:

@@ -39,10 +39,7 @@ def powmod(base: int, exponent: int, modulus: int) -> int:
 
 
 def jacobi(value: int, modulus: int) -> int:
-    """Return the Jacobi symbol: of a prime, 1 of a square, -1 of another number, 0 of 0.
-
-    Euclid's algorithm takes a fifth of the time of the power.
-    """
+    """Return the Jacobi symbol: modulo a prime, 1 for a square, -1 for another unit, 0 for 0."""
     if _gmpy2 is not None:
         return int(_gmpy2.jacobi(value, modulus))
     sign, value = 1, value % modulus

@@ -96,11 +96,8 @@ class StreamKey:
     secret: bytes = field(repr=False)  # 32 bytes
 
     def expand(self, label: bytes, count: int, start: int = 0) -> bytearray:
-        """Expand a stream of bytes; `start` is the place of the first.
-
-        Each label has its own AES-256 key (the first block of HKDF-Expand, RFC 5869), whose counter
-        starts at zero.
-        """
+        """Expand a stream of bytes; `start` is the place of the first."""
+        # Of each label its own AES-256 key: the first block of HKDF-Expand (RFC 5869).
         key = hmac.digest(self.secret, label + b"\x01", "sha256")
         block, skip = divmod(start, BLOCK_BYTES)
         counter = modes.CTR(block.to_bytes(BLOCK_BYTES, "big"))
@@ -188,10 +185,7 @@ class KeyPair:
         return self._own.public_key().public_bytes_raw()
 
     def agree(self, peer_public: bytes, purpose: str) -> StreamKey:
-        """Agree on a key with the owner of `peer_public`, for one purpose (X25519, HKDF-SHA256).
-
-        Raise a ValueError if the public key is not 32 bytes, or is a point of small order.
-        """
+        """Agree on a key for one purpose; a ValueError if the public key is not a valid point."""
         shared = self._own.exchange(X25519PublicKey.from_public_bytes(peer_public))
         both = b"".join(sorted((self.public, peer_public)))
         info = label("key", purpose, both)

@@ -221,11 +221,8 @@ class Scheduler:
                 self._await(party, step)
 
     def _await(self, party: Party, step: Round) -> None:
-        """Note whom a program waits for; a program that expects nothing waits until it was read.
-
-        So no program runs ahead of the others by more than a message, and mail boxes stay small.
-        """
-        if step.expect:
+        """Note whom a program waits for; one that expects nothing waits until it was read."""
+        if step.expect:  # else it runs ahead by no more than a message: mail boxes stay small
             silent = {sender for sender in step.expect if not self._mail.get((sender, party))}
         else:
             silent = {reader for reader in step.outbox if self._mail.get((party, reader))}

@@ -41,13 +41,10 @@ class UnitVectors(Labelled, kind="unit vectors"):
 
 @dataclass(frozen=True)
 class Indices:
-    """What all parties know of secret indices, each of which two or more sites have parts of.
+    """What all parties know of secret indices, each of which two or more sites have parts of."""
 
-    All labels begin with `kind`, the protocol, and with `name`, a digest of its plan.
-    """
-
-    kind: str
-    name: bytes
+    kind: str  # the protocol; all labels begin with it
+    name: bytes  # a digest of the protocol's plan
     records: int
     ring: Ring  # of the unit vectors
     rings: Mapping[int, Ring]  # of each index, by its number

@@ -148,11 +148,7 @@ def draw_modulus(bits: int = 2048) -> int:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The public parameters of sums.
-
-    A ValueError says that N is too short or easy to factor (`vertibayes_mpc.moduli`), or that the
-    sums do not fit.
-    """
+    """The public parameters of sums; a ValueError if N is easy to factor or sums do not fit."""
 
     modulus: int = field(repr=False)  # N, from `draw_modulus`
     study: bytes  # names what the sums are for: part of every hash
@@ -191,8 +187,8 @@ class Parameters:
     def base(self, time: int, packet: int, context: bytes = b"") -> int:
         """Return H(t): the base that hides one packet of a message at one time.
 
-        `context` is what the parties were sent for this sum. Parties that were sent different
-        things use different bases, and nobody can sum their ciphertexts.
+        Parties that were sent different things, `context`, use different bases: nobody can sum
+        their ciphertexts.
         """
         purpose = label("within", self.label, context) if context else self.label
         return full_domain_hash(self.square, purpose, time, packet)
@@ -203,10 +199,9 @@ class Parameters:
 
 
 def deal_keys(parameters: Parameters, parties: Iterable[Party], randomness: Randomness) -> Keys:
-    """Deal keys whose sum is zero over the integers: the rest of the set-up.
+    """Deal keys whose sum is zero over the integers to two parties or more: the rest of the set-up.
 
-    A dealer that keeps them reads every count. A ValueError says that there are fewer than two
-    parties, whose sum would be a count, or more than the most.
+    A dealer that keeps them reads every count.
     """
     names = sorted(set(parties))
     if not 2 <= len(names) <= parameters.most:

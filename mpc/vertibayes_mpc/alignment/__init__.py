@@ -52,11 +52,7 @@ from vertibayes_mpc.alignment.chain import Member
 from vertibayes_mpc.alignment.curve import Spread
 from vertibayes_mpc.alignment.match import match_people
 from vertibayes_mpc.alignment.plan import AlignmentPlan
-from vertibayes_mpc.alignment.site import (
-    deal_people,
-    place_people,
-    share_people,
-)
+from vertibayes_mpc.alignment.site import deal_people, place_people, share_people
 
 __all__ = [
     "AlignmentPlan",

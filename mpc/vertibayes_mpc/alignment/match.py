@@ -27,13 +27,10 @@ from vertibayes_mpc.rounds import Party, Program, send
 
 
 class Matched(NamedTuple):
-    """What the matcher learns; a region is how many people are in exactly some lists.
-
-    The lists of a key of `regions` are in the order of the ring; padding is counted too.
-    """
+    """What the matcher learns: how many people are in the study, and in exactly which lists."""
 
     people: int  # in the study: n
-    regions: dict[tuple[Party, ...], int]  # by the lists
+    regions: dict[tuple[Party, ...], int]  # padding is counted too
 
 
 def match_people(plan: AlignmentPlan, randomness: Randomness) -> Program[Matched]:
@@ -94,13 +91,11 @@ class _Study:
         return np.int64(sum(1 << self.plan.sites.index(site) for site in set(sites)))
 
     def send_marks(self) -> Program[None]:
-        """Level 1: mark the people of each list, and send the owner the place of each mark.
-
-        By places, the sites on the way back would learn which of their people are in this list.
-        """
+        """Level 1: mark the people of each list, and send the owner the place of each mark."""
         marks, tables = [], []
         for site, places in self.places.items():
             inside = np.flatnonzero(places >= 0)
+            # By places, sites on the way back would learn which of their people are in this list.
             mark = self.key.permutation(self.plan.name("marks", site), len(inside))
             marked, table = np.full(len(places), -1, np.int64), np.empty(len(inside), np.int64)
             marked[inside], table[mark] = mark, places[inside]

@@ -185,8 +185,7 @@ def _check_left_out(site: Member, plan: AlignmentPlan, left_out: int) -> None:
 def deal_people(keys: Mapping[Party, Stream], plan: AlignmentPlan) -> Program[int]:
     """Follow the masks of the rows through the sites' orders; return the number of people.
 
-    A MalformedMessageError says that places recur: the table of one person would be counted several
-    times. Further errors are as at all sites.
+    A MalformedMessageError says that places recur: one person would be counted several times.
     """
     people, _ = yield from expect_outcome(plan)
     chosen = {owner: np.empty(people, np.int64) for owner in plan.sites}

@@ -151,10 +151,7 @@ def _parity(words: Elements) -> Bits:
 
 
 def _selections(plan: ArgmaxPlan) -> tuple[Elements, Elements, np.unsignedinteger]:
-    """Return which bits of a one-hot digit say "more than d's", "equal to d's" and "top bit set".
-
-    The first two have a row for each place and a column for each digit of d.
-    """
+    """Return which bits of a one-hot digit mean "more than d's", "equal to it", "top bit set"."""
     base, dtype = 1 << plan.digit_bits, plan.digit_ring.dtype
     digits = np.arange(base)
     words = np.left_shift(dtype.type(1), digits.astype(dtype))

@@ -264,16 +264,10 @@ class ArgmaxPlan:
         one is taken, by which they do not differ either.
         """
         margin = min(margin, (1 << (self.ring.bits - 1 - self.tie_bits)) - 1)
-        return StarPlan(
-            label("argmax star", self.label, margin),
-            self.sites,
-            self.sizes,
-            self.ring,
-            self.digit_bits,
-            self.most_pairs,
-            label("argmax star shown", self.shown, margin) if self.shown else b"",
-            margin,
-        )
+        name = label("argmax star", self.label, margin)
+        shown = label("argmax star shown", self.shown, margin) if self.shown else b""
+        sets = self.sites, self.sizes, self.ring, self.digit_bits, self.most_pairs
+        return StarPlan(name, *sets, shown, margin)
 
 
 @dataclass(frozen=True)

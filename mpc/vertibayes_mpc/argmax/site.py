@@ -87,10 +87,8 @@ def share_ranks(site: Holder, plan: RankPlan, values: Elements) -> Program[Eleme
 def _winners_first(
     site: Holder, plan: StarPlan, scores: Elements, winners: NDArray[np.intp]
 ) -> Elements:
-    """Exchange each winner with the first value of its set, and take the margin and one from it.
-
-    It exceeds another by more than the margin if what is left is not below the other.
-    """
+    """Put each winner first in its set, and subtract the margin and one from it."""
+    # A winner exceeds another by more than the margin if what is left is not below the other.
     order, places = np.arange(plan.values), plan.starts + winners
     order[places], order[plan.starts] = plan.starts, places
     values = scores[order]
@@ -104,10 +102,7 @@ def _is_first(site: Holder, plan: ArgmaxPlan) -> bool:
 
 
 def _wins(site: Holder, plan: ArgmaxPlan, values: Elements) -> Program[NDArray[np.bool_]]:
-    """Return this site's XOR shares of whether each ranked value is below no other of its set.
-
-    In an argmax all values of a set differ.
-    """
+    """Return XOR shares of whether each ranked value is below no other of its set."""
     site.use(plan.digest)
     if plan.is_shared:
         contest = _Contest(site, plan)
@@ -137,10 +132,7 @@ class _Contest:
         self.others = [peer for peer in plan.sites if peer != site.party]
 
     def ranks(self, values: Elements) -> Program[Elements]:
-        """Return this site's shares of how many values of its set each ranked value exceeds.
-
-        In a star: how many the first value equals or exceeds.
-        """
+        """Return shares of how many of its set each ranked value exceeds; in a star, reaches."""
         plan, masked = self.plan, (yield from self._masked(values))
         ranks = np.zeros(plan.values, np.int64)
         for part in plan.pair_parts:

@@ -76,10 +76,7 @@ class SharedColumn:
 def column_mask(
     commitments: Commitments, key: Stream, form: Form, place: int, block: int
 ) -> Elements:
-    """Return the mask of a column in a form, in a committed block: shape (form.width, rows).
-
-    Only the site and the dealer know its stream.
-    """
+    """Return the mask of a column in a form, in a committed block: shape (form.width, rows)."""
     stream = label("commit", commitments.label, commitments.operands[place].id, form.name)
     start = block * commitments.block_rows * form.width
     shape = form.width, Selection(commitments).rows(block)

@@ -34,8 +34,7 @@ class Columns(Labelled, kind="columns"):
 class Holder:
     """A site: its columns, its keys, and the masked columns of all sites.
 
-    `masked` is where it keeps the masked columns, in memory by default: for each form, place and
-    block an array of shape (width of the form, rows).
+    `masked`, in memory by default, has them by form, place and block: (width of the form, rows).
     """
 
     party: Party

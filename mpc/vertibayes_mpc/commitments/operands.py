@@ -72,13 +72,15 @@ class Operand:
         """Whether its indicators are committed, so that it can be multiplied."""
         return self.width <= self.most_indicators
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of the forms in which it is committed."""
+        return ("indicators",) * self.narrow + ("codes",) + ("flags",) * self.missing
+
 
 @dataclass(frozen=True)
 class Commitments:
-    """The operands of a study, in order.
-
-    A ValueError says that a width, a holder, an id or `block_rows` is not valid.
-    """
+    """The operands of a study, in order; a ValueError names what is not valid."""
 
     study: bytes  # named in every label
     ring: Ring  # of counts, and of the masks of indicators
@@ -118,34 +120,23 @@ class Commitments:
     @cached_property
     def forms(self) -> tuple[tuple[Form, int], ...]:
         """All that is committed: (form, place of the operand), the indicators first."""
-        places = range(len(self.operands))
         return tuple(
-            (form, place)
-            for name in ("indicators", "codes", "flags")
-            for place in places
-            if (form := self.form(name, place)) is not None
+            (self.form(kind, place), place)
+            for kind in ("indicators", "codes", "flags")
+            for place, operand in enumerate(self.operands)
+            if kind in operand.kinds
         )
 
-    def form(self, name: str, place: int) -> Form | None:
-        """Return a form of an operand; None if it is not committed in this form."""
-        operand = self.operands[place]
-        ring, width, has = {
-            "indicators": (self.ring, operand.width, operand.narrow),
-            "codes": (self.code_ring, 1, True),
-            "flags": (self.flag_ring, 1, operand.missing),
-        }[name]
-        return Form(name, ring, width, operand.width) if has else None
+    def form(self, name: str, place: int) -> Form:
+        """Return the indicators, codes or flags of an operand."""
+        width = self.operands[place].width
+        ring = {"indicators": self.ring, "codes": self.code_ring, "flags": self.flag_ring}[name]
+        return Form(name, ring, width if name == "indicators" else 1, width)
 
     @property
     def masked_bytes(self) -> int:
         """The bytes that the masked columns of all sites take in memory."""
         return sum(form.width * form.ring.dtype.itemsize for form, _ in self.forms) * self.records
-
-    def indicators(self, place: int) -> Form:
-        """Return the form in which a narrow operand is multiplied."""
-        form = self.form("indicators", place)
-        assert form is not None  # plans refuse wide operands
-        return form
 
     def forms_held_by(self, party: Party) -> list[tuple[Form, int]]:
         """Return what `party` commits: (form, place of the operand), the indicators first."""

@@ -154,10 +154,7 @@ def cut(fewest: int, records: int) -> PublicFunction:
 def _close(
     values_of: Callable[[int, int], Integers], records: int, shift: int, all_bits: tuple[int, int]
 ) -> PublicFunction:
-    """Return the function of few products that is close to some values, with fewer bits.
-
-    `values_of` takes how many values, and with how many fraction bits: the first of `all_bits`.
-    """
+    """Return the function of few products that is close to some values, with fewer bits."""
     bits, fraction_bits = all_bits
     if not 0 <= fraction_bits <= bits:
         raise ValueError(f"fraction_bits must be from 0 to {bits}, got {fraction_bits}")
@@ -211,16 +208,14 @@ def _factors(values: Integers, shapes: list[tuple[Integers, int]], guard: int) -
 def _worst(
     values: Integers, shapes: list[tuple[Integers, int]], guard: int
 ) -> tuple[Integers, int]:
-    """Return the shape of the row that is approximated worst, and the place where it is worst.
-
-    Its scale balances two roundings: a fine shape makes the factors coarse.
-    """
+    """Return the shape of the row that is approximated worst, and the place where it is worst."""
     columns = np.stack([shape for shape, _ in shapes], axis=1)
     rest = values - ((_factors(values, shapes, guard) @ columns.T) << guard)
     if not rest.any():
         return np.zeros(values.shape[1], np.int64), 0
     row, place = divmod(int(np.abs(rest).argmax()), values.shape[1])
     peak = int(rest[row, place])
+    # The scale balances two roundings: a fine shape makes the factors coarse.
     scale = min(max((abs(peak).bit_length() - guard) // 2, 0), MOST_SCALE)
     shape = [(2 * (int(x) << scale) + peak) // (2 * peak) for x in rest[row]]
     return np.array(shape, np.int64), place

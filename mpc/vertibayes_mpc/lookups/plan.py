@@ -60,11 +60,7 @@ Part: TypeAlias = tuple[Slice, ...]  # of several batches, in the order of their
 
 @dataclass(frozen=True)
 class LookupPlan:
-    """All that the parties do for the lookups of one query.
-
-    A ValueError says that the holders of a batch are not two or more, sorted, or that the functions
-    have different sizes.
-    """
+    """All that the parties do for the lookups of one query, by functions of one size."""
 
     label: bytes  # names the query and its step: no two plans have the same
     ring: Ring  # of the results

@@ -25,7 +25,6 @@ from vertibayes_mpc.masked_sum.messages import (
     Shared,
     SumMessage,
     Survivors,
-    array_of,
     as_rows,
     expected,
     of_sum,
@@ -38,6 +37,7 @@ from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program, exchange
 from vertibayes_mpc.shamir import SHARE_BYTES
+from vertibayes_mpc.sharing import checked
 from vertibayes_mpc.signing import SIGNATURE_BYTES, is_signed
 
 M = TypeVar("M", bound=SumMessage)
@@ -116,8 +116,8 @@ class Collection:
         for place, said in shared.items():
             members, party = self.roster.circle.around(place).tolist(), self.plan.parties[place]
             self.rows[place] = {member: row for row, member in enumerate(members)}
-            array_of(said.sealed, party, (len(members), SEALED_BYTES))
-            array_of(said.digests, party, (len(members), DIGESTS_BYTES))
+            checked(said.sealed, party, (len(members), SEALED_BYTES), np.uint8)
+            checked(said.digests, party, (len(members), DIGESTS_BYTES), np.uint8)
         return {self.plan.parties[place]: self._delivered(place) for place in shared}
 
     def _delivered(self, receiver: int) -> Delivered:
@@ -138,7 +138,7 @@ class Collection:
         shape, dtype = (self.plan.length,), self.plan.ring.dtype
         self.total = np.zeros(shape, dtype)
         for place, said in masked.items():
-            self.total += array_of(said.values, self.plan.parties[place], shape, dtype)
+            self.total += checked(said.values, self.plan.parties[place], shape, dtype)
         return self._to(self.survivors, Survivors(self.plan.label, self.survivors))
 
     def relay_signatures(self, confirmed: dict[int, Confirmation]) -> dict[Party, SumMessage]:
@@ -175,7 +175,9 @@ class Collection:
         shares: dict[int, list[tuple[int, int]]] = {place: [] for place in self.shared}
         for member, said in revealed.items():
             owners = self._members(member)
-            rows = array_of(said.shares, self.plan.parties[member], (len(owners), SHARE_BYTES))
+            rows = checked(
+                said.shares, self.plan.parties[member], (len(owners), SHARE_BYTES), np.uint8
+            )
             for owner, row in zip(owners, rows, strict=True):
                 share = row.tobytes()
                 self._check_share(owner, member, share)

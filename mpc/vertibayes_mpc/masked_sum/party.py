@@ -28,7 +28,6 @@ from vertibayes_mpc.masked_sum.messages import (
     Shared,
     SumMessage,
     Survivors,
-    array_of,
     as_rows,
     expected,
     list_of,
@@ -48,6 +47,7 @@ from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program, exchange, send
 from vertibayes_mpc.shamir import SHARE_BYTES
+from vertibayes_mpc.sharing import checked
 from vertibayes_mpc.signing import SIGNATURE_BYTES, SigningKey, is_signed
 
 SIGNATURES_CHECKED = 32  # of a list that is too long to check them all; see `Contribution.reveal`
@@ -166,8 +166,10 @@ class Contribution:
         self._check_named(self.sharers)
         self.roster.check_left(self.sharers, self.sharers)
         members = np.intersect1d(self.roster.circle.around(self.me), self.sharers).tolist()
-        sealed = array_of(delivered.sealed, self.aggregator, (len(members), SEALED_BYTES))
-        digests = array_of(delivered.digests, self.aggregator, (len(members), DIGESTS_BYTES))
+        sealed = checked(delivered.sealed, self.aggregator, (len(members), SEALED_BYTES), np.uint8)
+        digests = checked(
+            delivered.digests, self.aggregator, (len(members), DIGESTS_BYTES), np.uint8
+        )
         for place, piece, digest in zip(members, sealed, digests, strict=True):
             envelope = Envelope(self.plan.label, self.plan.parties[place], self.member.party)
             pieces = piece.tobytes(), digest.tobytes()
@@ -200,7 +202,7 @@ class Contribution:
         signers = list_of(confirmations.signers, self.aggregator, self.survivors)
         self.roster.check_left(self.sharers, signers)
         shape = len(signers), SIGNATURE_BYTES
-        signatures = array_of(confirmations.signatures, self.aggregator, shape)
+        signatures = checked(confirmations.signatures, self.aggregator, shape, np.uint8)
         for row in self._choice(len(signers)):
             self._check_confirmed(int(signers[row]), signatures[row].tobytes())
         shares = [

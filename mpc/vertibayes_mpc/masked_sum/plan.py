@@ -101,10 +101,7 @@ def compromise_probability(parties: int, neighbourhood: Neighbourhood, corrupt: 
 
 
 def failure_probability(parties: int, neighbourhood: Neighbourhood, dropped: int) -> float:
-    """Bound the probability that some party has fewer than `threshold` neighbours left.
-
-    `dropped` parties drop out, at random, in all rounds together.
-    """
+    """Bound the probability that a party has too few neighbours left after random drop-outs."""
     degree, threshold = neighbourhood
     if parties - dropped < neighbourhood.quorum(parties):
         return 1.0
@@ -129,11 +126,7 @@ def at_least(count: int, population: int, marked: int, drawn: int) -> float:
 
 @dataclass(frozen=True)
 class SumPlan:
-    """A sum of one vector from each party.
-
-    A ValueError says that there are fewer than two parties, two parties have one signing key, no
-    ring holds the sum, or the neighbourhood does not fit the number of parties.
-    """
+    """A sum of one vector from each party; a ValueError names what does not fit."""
 
     name: bytes  # names this sum; no other sum may have the name
     signing_keys: Mapping[Party, bytes]  # long-term, Ed25519; not from the aggregator

@@ -65,10 +65,7 @@ def agree(pair: KeyPair, public: bytes, purpose: str, peer: Party) -> StreamKey:
 
 
 class Envelope(NamedTuple):
-    """From whom, to whom, in which sum: what a sealed message is bound to.
-
-    The key belongs to one sum and two parties. Each seals one message, and the nonces differ.
-    """
+    """From whom, to whom, in which sum: what a sealed message is bound to."""
 
     label: bytes
     sender: Party
@@ -76,6 +73,7 @@ class Envelope(NamedTuple):
 
     def seal(self, key: StreamKey, shares: SeedShares) -> bytes:
         """Seal shares (ChaCha20-Poly1305, RFC 8439)."""
+        # Each of the two parties of a key seals one message: their nonces differ.
         bound = label("seal", *self)
         return ChaCha20Poly1305(key.secret).encrypt(bound[:NONCE_BYTES], b"".join(shares), bound)
 

@@ -154,7 +154,7 @@ class Block:
 
     def _gathered(self, load: Callable[[Form, int, int], Elements], place: int) -> Elements:
         """Return an operand's indicators, which `load` returns, over the chosen records."""
-        form = self.site.commitments.indicators(place)
+        form = self.site.commitments.form("indicators", place)
         return self.plan.selection.gather(lambda block: load(form, place, block), self.block)
 
     def unmasked(self, term: Term) -> Elements:

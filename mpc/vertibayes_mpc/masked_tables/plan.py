@@ -48,7 +48,7 @@ Table: the shares of the number of records with x = y = z = 1; P and Q add their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -67,12 +67,11 @@ STEP_BYTES = 1 << 22  # of one message of an extension, unless one term alone ta
 
 Step: TypeAlias = dict[tuple[Party, Party], list[Term]]  # (sender, receiver) -> terms, in order
 
+At: TypeAlias = tuple[slice, NDArray[np.intp]]  # rows and columns of products
+
 
 class Group(NamedTuple):
-    """The tables of one prefix with each of several last operands; without any, the prefix's table.
-
-    A table's axes are the prefix's operands in the order given, then the last operand.
-    """
+    """The tables of one prefix with each of several last operands, or the prefix's own table."""
 
     prefix: tuple[int, ...]
     lasts: tuple[int, ...] = ()
@@ -271,10 +270,7 @@ class Plan:
         return [t for t in self.lefts_at(lead) if {*self.commitments.holders(t), *shared} != {lead}]
 
     def corrected(self, term: Term, site: Party) -> list[int]:
-        """Return the last operands whose products with a term have a part of a site's correction.
-
-        Another site multiplies by them; `site` holds them or an operand of the term.
-        """
+        """Return the last operands whose products at other sites a site's stream corrects."""
         leads = sorted(self._leads[term] - {site})
         places = [z for lead in leads for z in self.rights_at(lead)]
         if site in self.commitments.holders(term):
@@ -328,7 +324,7 @@ class Masks:
 
     def committed(self, place: int, block: int) -> Elements:
         """Return the mask of an operand's indicators in a committed block: shape (width, rows)."""
-        form = self.commitments.indicators(place)
+        form = self.commitments.form("indicators", place)
         return column_mask(self.commitments, self.key, form, place, block)
 
     def of(self, term: Term, block: int) -> Elements:
@@ -345,6 +341,13 @@ class Masks:
         """Return C_s, the part of the correction of products with all columns of the study."""
         shape = self.commitments.width(term), int(self.commitments.offsets[-1])
         return self.key.elements(self.commitments.ring, self._label("table", term), shape)
+
+    def table_corrections(self, plan: Plan, site: Party) -> Iterator[tuple[At, Elements]]:
+        """Yield the site's parts of the corrections of all products, and their places."""
+        for term in plan.lefts:
+            if places := plan.corrected(term, site):
+                columns = plan.columns(places)
+                yield (plan.rows[term], columns), self.table_correction(term)[:, columns]
 
     def _extension(self, purpose: str, term: Term, block: int) -> Elements:
         width = self.commitments.width(term)

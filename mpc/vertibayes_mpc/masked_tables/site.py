@@ -51,10 +51,8 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
 def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
     """Add this site's parts of the corrections, from its own stream or from the dealer."""
     masks = Masks(site.commitments, site.dealer_key, plan.selection, plan.label)
-    for term in plan.lefts:
-        if places := plan.corrected(term, site.party):
-            columns = plan.columns(places)
-            products[plan.rows[term], columns] += masks.table_correction(term)[:, columns]
+    for at, part in masks.table_corrections(plan, site.party):
+        products[at] += part
     rows = plan.rows_of(plan.dealt_to(site.party))
     columns = plan.columns(plan.rights_at(site.party))
     if rows.size:
@@ -64,9 +62,6 @@ def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
 
 
 def open_tables(plan: Plan) -> Program[list[NDArray[np.int64]]]:
-    """Add up the sites' shares to tables, int64, in the order of `tables_of`: the analyst's side.
-
-    A MalformedMessageError names a site whose share has a wrong shape.
-    """
+    """Add up the sites' shares to tables, int64, in the order of `tables_of`: the analyst."""
     cells = yield from open_sum(plan.parties, plan.commitments.ring, plan.cells)
     return tables_of(plan, cells)

@@ -133,10 +133,7 @@ class Aggregator:
         count: int,
         absent: Collection[Party] = (),
     ) -> NDArray[np.int64]:
-        """Decrypt the sums over all who are not absent, as the roll says: at least two parties.
-
-        Arguments and errors are those of `vertibayes_mpc.additive_scheme.decrypt`.
-        """
+        """Decrypt the sums over the two or more who are present; as `additive_scheme.decrypt`."""
         parties = sorted(set(self._pairs) - set(absent))
         if len(parties) < 2:
             raise ValueError(f"at least two parties must be present, got {len(parties)}")
@@ -158,11 +155,7 @@ class Roll(Message, kind="roll"):
 
 
 def answer_roll(member: Member, counts: Counts, time: int) -> Program[None]:
-    """Wait for the roll of a time and encrypt for it: a party's program.
-
-    A ProtocolError names the aggregator if the roll is of other parameters or another time, or
-    `Member.encrypt` refuses it.
-    """
+    """Wait for the roll of a time and encrypt for it, or blame the aggregator: a party's side."""
     cells = OVERHEAD_CELLS + NAME_CELLS * member.parameters.most
     expect = {member.aggregator: Expect(Roll, cells)}
     roll = (yield from exchange({}, expect))[member.aggregator]

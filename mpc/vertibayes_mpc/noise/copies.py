@@ -85,10 +85,7 @@ class IntegerNoise(ABC):
         """Return ln E exp(t X) of a party's noise X, for 0 < t < `rate`."""
 
     def bound(self, parties: int, tail: float) -> int:
-        """Return B with Pr[|X_1 + .. + X_parties| > B] <= tail, by Chernoff's bound: for slots.
-
-        Of q counts, one is larger with at most q times this probability.
-        """
+        """Return B with Pr[|X_1 + .. + X_parties| > B] <= tail per count, by Chernoff's bound."""
         check_integer("parties", parties)
         check_open_unit("tail", tail)
         excess = math.log(2) - math.log(tail)
@@ -130,10 +127,7 @@ SLACK = 1 + 2.0**-50  # more than the rounding of beta's logarithm and quotient
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteLaplace(IntegerNoise):
-    """One copy of Geom(alpha): Pr[X = k] = (alpha - 1) / (alpha + 1) alpha^-|k|.
-
-    OpenDP's scale is the smallest float that is not below Delta / eps.
-    """
+    """One copy of Geom(alpha): Pr[X = k] = (alpha - 1) / (alpha + 1) alpha^-|k|."""
 
     @property
     def copies(self) -> float:
@@ -257,10 +251,7 @@ class DiscreteGaussian:
         return _drawn("gaussian", self.scale, count)
 
     def bound(self, parties: int, tail: float) -> int:
-        """Return a bound of the sum of so many copies, which is larger with a chance of `tail`.
-
-        The distribution is sub-Gaussian with the parameter `scale`.
-        """
+        """Return B as `IntegerNoise.bound`: the noise is sub-Gaussian with parameter `scale`."""
         check_integer("parties", parties)
         check_open_unit("tail", tail)
         return math.ceil(self.scale * math.sqrt(2 * parties * (math.log(2) - math.log(tail)))) + 1

@@ -78,10 +78,7 @@ def logarithmic(rate: Fraction, randomness: Randomness) -> int:
 
 
 def poisson(mean: Decimal, randomness: Randomness) -> int:
-    """Draw a Poisson number, by inversion of 128 bits in decimals of 80 digits.
-
-    Each step of the distribution function is off by 2^-128 at most.
-    """
+    """Draw a Poisson number by inversion of 128 bits: each step is off by 2^-128 at most."""
     with localcontext(DIGITS):
         draw = int.from_bytes(randomness.bytes(STATISTICAL_BITS // 8), "big")
         k, term = 0, _chance_of_none(mean) * 2**STATISTICAL_BITS

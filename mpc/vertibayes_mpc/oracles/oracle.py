@@ -79,7 +79,7 @@ class FrequencyOracle(ABC):
     def support(self, reports: Reports) -> NDArray[np.int64]:
         """Return how many reports support each value, shape (domain,): the aggregator's part.
 
-        The reports may be anybody's. A ValueError says that one is not what `perturb` returns.
+        A ValueError says that one is not what `perturb` returns: anybody may have made it.
         """
         given = np.asarray(reports)
         dtype = np.dtype(self.report_dtype)
@@ -107,10 +107,7 @@ class FrequencyOracle(ABC):
 
     @abstractmethod
     def variance(self, n: int, counts: ArrayLike = 0.0) -> Any:
-        """Return the variance of estimated counts: a float, or an array of the shape of `counts`.
-
-        Of `n` people, `counts` truly hold the value; 0 for a rare value.
-        """
+        """Return the variance of estimates of some true counts, in their shape, among n people."""
 
     @abstractmethod
     def _perturb(self, values: NDArray[np.int64], draws: Draws) -> Reports:
@@ -185,13 +182,10 @@ class PureOracle(FrequencyOracle):
 
 
 def exp_below(exponent: Fraction) -> Fraction:
-    """Return a rational number just below e^exponent, by a part in 10^70.
-
-    p rises and q falls with e^eps: what is computed from less is at least as private as promised.
-    """
+    """Return a rational number just below e^exponent, by a part in 10^70."""
     with localcontext(_DIGITS):
         power = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
-        return Fraction(power * _BELOW)
+        return Fraction(power * _BELOW)  # p rises, q falls with it: a lower one is safe
 
 
 def exact_eps(eps: float) -> Fraction:

@@ -48,10 +48,7 @@ def to_phe(public: PublicKey, ciphertexts: Sequence[int]) -> list[Any]:
 
 
 def from_phe(public: PublicKey, numbers: Sequence[Any]) -> list[int]:
-    """Return the ciphertexts of `phe.EncryptedNumber`, re-randomized if they were computed.
-
-    A ValueError names a number of another key, of an exponent other than 0, or no ciphertext.
-    """
+    """Return the ciphertexts of `phe.EncryptedNumber`, re-randomized if they were computed."""
     for place, number in enumerate(numbers):
         if number.public_key.n != public.modulus:
             raise ValueError(f"number {place} is encrypted under another key")

@@ -84,10 +84,7 @@ class PublicKey:
         return [a * b % self.square for a, b in zip(left, right, strict=True)]
 
     def scale(self, ciphertexts: Sequence[int], factors: Sequence[int]) -> list[int]:
-        """Multiply the plaintexts of ciphertexts by as many known integers, modulo N.
-
-        The results have as little randomness as the ciphertexts: `rerandomize` what leaves.
-        """
+        """Multiply plaintexts by known integers, modulo N: `rerandomize` what leaves."""
         pairs = zip(ciphertexts, factors, strict=True)
         return [powmod(c, factor % self.modulus, self.square) for c, factor in pairs]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc.errors import MalformedMessageError, UnexpectedMessageError
 from vertibayes_mpc.paillier.keys import PublicKey
 from vertibayes_mpc.rounds import Expect, Message, Party
+from vertibayes_mpc.sharing import checked
 
 LABEL_BYTES = 32
 
@@ -84,9 +85,5 @@ def _checked(check: Callable[[list[int]], None], integers: list[int], sender: Pa
 def _integers(message: Integers, sender: Party, label: bytes, count: int, width: int) -> list[int]:
     if message.label != label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another table")
-    values = message.values
-    if values.shape != (count, width) or values.dtype != np.uint8:
-        came, expected = f"{values.shape} and type {values.dtype}", f"{(count, width)} and uint8"
-        reason = f"{type(message).__name__} of shape {came}; expected {expected}"
-        raise MalformedMessageError(sender, reason)
-    return [int.from_bytes(row.tobytes(), "little") for row in values]
+    rows = checked(message.values, sender, (count, width), np.uint8, type(message).__name__)
+    return [int.from_bytes(row.tobytes(), "little") for row in rows]

@@ -58,10 +58,7 @@ class Residues:
         return powers, quotients
 
     def encrypt(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
-        """Return ``(1 + N)**m * w(base**a)`` modulo p^2, for each plaintext and a fresh a.
-
-        It takes one row of the table at a time, so that the row stays in the processor's cache.
-        """
+        """Return ``(1 + N)**m * w(base**a)`` modulo p^2, for each plaintext and a fresh a."""
         prime, square = self._prime, self._square
         exponents = [uniform_below(self._order, randomness) for _ in plaintexts]
         products = [fast(1)] * len(plaintexts)

@@ -58,11 +58,7 @@ from vertibayes_mpc.rounds import Expect, Party, Program, exchange, send
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What three different parties agree on before they count.
-
-    A ValueError says that the parties are not three, a slot might overflow, or a number is too
-    small or too large.
-    """
+    """What three different parties agree on before they count; a ValueError if it does not fit."""
 
     study: bytes  # names this count, unlike every other under the key
     public: PublicKey  # the owner's

@@ -47,11 +47,7 @@ MODP_PRIMES = {
 
 @dataclass(frozen=True)
 class Parameters:
-    """The public parameters of products.
-
-    A ValueError says that the product could exceed (p - 1) / 2, so that its square has a smaller
-    root.
-    """
+    """The public parameters of products; a ValueError if one could exceed (p - 1) / 2."""
 
     bits: int  # of the safe prime: 2048 or 3072 (RFC 3526)
     study: bytes  # names what the products are for: part of every hash

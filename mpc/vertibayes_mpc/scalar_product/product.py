@@ -36,11 +36,7 @@ def subprotocols(parties: int) -> int:
 
 @dataclass(frozen=True)
 class Product:
-    """Scalar products to be computed together, once.
-
-    A ValueError says that there are fewer than 2 parties, one appears twice or is the dealer, or a
-    size is negative.
-    """
+    """Scalar products to be computed together, once, by two parties or more."""
 
     study: bytes  # named in every label
     id: bytes  # names these products, and no others in the study
@@ -256,10 +252,7 @@ def deal_product(keys: Mapping[Party, Stream], product: Product) -> Program[None
 def _deal(
     keys: Mapping[Party, Stream], sub: Subprotocol, products: Mapping[Factor, Elements]
 ) -> Program[Elements]:
-    """Deal for a sub-protocol and those below it; return the dealer's part of its result.
-
-    `products` are those factors that are products of masks.
-    """
+    """Deal for a sub-protocol and those below; return the dealer's part of its result."""
     zero = np.zeros(sub.product.shape, sub.product.ring.dtype)
     masks = {f: sum((sub.mask(keys[p]) for p in f), start=zero) for f in sub.factors}
     masked = {f: product + masks[f] for f, product in products.items()}

@@ -85,7 +85,6 @@ class _Dealer:
         if key not in self._columns:
             commitments = self.plan.commitments
             form = commitments.form(name, place)
-            assert form is not None  # codes are always committed, flags where values are missing
             load = partial(column_mask, commitments, self.keys[site], form, place)
             self._columns[key] = self.plan.selection.whole(load)
         return self._columns[key]

@@ -63,7 +63,6 @@ class _Chains:
     def _column(self, name: str, place: int) -> Elements:
         site, whole = self.site, self.plan.selection.whole
         form, holders = site.commitments.form(name, place), site.commitments.operands[place].holders
-        assert form is not None  # codes are always committed, flags where values are missing
         if holders == (self.me,):
             return whole(lambda block: site.clear(form, place, block))
         masked = whole(lambda block: site.masked[form.name, place, block])

@@ -25,10 +25,7 @@ WORDS = Ring(64)
 
 @dataclass(frozen=True)
 class TableLookupPlan:
-    """All that the parties do to look records up in tables.
-
-    A ValueError says that a table has no axis, more than `MOST_CELLS` rows, or an axis twice.
-    """
+    """All that the parties do to look records up in tables of at most `MOST_CELLS` rows."""
 
     label: bytes  # names the query, with its number: no two plans have the same
     selection: Selection  # the records
@@ -173,19 +170,15 @@ def _indices(site: Holder, plan: TableLookupPlan, table: int) -> Elements:
     ring, total, step = plan.index_ring(table), np.zeros(plan.selection.records, np.uint64), 1
     for place, length in reversed([*zip(plan.tables[table], plan.lengths(table), strict=True)]):
         if site.party in plan.commitments.operands[place].holders:
-            form = plan.commitments.form("codes", place)
-            assert form is not None  # all columns are committed as codes
-            codes = plan.selection.whole(partial(site.clear, form, place))
+            load = partial(site.clear, plan.commitments.form("codes", place), place)
+            codes = plan.selection.whole(load)
             total += np.uint64(step) * codes.astype(np.uint64)
         step *= length
     return ring.reduce(total.astype(ring.dtype))  # it divides the ring of the codes
 
 
 def open_rows(plan: TableLookupPlan) -> Program[Elements]:
-    """Add up the sites' shares, of shape (columns, records): the analyst's side.
-
-    A MalformedMessageError names a site whose share has a wrong size.
-    """
+    """Add up the sites' shares, of shape (columns, records): the analyst's side."""
     records = plan.selection.records
     sums = yield from open_sum(plan.parties, plan.ring, plan.columns * records)
     return sums.reshape(plan.columns, records)
