@@ -37,16 +37,17 @@ class Contract:
     """What the owners of all sites approve."""
 
     sites: tuple[Member, ...]  # the sites and their public keys, in the order of the study
-    dealer: Member  # the dealer and the analyst, with their public keys
-    analyst: Member  # the dealer and the analyst, with their public keys
+    # The dealer and the analyst, with their public keys.
+    dealer: Member
+    analyst: Member
     variables: tuple[str, ...]  # the variables of the study, in its order
     learner: str  # what is learned
     options: Mapping[str, Any] = field(hash=False)  # how it is learned
-    rule: Rule | None  # by which rule tables are released
+    rule: Rule | None  # by which rule tables are released; None: the options say
     queries: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     runs: int = 1  # how often the study may be run
     memory: int = GIBIBYTE  # how many bytes one query may take at a party
-    alignment: Alignment | None = None  # who is in the study
+    alignment: Alignment | None = None  # who is in the study; None: all hold the same people
 
     def __post_init__(self) -> None:
         members = *self.sites, self.dealer, self.analyst

@@ -103,7 +103,7 @@ class Effects:
     asks: tuple[Party, ...]  # exactly whom the query asks
     columns: tuple[str, ...]
     tables: tuple[tuple[int, int], ...]
-    counts: Rows | None  # the records of the joined study that tables or sums are over
+    counts: Rows | None  # the records of the joined study that tables or sums are over; None: none
     takes: Iterable[Planned]  # what the query takes, in steps
     number: Number | None
     leaves: Leaves  # in which way results leave, and what this uses up

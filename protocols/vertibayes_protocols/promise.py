@@ -21,8 +21,9 @@ UNITS = {
 class Promise:
     """What a release is, or several are: (eps, delta)-differentially private, and for whom."""
 
-    eps: float  # of all that is released, together
-    delta: float  # of all that is released, together
+    # Of all that is released, together.
+    eps: float
+    delta: float
     # Two sets of records are neighbours by "record" if one has one record more; by "party" if one
     # has no record of a party whose records the other has; by "attributes" if one does not know the
     # attributes of a record, except its class; by "report" if a person has other values.
@@ -86,13 +87,13 @@ class SumPromise(Promise):
     sensitivity: int  # by how much a neighbour changes a count at most
     tables: int
     counts: int
-    members: int  # members
-    present: int  # members
-    honest: int  # members
-    colluding: int  # members
-    checked: bool  # whether the parties themselves see to it that so many take part
-    copies: float  # copies of noise expected in each released count; its standard deviation
-    sd: float  # copies of noise expected in each released count; its standard deviation
+    members: int  # how many there are
+    present: int  # those whose counts were summed
+    honest: int  # how many must add noise and keep it secret
+    colluding: int  # how many at most may work with the aggregator
+    checked: bool  # whether the parties see to it themselves; otherwise the aggregator is trusted
+    copies: float  # of noise, expected in each released count
+    sd: float  # the noise's standard deviation
 
     def worded(self) -> SumPromise:
         """Return the promise with its words."""

@@ -33,9 +33,10 @@ Give: TypeAlias = Callable[[], None]  # charges and notes a query's effects, onc
 class At:
     """Where a query is planned: names, and what all parties know of the study. No data."""
 
-    party: Party  # who plans it; the analyst and the dealer of the session
-    analyst: Party  # who plans it; the analyst and the dealer of the session
-    dealer: Party  # who plans it; the analyst and the dealer of the session
+    # Who plans it; the analyst and the dealer of the session.
+    party: Party
+    analyst: Party
+    dealer: Party
     joined: Joined | None  # the study that the party has joined
     modulus: int  # N of the additive and product schemes
 

@@ -55,9 +55,10 @@ class SharedState:
 
     running: dict[bytes, Running] = field(default_factory=dict)
     queries: int = 0  # how many queries were begun, in all sessions
-    digests: Digests | None = field(default=None, repr=False)  # at a site
-    checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)  # at a site
-    comparing: Counter[Party] = field(default_factory=Counter)  # at a site
+    # At a site.
+    digests: Digests | None = field(default=None, repr=False)
+    checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)
+    comparing: Counter[Party] = field(default_factory=Counter)
 
     def claim(self, study: bytes, session: SiteRole | DealerRole) -> Running | None:
         """Note that a session runs a study; return the other session that does, if there is one."""

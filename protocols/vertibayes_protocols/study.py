@@ -109,8 +109,9 @@ class Joined:
     mark: bytes = b""  # at the analyst: what the sites agree that they have joined
     asked: int = 0  # at the analyst: the number of the last query for tables
     answered: set[Rows] = field(default_factory=set, repr=False)
-    won: tuple[int, ...] = ()  # at the analyst and the sites
-    decided: tuple[bool, ...] = ()  # at the analyst and the sites
+    # At the analyst and the sites.
+    won: tuple[int, ...] = ()
+    decided: tuple[bool, ...] = ()
     _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 
     def selection(self, rows: Rows) -> Selection:

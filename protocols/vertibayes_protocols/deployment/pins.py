@@ -25,9 +25,10 @@ WORDS: Mapping[RosterRole, str] = {
 class Pins:
     """The other parties that a file pins, and their public keys."""
 
-    sites: Mapping[Party, bytes]  # the parties in each role
-    dealer: Mapping[Party, bytes]  # the parties in each role
-    analysts: Mapping[Party, bytes]  # the parties in each role
+    # The parties in each role.
+    sites: Mapping[Party, bytes]
+    dealer: Mapping[Party, bytes]
+    analysts: Mapping[Party, bytes]
     signing: Mapping[Party, bytes] = field(default_factory=dict)
     roster: Roster | None = None  # the roster that the file pins
 

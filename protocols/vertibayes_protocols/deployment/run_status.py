@@ -56,10 +56,12 @@ class RunStatus:
     learner: str  # what the study learns
     approved: str = ""  # the digest that the sites have approved, in groups
     role: str = ROLE
-    protocol: int = VERSION  # as of `Status`
-    process: int = field(default_factory=os.getpid)  # as of `Status`
-    started: str = ""  # times in ISO 8601, UTC
-    updated: str = ""  # times in ISO 8601, UTC
+    # As of `Status`.
+    protocol: int = VERSION
+    process: int = field(default_factory=os.getpid)
+    # Times in ISO 8601, UTC.
+    started: str = ""
+    updated: str = ""
     connected: bool = True  # whether the relay can be reached
     plan: list[str] = field(default_factory=list)  # the phases of the run, in their order
     phase: str = "connecting"  # the phase now

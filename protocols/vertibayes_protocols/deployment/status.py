@@ -70,8 +70,9 @@ class Status:
     release: str
     protocol: int = VERSION  # the version of the protocols, and the number of the process
     process: int = field(default_factory=os.getpid)
-    started: str = ""  # times in ISO 8601, UTC
-    updated: str = ""  # times in ISO 8601, UTC
+    # Times in ISO 8601, UTC.
+    started: str = ""
+    updated: str = ""
     connected: bool = False  # whether the relay gives receipts
     sessions: dict[str, dict[str, str | int]] = field(default_factory=dict)
     last: str = ""  # the latest event

@@ -42,8 +42,9 @@ class Begun(Message):
     """The sender answers the queries of the study, and has shown this in the run so far."""
 
     kind: ClassVar[str] = "begun"
-    won: tuple[tuple[int, ...], ...] = ()  # as of `Shown`, of each step
-    decided: tuple[tuple[int, ...], ...] = ()  # as of `Shown`, of each step
+    # As of `Shown`, of each step.
+    won: tuple[tuple[int, ...], ...] = ()
+    decided: tuple[tuple[int, ...], ...] = ()
     state: int = OPEN  # whether the sender has kept or given its share of the release
 
     @property

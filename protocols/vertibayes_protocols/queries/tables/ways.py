@@ -116,9 +116,10 @@ class Load(NamedTuple):
 
     columns: Columns = Columns()  # the columns of products
     shuffled: int = 0  # the memory, in bytes, of the shuffled tables
-    cells: int = 0  # the numbers of cells and tables that are revealed, and of groups of tables
-    tables: int = 0  # the numbers of cells and tables that are revealed, and of groups of tables
-    groups: int = 0  # the numbers of cells and tables that are revealed, and of groups of tables
+    # The numbers of cells and tables that are revealed, and of groups of tables.
+    cells: int = 0
+    tables: int = 0
+    groups: int = 0
     weight: int = 0  # the work and the time on a link, in picoseconds
 
     def plus(self, other: Load) -> Load:
