@@ -132,7 +132,6 @@ def standardized(
     Returns
     -------
     effect : Effect
-        The risks of the outcome, if all records had one exposure.
 
     Raises
     ------

@@ -88,9 +88,7 @@ def public(network: Network, data: SiteData, target: str) -> Validation:
     Parameters
     ----------
     network : Network
-        The network.
     data : SiteData
-        The records.
     target : str
         The variable that is predicted.
 
@@ -123,9 +121,7 @@ def scv(
     Parameters
     ----------
     counter : Counter
-        The source of all counts.
     structure : Structure
-        The structure.
     target : str
         The variable that is predicted.
     folds : int, default=10
