@@ -46,8 +46,8 @@ class Learned(Fitted):
     scores: Scores  # the scores of the structure on the records
     gains: Mapping[Edge, float]
     compelled: frozenset[Edge]
-    structure_seconds: float  # time that the structure and the CPTs took, in seconds
-    parameters_seconds: float  # time that the structure and the CPTs took, in seconds
+    structure_seconds: float
+    parameters_seconds: float
     pseudo_count: float  # count added to each cell of the CPTs
     missing: Missing = "available"  # how missing values were treated
     strengths: Strengths | None = None  # how sure each edge is; None if that was not computed

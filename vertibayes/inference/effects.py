@@ -30,8 +30,8 @@ from vertibayes_protocols.variables import Family, Variable
 class Effect:
     """The distribution of an outcome if all records had one exposure, for each exposure."""
 
-    exposure: Variable  # the variable that is set, and the variable of which the risks are
-    outcome: Variable  # the variable that is set, and the variable of which the risks are
+    exposure: Variable  # the variable that is set
+    outcome: Variable  # the variable of which the risks are
     risks: Array = field(repr=False)  # P(outcome | do(exposure)), one distribution per row
     adjusted: tuple[str, ...] | None = None  # the variables over which the risks are standardized
     records: int = 0  # the number of records that are complete in the table; 0 without a table
