@@ -226,7 +226,7 @@ def _bif_cpt(
 ) -> NDArray[np.float64]:
     """Return a CPT from the statements of its block: the parents' states, and then a column."""
     sizes = [len(variables[parent].states) for parent in parents]
-    cpt: NDArray[np.float64] = np.full([*sizes, len(child.states)], np.nan)
+    cpt: NDArray[np.float64] = np.full([len(child.states), *sizes], np.nan)
     rows = [list(row) for is_end, row in groupby(tokens, ";".__eq__) if not is_end]
     for row in rows:
         given, values = row[: len(parents)], row[len(parents) or 1 :]
@@ -236,10 +236,10 @@ def _bif_cpt(
             raise ValueError(
                 f"{len(values)} probabilities for the {len(child.states)} states of {child.name}"
             )
-        cpt[tuple(place)] = list(map(float, values))
+        cpt.T[tuple(reversed(place))] = list(map(float, values))
     if np.isnan(cpt).any():
         raise ValueError(f"the table of {child.name} is not complete")
-    return np.moveaxis(cpt, -1, 0)
+    return cpt
 
 
 # ---- XMLBIF --------------------------------------------------------------------------------------

@@ -153,11 +153,7 @@ class Policy:
             raise ValueError(f"neighbours would see statistics of fewer than {fewest} records")
 
     def check_budget(self, spent: Cost, cost: Cost) -> None:
-        """Refuse a release that would overspend the budget, and say how much is left.
-
-        The release is permitted if either bound of `vertibayes_protocols.budget` stays within the
-        budget.
-        """
+        """Refuse a release that overspends the budget by both its bounds; say how much is left."""
         limit, most = self.most_epsilon, self.most_delta
         if spent.permits(cost, limit, most):
             return

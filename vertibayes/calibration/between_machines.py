@@ -19,7 +19,7 @@ from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.local import Wholes
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Consensus, ReleasedConsensus
-from vertibayes_protocols.queries.calibration.consensus_checks import LOST
+from vertibayes_protocols.queries.calibration.consensus_query import LOST
 from vertibayes_protocols.roles import AnalystRole, Party
 from vertibayes_protocols.session import Session
 

@@ -31,10 +31,9 @@ from vertibayes_protocols.deployment.running import (
     study_session,
     study_sessions,
 )
-from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.open_study import OpenStudy, Renewing
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Begin
-from vertibayes_protocols.renewal import Renewing
 from vertibayes_protocols.roles import Party
 from vertibayes_protocols.session import Session, Traffic
 from vertibayes_protocols.study import Study
