@@ -37,7 +37,7 @@ from vertibayes.inference.prediction import posterior
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import conditional, fit_cpts
 from vertibayes.structure.learners import k2
-from vertibayes.validation.auc import auc
+from vertibayes.validation.measures import auc
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.text import read_columns

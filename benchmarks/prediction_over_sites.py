@@ -33,7 +33,7 @@ from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.prediction_over_sites import auc_over_sites, predict_over_sites
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
-from vertibayes.validation.auc import auc
+from vertibayes.validation.measures import auc
 from vertibayes_protocols.federation import Federation, federate
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.opening import open_study

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from vertibayes.inference.blocks import batches
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.prediction import known_codes
+from vertibayes.inference.propagation import batches
 
 
 def log_likelihoods(network, data):

@@ -129,12 +129,10 @@ def write_bif(network: Model) -> str:
     Parameters
     ----------
     network : Network
-        The network.
 
     Returns
     -------
     text : str
-        The text of the file.
 
     Examples
     --------

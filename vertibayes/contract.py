@@ -14,22 +14,17 @@ from vertibayes.options import Options
 from vertibayes.released import check_options, steps_of_study
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.constraints import Constraints
-from vertibayes_protocols.approval import Steps, StepsOf
+from vertibayes_protocols.approval import StepsOf
 from vertibayes_protocols.contract import Contract
-from vertibayes_protocols.study import Study
 
 BAYESIAN_NETWORK = "bayesian_network"
 
 
 def options_json(options: Options) -> dict[str, Any]:
     """Return options as JSON: the content of the files that they name, not the files' names."""
-    values = {field.name: getattr(options, field.name) for field in fields(options)}
-    if options.ordering is not None:
-        values["ordering"] = list(options.ordering)
-    values["constraints"] = options.constraints.as_json()
+    values = options.as_json()
     if options.structure is not None:
-        parents = options.structure.parents
-        values["structure"] = [[node, list(parents[node])] for node in options.structure.nodes]
+        values["structure"] = [[node, [*own]] for node, own in options.structure.parents.items()]
     return values
 
 
@@ -78,10 +73,7 @@ def steps_of_contract(contract: Contract) -> StepsOf:
         wrong = ", ".join(sorted(set(named) ^ set(contract.variables))) or "a name twice"
         raise ValueError(f"the ordering or structure does not fit the study's variables: {wrong}")
 
-    def steps(study: Study) -> Steps[Structure]:
-        return steps_of_study(study, options, rule)
-
-    return steps
+    return lambda study: steps_of_study(study, options, rule)
 
 
 def widest(contract: Contract) -> int:

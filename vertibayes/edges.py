@@ -10,8 +10,7 @@ Edge: TypeAlias = tuple[str, str]
 class ArcStrength(NamedTuple):
     """How sure an edge is."""
 
-    # The nodes: as learned, or else in the more frequent direction.
-    parent: str
+    parent: str  # parent and child are as learned, or else in the more frequent direction
     child: str
     strength: float  # the share of the samples in which the nodes are adjacent
     direction: float  # the share of these in which the edge points from parent to child

@@ -19,10 +19,8 @@ CALL_ROUNDS = 10  # of a further call of a search, about
 class Forecast:
     """The approximate cost of a run: the tables that a learner asks for depend on its results."""
 
-    # The number of tables, and the number of those that are counted by shuffle.
     tables: int = 0
-    shuffled: int = 0
-    # The numbers of queries and of rounds.
+    shuffled: int = 0  # how many of the tables are counted by shuffle
     queries: int = 0
     rounds: int = 0
     bytes: int = 0  # the bytes sent on all links

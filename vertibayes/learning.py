@@ -46,7 +46,6 @@ class Learned(Fitted):
     scores: Scores  # the scores of the structure on the records
     gains: Mapping[Edge, float]
     compelled: frozenset[Edge]
-    # Time that the structure and the CPTs took, in seconds.
     structure_seconds: float
     parameters_seconds: float
     pseudo_count: float  # count added to each cell of the CPTs

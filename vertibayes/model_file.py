@@ -14,7 +14,7 @@ that of missing values, and ``unseen`` is the number of combinations that no rec
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,7 @@ FORMAT, VERSION = "vertibayes-network", 1
 
 def write_json(network: Model) -> str:
     """Return a network as the text of a ``model.json``."""
-    head = f'{{"format": "{FORMAT}", "version": {VERSION}, "nodes": [\n'
-    return head + ",\n".join(_nodes(network)) + "\n]}\n"
-
-
-def _nodes(network: Model) -> Iterator[str]:
+    nodes = []
     for node, parents in network.structure.parents.items():
         about = {
             "name": node,
@@ -47,7 +43,9 @@ def _nodes(network: Model) -> Iterator[str]:
         }
         rows = map(json.dumps, network.rows(node))
         text = json.dumps(about, ensure_ascii=False)[:-1]
-        yield f' {text},\n  "probabilities": [\n   ' + ",\n   ".join(rows) + "]}"
+        nodes.append(f' {text},\n  "probabilities": [\n   ' + ",\n   ".join(rows) + "]}")
+    head = f'{{"format": "{FORMAT}", "version": {VERSION}, "nodes": [\n'
+    return head + ",\n".join(nodes) + "\n]}\n"
 
 
 def parse_json(text: str) -> Model:
@@ -101,12 +99,7 @@ WRITERS: Mapping[str, Callable[[Model], str]] = {
     ".bifxml": write_xmlbif,
     ".xmlbif": write_xmlbif,
 }
-_READERS: Mapping[str, Callable[[str], Model]] = {
-    ".json": parse_json,
-    ".bif": parse_bif,
-    ".bifxml": parse_xmlbif,
-    ".xmlbif": parse_xmlbif,
-}
+_READERS = dict(zip(WRITERS, (parse_json, parse_bif, parse_xmlbif, parse_xmlbif), strict=True))
 
 
 def load_model(path: str | Path) -> Model:

@@ -31,7 +31,6 @@ class Network(Model):
     Parameters
     ----------
     structure : Structure
-        The structure.
     variables : mapping of str to Variable
         The variable of each node.
     cpts : mapping of str to ndarray
@@ -161,12 +160,10 @@ def read_bif(text: str) -> Network:
     Parameters
     ----------
     text : str
-        The text of the file.
 
     Returns
     -------
     network : Network
-        The network.
 
     Raises
     ------
@@ -182,12 +179,10 @@ def read_model(path: str | Path) -> Network:
     Parameters
     ----------
     path : str or Path
-        The file.
 
     Returns
     -------
     network : Network
-        The model.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.model import has_missing_state
 from vertibayes.network import Network
 from vertibayes.sampling import sample
-from vertibayes.validation.auc import Auc
+from vertibayes.validation.measures import Auc
 from vertibayes_protocols.odds import MOST_FRACTION_BITS, Odds
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.queries import Predict, ScoreTable

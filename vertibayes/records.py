@@ -138,8 +138,16 @@ def read_records(
         value that is one of its variable's states.
     """
     numerics = numerics or {}
-    columns = read_table(path, keep_spaces=_have_spaces(variables))
-    ids = _taken(path, columns, {**variables, **numerics}, id_column)
+    # Outer spaces of names and states must be kept in the file too.
+    texts = (text for name, v in variables.items() for text in (name, *v.states))
+    columns = read_table(path, keep_spaces=any(text != text.strip() for text in texts))
+    ids = None
+    if id_column is not None:
+        if id_column in {**variables, **numerics}:
+            raise DataError(f"--id-column {id_column}: it is a variable of the model")
+        if id_column not in columns:
+            raise DataError(f"--id-column {id_column}: not found; {path} has {_listed(columns)}")
+        ids = columns.pop(id_column)
     appended = {name for name in variables if missing_state and has_missing_state(variables[name])}
     how = Encoding(missing_codes, ignore_case=ignore_case)
     records = _encode(str(path), columns, variables, how, appended, target, numerics)
@@ -195,22 +203,6 @@ def _encode(
     )
 
 
-def _taken(
-    path: Path,
-    columns: dict[str, TextColumn],
-    variables: Collection[str],
-    id_column: str | None,
-) -> TextColumn | None:
-    """Take the identifiers out of a file's columns."""
-    if id_column is None:
-        return None
-    if id_column in variables:
-        raise DataError(f"--id-column {id_column}: it is a variable of the model")
-    if id_column not in columns:
-        raise DataError(f"--id-column {id_column}: not found; {path} has {_listed(columns)}")
-    return columns.pop(id_column)
-
-
 def _none_of_the_variables(
     source: str, columns: Collection[str], variables: Collection[str], target: str | None
 ) -> DataError:
@@ -219,12 +211,6 @@ def _none_of_the_variables(
         f"{source} has no column of the model's variables{beside}: it has {_listed(columns)}; the "
         f"model has {_listed(variables)}"
     )
-
-
-def _have_spaces(variables: Mapping[str, Variable]) -> bool:
-    """Whether names or states have outer spaces, which must then be kept in the file too."""
-    texts = (text for name, v in variables.items() for text in (name, *v.states))
-    return any(text != text.strip() for text in texts)
 
 
 def _listed(names: Iterable[str], separator: str = ", ") -> str:

@@ -173,13 +173,10 @@ def learn_released(
     Parameters
     ----------
     chooser : Chooser
-        The source of all choices.
     release : callable
         Takes `FamilyTables`; returns the released tables.
     options : Options
-        What to learn.
     rule : Rule
-        By which rule the tables are released.
     progress : callable, optional
         Called with (stage, steps done, steps at most), with 0 if the most is unknown.
 

@@ -98,8 +98,3 @@ def opener(file: StudyFile, kept: TableFile) -> Callable[[Session], OpenStudy]:
         )
 
     return open_
-
-
-def counter_of(file: StudyFile, session: Session, kept: TableFile) -> SecureCounter:
-    """Return the counter of a study in one session, with the tables that it has."""
-    return SecureCounter(opener(file, kept)(session), kept)

@@ -21,7 +21,7 @@ from vertibayes.dag import Structure
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.sampling import sample
-from vertibayes.validation.auc import auc
+from vertibayes.validation.measures import auc
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.files import StudyFile
 

@@ -21,7 +21,7 @@ from vertibayes.inference.prediction import predict_proba
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
-from vertibayes.validation.auc import auc
+from vertibayes.validation.measures import auc
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.policy import FREE, Policy
 

@@ -9,8 +9,16 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import confusion_matrix, roc_auc_score, roc_curve
 
 from vertibayes.report.curves import draw_curves
-from vertibayes.validation.auc import Auc, auc, interval_of
-from vertibayes.validation.curves import Roc, band_of, calibration, curves, roc
+from vertibayes.validation.measures import (
+    Auc,
+    Roc,
+    auc,
+    band_of,
+    calibration,
+    curves,
+    interval_of,
+    roc,
+)
 from vertibayes.validation.methods import Validation
 
 

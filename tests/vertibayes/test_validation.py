@@ -10,7 +10,7 @@ from vertibayes.inference.marginals import divergence
 from vertibayes.network import Network
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
-from vertibayes.validation.auc import auc
+from vertibayes.validation.measures import auc
 from vertibayes.validation.methods import Without, public, scv, svdg
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.site.data import SiteData

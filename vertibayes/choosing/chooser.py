@@ -8,11 +8,11 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
-from vertibayes.counting.counter import MOST_CELLS, Counter, Table, cells_of, portions
+from vertibayes.counting.counter import MOST_CELLS, Counter, Source, Table, cells_of, portions
 from vertibayes.table_scores import k2_scores, log_likelihoods
 from vertibayes_protocols.approval import Step, Steps, Winners
 from vertibayes_protocols.choices import Candidate, Choices, Constant, ScoreKind
-from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
+from vertibayes_protocols.variables import Family, Rows, axis_lengths
 
 R = TypeVar("R")
 ScoreTables: TypeAlias = Callable[[Sequence[Table]], list[float]]
@@ -23,27 +23,12 @@ RESOLUTION = 6  # decimals of nats: equal sums of scores that were rounded in ot
 
 
 @runtime_checkable
-class Chooser(Protocol):
+class Chooser(Source, Protocol):
     """Chooses between candidates by their scores over the records."""
-
-    @property
-    def variables(self) -> Mapping[str, Variable]:
-        """The variables, in the study's order."""
-        ...
-
-    @property
-    def records(self) -> int:
-        """The number of records."""
-        ...
 
     @property
     def undecided(self) -> int:
         """In how many sets so far the errors of scores may have changed the winner."""
-        ...
-
-    @property
-    def most_variables(self) -> int | None:
-        """How many variables a family may have; None if that is not limited."""
         ...
 
     def fits(self, family: Family, *, missing: bool = False) -> bool:

@@ -43,7 +43,7 @@ from vertibayes.naive_bayes.releases import learn_gossip, learn_people, learn_su
 from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba, tables_of
 from vertibayes.report.counts import counts_of_classifier
 from vertibayes.report.people import alignment_as_json, report_of_people
-from vertibayes.validation.auc import auc
+from vertibayes.validation.measures import auc
 from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.local_reports import ReportPlan
 from vertibayes_protocols.promise import Promise

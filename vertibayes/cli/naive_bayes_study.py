@@ -33,12 +33,13 @@ from vertibayes.cli.phases import LEARNING
 from vertibayes.cli.run import Run
 from vertibayes.cli.study_settings import COUNTS_TWICE, test_of
 from vertibayes.cli.tested import read_tested
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import log_proba
 from vertibayes.naive_bayes.vertical import (
     most_probable,
 )
 from vertibayes.settings import LEARNER, MEMBERSHIP, NAIVE_BAYES, PREDICT, TEST
-from vertibayes.study import counter_of
+from vertibayes.study import opener
 from vertibayes.study_files import TableFile
 from vertibayes_protocols.accounting import share_of
 from vertibayes_protocols.alignment import AlignedPeople
@@ -267,7 +268,7 @@ def _exact(
     file, request = study.file, study.request
     with TableFile(file.tables) as kept:
         warn(kept.recovered(), run.watch)
-        counter = counter_of(file, session, kept)
+        counter = SecureCounter(opener(file, kept)(session), kept)
         _check_one_site_each(counter.study)
         schema = _schema_of(study, counter.variables)
         holders = {name: sites[0] for name, sites in counter.study.holders.items()}

@@ -16,7 +16,7 @@ from vertibayes.options import Options
 from vertibayes.records import Records, read_records
 from vertibayes.settings import Validate
 from vertibayes.structure.search import Progress
-from vertibayes.validation.curves import Band, Calibration, Roc
+from vertibayes.validation.measures import Band, Calibration, Roc
 from vertibayes.validation.methods import Validation, check_folds, public, scv, svdg
 from vertibayes.words import counted
 from vertibayes_protocols.policy import Policy

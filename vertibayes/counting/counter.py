@@ -17,8 +17,8 @@ MOST_CELLS = 10_000_000  # of one table
 CELLS_AT_A_TIME = 1 << 22  # of the tables that a learner holds at once: 32 MiB
 
 
-class Counter(Protocol):
-    """Counts over all records."""
+class Source(Protocol):
+    """What counters and choosers say of a study."""
 
     @property
     def variables(self) -> Mapping[str, Variable]:
@@ -32,8 +32,12 @@ class Counter(Protocol):
 
     @property
     def most_variables(self) -> int | None:
-        """How many variables a table may have; None if that is not limited."""
+        """How many variables a family may have; None if that is not limited."""
         ...
+
+
+class Counter(Source, Protocol):
+    """Counts over all records."""
 
     def tables(
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()

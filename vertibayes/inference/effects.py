@@ -30,9 +30,8 @@ from vertibayes_protocols.variables import Family, Variable
 class Effect:
     """The distribution of an outcome if all records had one exposure, for each exposure."""
 
-    # The variable that is set, and the variable of which the risks are.
-    exposure: Variable
-    outcome: Variable
+    exposure: Variable  # the variable that is set
+    outcome: Variable  # the variable of which the risks are
     risks: Array = field(repr=False)  # P(outcome | do(exposure)), one distribution per row
     adjusted: tuple[str, ...] | None = None  # the variables over which the risks are standardized
     records: int = 0  # the number of records that are complete in the table; 0 without a table
@@ -133,7 +132,6 @@ def standardized(
     Returns
     -------
     effect : Effect
-        The risks of the outcome, if all records had one exposure.
 
     Raises
     ------

@@ -140,7 +140,7 @@ def predict(network: Model, data: SiteData, target: str) -> NDArray[np.str_]:
     Parameters
     ----------
     network, data, target
-        As `predicted`; errors and an example are those of `predict_proba`.
+        As `predict_proba`, with its errors.
 
     Returns
     -------

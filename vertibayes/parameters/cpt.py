@@ -43,9 +43,7 @@ def fit_cpts(
     Parameters
     ----------
     counter : Counter
-        The source of all counts.
     structure : Structure
-        The structure.
     pseudo_count : float, default=0.5
         The number that is added to each cell; 0 for maximum likelihood.
     missing : bool, default=False
@@ -145,7 +143,6 @@ def scores(
     Returns
     -------
     scores : Scores
-        The scores of the structure, in nats.
     """
     tables = counter.tables(structure.families, missing=missing, rows=rows)
     likelihood = sum(log_likelihoods(tables))

@@ -58,9 +58,7 @@ def fit_em(
     Parameters
     ----------
     data : SiteData
-        The records.
     structure : Structure
-        The structure.
     pseudo_count : float, default=0.5
         The number that is added to each expected count; 0 for maximum likelihood.
     restarts : int, default=0

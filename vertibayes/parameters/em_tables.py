@@ -47,17 +47,11 @@ def fit_em_from_tables(
 
     Parameters
     ----------
-    counter : Counter
-        The source of all counts.
-    structure : Structure
-        The structure.
-    pseudo_count : float, default=0.5
-        The number that is added to each cell of the completed tables; 0 for maximum likelihood.
+    counter, structure, pseudo_count, rows
+        As `fit_cpts`.
     wider_cells : int, default=0
         The number of cells that may be revealed in addition to the families' tables, in tables
         widened by the most informative neighbours (`widen`); no wider tables if 0.
-    rows : Rows
-        The records to learn from; all by default.
     tolerance : float, default=1e-6
         EM stops when no cell of a completed table changes by more than this share of the records.
     most_iterations : int, default=200

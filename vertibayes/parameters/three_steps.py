@@ -41,27 +41,18 @@ def fit_three_steps(
 
     Parameters
     ----------
-    counter : Counter
-        The source of all counts.
-    structure : Structure
-        The structure.
-    pseudo_count : float, default=0.5
-        The number that step 3 adds to each expected count; 0 for maximum likelihood.
+    counter, structure, rows
+        As `fit_cpts`.
+    pseudo_count, restarts, progress
+        Of EM in step 3, as `fit_em`.
     records : int, optional
         The number of synthetic records; as many as the counted records if None.
-    restarts : int, default=0
-        The number of further random starts of EM.
     seed : int, default=0
         The seed of the synthetic records and of the starts.
-    rows : Rows
-        The records to learn from; all by default.
-    progress : callable, optional
-        Called in step 3, as in `fit_em`.
 
     Returns
     -------
     fit : EmFit
-        The fit.
     synthetic : SiteData
         The synthetic records, with missing values.
 

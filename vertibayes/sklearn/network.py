@@ -9,6 +9,7 @@ The network is the same, bit for bit, in all of them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
@@ -26,7 +27,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.discretization import discretize, pre_binned
 from vertibayes.inference.prediction import predict_proba
-from vertibayes.learning import Learned, learn
+from vertibayes.learning import learn
 from vertibayes.options import Options
 from vertibayes.parameters.cpt import PSEUDO_COUNT
 from vertibayes.released import learn_released
@@ -35,11 +36,13 @@ from vertibayes.sklearn.reading import (
     check_sites,
     class_column,
     distinct_classes,
+    encoded,
+    known_states,
     read_classes,
     read_frame,
     side_by_side,
+    with_class,
 )
-from vertibayes.sklearn.states import encoded, known_states, warn_of, with_class
 from vertibayes.structure.constraints import Constraints
 from vertibayes_protocols.federation import Federation, federate
 from vertibayes_protocols.ledger import Ledger
@@ -279,7 +282,9 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             cuts, ledger = self._cuts(sites, how)
             how = replace(how, cuts=cuts)
         data, self.left_out_ = encoded(sites.frames, how)
-        warn_of(self.left_out_)
+        if self.left_out_:
+            reasons = "; ".join(f"{name}: {why}" for name, why in self.left_out_.items())
+            warnings.warn(f"columns are left out of the network: {reasons}", stacklevel=3)
         return data, ledger
 
     def _cuts(self, sites: _Sites, how: Encoding) -> tuple[dict[str, Any], Ledger | None]:
@@ -318,8 +323,14 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     def _learn(self, source: Counter | OpenStudy, options: Options) -> None:
         """Learn from pooled records, or ask a study."""
-        if self.release is not None:
-            self.learned_ = _by_rule(source, options, self.release)
+        if (rule := self.release) is not None:
+            if not isinstance(source, OpenStudy):
+                raise ValueError(
+                    f"release={rule.kind!r} needs sites: records that are pooled release nothing; "
+                    "expected X to be a mapping of sites, a federation or a study"
+                )
+            chooser = SecretChooser(source)
+            self.learned_ = learn_released(chooser, source.release, options, rule).learned
         else:
             counter = SecureCounter(source) if isinstance(source, OpenStudy) else source
             self.learned_ = learn(counter, options)
@@ -349,13 +360,3 @@ def _opened(federation: Federation, order: Sequence[str] | None, choices: bool) 
     """Open the study of a federation in this process."""
     session, sites, dealer = federation.session, federation.sites, federation.dealer
     return open_study(session, sites, dealer, order=order, choices=choices)
-
-
-def _by_rule(source: Counter | OpenStudy, options: Options, rule: Rule) -> Learned:
-    """Learn by choices, and the CPTs from what a rule releases."""
-    if not isinstance(source, OpenStudy):
-        raise ValueError(
-            f"release={rule.kind!r} needs sites: records that are pooled release nothing; expected "
-            "X to be a mapping of sites, a federation or a study"
-        )
-    return learn_released(SecretChooser(source), source.release, options, rule).learned

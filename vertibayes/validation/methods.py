@@ -25,8 +25,16 @@ from vertibayes.network import Network
 from vertibayes.parameters.em import NoValueError, fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
-from vertibayes.validation.auc import Auc, auc, interval_of, mean_of
-from vertibayes.validation.curves import Band, Curves, band_of, curves
+from vertibayes.validation.measures import (
+    Auc,
+    Band,
+    Curves,
+    auc,
+    band_of,
+    curves,
+    interval_of,
+    mean_of,
+)
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Rows, Variable
 
@@ -88,9 +96,7 @@ def public(network: Network, data: SiteData, target: str) -> Validation:
     Parameters
     ----------
     network : Network
-        The network.
     data : SiteData
-        The records.
     target : str
         The variable that is predicted.
 
@@ -123,9 +129,7 @@ def scv(
     Parameters
     ----------
     counter : Counter
-        The source of all counts.
     structure : Structure
-        The structure.
     target : str
         The variable that is predicted.
     folds : int, default=10
