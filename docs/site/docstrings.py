@@ -1,4 +1,4 @@
-"""What numpydoc has and Markdown does not: examples outside a section, and numbered references."""
+"""What numpydoc has and Markdown does not, and the comments beside the fields of classes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 import griffe
 
+FIELD = re.compile(r"^\s*\w+:.*?  # (.+)$")
 # A doctest, from its first prompt to the next empty line.
 EXAMPLE = re.compile(r"^>>> .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 SECTION = re.compile(r"^Examples\n-+\n", re.MULTILINE)
@@ -15,8 +16,11 @@ class Docstrings(griffe.Extension):
     """Rewrites docstrings before they are read as Markdown."""
 
     def on_object(self, *, obj: griffe.Object, **_: object) -> None:
-        """Mark the examples as code, and write references as a list."""
-        if obj.docstring:
+        """Mark the examples as code, write references as a list, and describe fields."""
+        field = FIELD.match(obj.source) if obj.is_attribute and not obj.docstring else None
+        if field:
+            obj.docstring = griffe.Docstring(f"{field[1][0].upper()}{field[1][1:]}.", parent=obj)
+        elif obj.docstring:
             obj.docstring.value = markdown(obj.docstring.value)
 
 

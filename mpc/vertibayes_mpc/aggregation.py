@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -32,8 +32,8 @@ from vertibayes_mpc.errors import (
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from vertibayes_mpc.integers import STATISTICAL_BITS
-from vertibayes_mpc.randomness import label
+from vertibayes_mpc.integers import STATISTICAL_BITS, uniform_below
+from vertibayes_mpc.randomness import Randomness, label
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 
 P = TypeVar("P")  # a scheme's parameters
@@ -92,6 +92,16 @@ class Keys:
 
     aggregator: int = field(repr=False)
     parties: Mapping[Party, int] = field(repr=False)
+
+
+def draw_keys(
+    parties: Iterable[Party], most: int, bound: int, randomness: Randomness
+) -> dict[Party, int]:
+    """Draw a key below a bound for each of 2 to `most` parties: one party's sum is its count."""
+    names = sorted(set(parties))
+    if not 2 <= len(names) <= most:
+        raise ValueError(f"there must be from 2 to {most} parties, got {len(names)}")
+    return {party: uniform_below(bound, randomness) for party in names}
 
 
 class KeyOwner(ABC, Generic[P]):

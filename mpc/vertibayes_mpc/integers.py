@@ -9,6 +9,7 @@ fast as Python itself; results are the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, cast
 
@@ -66,6 +67,23 @@ def uniform_below(bound: int, randomness: Randomness) -> int:
         raise ValueError(f"the bound of a draw must be at least 1, got {bound}")
     size = (bound.bit_length() + STATISTICAL_BITS + 7) // 8
     return int.from_bytes(randomness.bytes(size), "big") % bound
+
+
+def joined(values: Sequence[int], width: int, slots: int) -> list[int]:
+    """Put values into slots of `width` bits, `slots` of them in each integer, the first lowest."""
+    parts = [values[at : at + slots] for at in range(0, len(values), slots)]
+    return [sum(value << width * i for i, value in enumerate(part)) for part in parts]
+
+
+def separated(integers: Sequence[int], width: int, slots: int, count: int) -> list[int]:
+    """Return the `count` values that `joined` has put into integers; refuse bits beyond them."""
+    values, mask = list[int](), (1 << width) - 1
+    for integer in integers:
+        used = min(slots, count - len(values))
+        if integer >> width * used:
+            raise ValueError("an unused slot is not empty: a plaintext has bits beyond its slots")
+        values += [int(integer >> width * i) & mask for i in range(used)]
+    return values
 
 
 def is_probable_prime(value: int) -> bool:

@@ -26,10 +26,11 @@ from vertibayes_mpc.aggregation import (
     Times,
     check_senders,
     collect,
+    draw_keys,
     full_domain_hash,
 )
 from vertibayes_mpc.errors import UnknownFaultyPartyError
-from vertibayes_mpc.integers import STATISTICAL_BITS, powmod, rsa_primes, uniform_below
+from vertibayes_mpc.integers import STATISTICAL_BITS, joined, powmod, rsa_primes, separated
 from vertibayes_mpc.moduli import check_modulus
 from vertibayes_mpc.randomness import Randomness, label
 from vertibayes_mpc.rounds import Party, Program
@@ -88,12 +89,7 @@ class Packing:
             if not self.lowest <= value <= self.highest:
                 bounds = f"from {self.lowest} to {self.highest}"
                 raise ValueError(f"the count at place {place}, with its noise, must be {bounds}")
-        starts = range(0, len(values), self.slots)
-        return [self._plaintext(values[start : start + self.slots]) for start in starts]
-
-    def _plaintext(self, values: list[int]) -> int:
-        slots = enumerate(values)
-        return sum((value - self.lowest) << (self.width * i) for i, value in slots)
+        return joined([value - self.lowest for value in values], self.width, self.slots)
 
     def unpack(self, plaintexts: Sequence[int], count: int, parties: int) -> NDArray[np.int64]:
         """Return the exact signed sums, shape (count,), from the sums of the parties' plaintexts.
@@ -101,12 +97,7 @@ class Packing:
         `parties` is the number of those that contributed `count` counts each. A ValueError says
         that a slot holds more than these can have put there, or that an unused slot is not 0.
         """
-        mask, slots = 2**self.width - 1, list[int]()
-        for plaintext in plaintexts:
-            used = min(self.slots, count - len(slots))
-            if plaintext >> (self.width * used):
-                raise ValueError("an unused slot is not empty")
-            slots += [plaintext >> (self.width * i) & mask for i in range(used)]
+        slots = separated(plaintexts, self.width, self.slots, count)
         if any(slot > parties * (self.highest - self.lowest) for slot in slots):
             raise ValueError(f"a sum is larger than {parties} parties can make it")
         return np.array([slot + parties * self.lowest for slot in slots], np.int64)
@@ -203,10 +194,7 @@ def deal_keys(parameters: Parameters, parties: Iterable[Party], randomness: Rand
 
     A dealer that keeps them reads every count.
     """
-    names = sorted(set(parties))
-    if not 2 <= len(names) <= parameters.most:
-        raise ValueError(f"there must be from 2 to {parameters.most} parties, got {len(names)}")
-    keys = {party: uniform_below(parameters.key_bound, randomness) for party in names}
+    keys = draw_keys(parties, parameters.most, parameters.key_bound, randomness)
     return Keys(-sum(keys.values()), keys)
 
 

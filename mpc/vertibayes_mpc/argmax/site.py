@@ -51,7 +51,10 @@ def argmax(
     if scores.shape != (plan.values,) or scores.dtype != plan.ring.dtype:
         given = f"shape {scores.shape} and type {scores.dtype}"
         raise ValueError(f"scores must be {plan.values} of type {plan.ring.dtype}, got {given}")
-    wins = yield from _wins(site, plan, _without_ties(plan, scores, first=_is_first(site, plan)))
+    values = scores << scores.dtype.type(plan.tie_bits)
+    if _is_first(site, plan):  # below the scores, earlier values have higher numbers: no ties
+        values = values + (plan.lasts - plan.places).astype(scores.dtype)
+    wins = yield from _wins(site, plan, plan.ring.reduce(values))
     share = np.bitwise_xor.reduceat(wins * plan.places, plan.starts)
     return (yield from _show(site, plan, share, analyst))
 
@@ -112,14 +115,6 @@ def _wins(site: Holder, plan: ArgmaxPlan, values: Elements) -> Program[NDArray[n
     ordered = plan.ring.reduce(values - firsts + half)  # in the order of the signed numbers
     highest = np.maximum.reduceat(ordered, plan.starts) if plan.sizes else ordered
     return np.asarray((ordered == np.repeat(highest, plan.sizes))[plan.ranked])
-
-
-def _without_ties(plan: ArgmaxPlan, scores: Elements, *, first: bool) -> Elements:
-    """Make room below the scores, where the first site puts higher numbers for earlier values."""
-    values = scores << scores.dtype.type(plan.tie_bits)
-    if first:
-        values = values + (plan.lasts - plan.places).astype(scores.dtype)
-    return plan.ring.reduce(values)
 
 
 class _Contest:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_mpc.integers import joined, separated
 from vertibayes_mpc.paillier.keys import PrivateKey, PublicKey
 from vertibayes_mpc.randomness import Randomness
 
@@ -58,22 +59,13 @@ class Packing:
         for place, value in enumerate(values):
             if not 0 <= value <= self.largest:
                 raise ValueError(f"count {place} does not fit a slot of {self.slot_bits} bits")
-        parts = [values[at : at + self.slots] for at in range(0, len(values), self.slots)]
-        return [sum(v << self.slot_bits * i for i, v in enumerate(part)) for part in parts]
+        return joined(values, self.slot_bits, self.slots)
 
     def unpack(self, plaintexts: Sequence[int], length: int) -> NDArray[np.int64]:
         """Unpack a vector of `length` counts; a ValueError if there are bits outside its slots."""
         if len(plaintexts) != (needed := self.plaintexts(length)):
             raise ValueError(f"{length} counts need {needed} plaintexts, got {len(plaintexts)}")
-        counts = np.zeros(length, np.int64)
-        for start, plaintext in zip(range(0, length, self.slots), plaintexts, strict=True):
-            used = min(self.slots, length - start)
-            if plaintext >> self.slot_bits * used:
-                raise ValueError("a plaintext has bits beyond its slots")
-            counts[start : start + used] = [
-                int(plaintext >> self.slot_bits * i) & self.largest for i in range(used)
-            ]
-        return counts
+        return np.array(separated(plaintexts, self.slot_bits, self.slots, length), np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ from vertibayes_mpc.aggregation import (
     Keys,
     check_senders,
     collect,
+    draw_keys,
     full_domain_hash,
 )
 from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
-from vertibayes_mpc.integers import powmod, uniform_below
+from vertibayes_mpc.integers import powmod
 from vertibayes_mpc.randomness import Randomness, label
 from vertibayes_mpc.rounds import Party, Program
 
@@ -100,11 +101,8 @@ class Parameters:
 
 def deal_keys(parameters: Parameters, parties: Iterable[Party], randomness: Randomness) -> Keys:
     """Deal keys whose sum is zero modulo q. A dealer that keeps them reads every count."""
-    names, order = sorted(set(parties)), parameters.order
-    if not 2 <= len(names) <= parameters.most:
-        raise ValueError(f"there must be from 2 to {parameters.most} parties, got {len(names)}")
-    keys = {party: uniform_below(order, randomness) for party in names}
-    return Keys(-sum(keys.values()) % order, keys)
+    keys = draw_keys(parties, parameters.most, parameters.order, randomness)
+    return Keys(-sum(keys.values()) % parameters.order, keys)
 
 
 class Encryptor(KeyOwner[Parameters]):
