@@ -31,12 +31,12 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.structure.learners import k2
 from vertibayes_mpc.commitments import BLOCK_ROWS
-from vertibayes_protocols.described import study_of
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.opening import study_of
 from vertibayes_protocols.queries import Commit, Describe, Meet
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.placement import Placement
+from vertibayes_protocols.site.study_people import Placement
 
 HEADER = (
     "sites", "columns by rows", "CPU s", "ratio", "MB sent", "ratio", "MB to commit", "queries",

@@ -23,12 +23,12 @@ import numpy as np
 
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
+from vertibayes.inference.marginals import divergence
 from vertibayes.network import Network, read_model
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.parameters.em import fit_em
-from vertibayes.parameters.em_tables import TableFit, fit_em_from_tables
+from vertibayes.parameters.em import EmFit, fit_em
+from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import fit_three_steps
-from vertibayes.validation.divergence import divergence
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.text import read_columns
@@ -51,7 +51,7 @@ def mode_imputed(data: SiteData, structure: Structure) -> Network:
     return fit_cpts(PlainCounter(SiteData(data.variables, codes)), structure, pseudo_count=PRIOR)
 
 
-def from_tables(data: SiteData, structure: Structure, cells: int) -> TableFit:
+def from_tables(data: SiteData, structure: Structure, cells: int) -> EmFit:
     """Fit by EM from tables, some of which are wider."""
     counter = PlainCounter(data)
     return fit_em_from_tables(counter, structure, pseudo_count=PRIOR, wider_cells=cells)

@@ -30,11 +30,10 @@ from vertibayes.dag import Structure
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.network import Network, read_bif
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.prediction_over_sites import predict_over_sites
+from vertibayes.prediction_over_sites import auc_over_sites, predict_over_sites
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
-from vertibayes.validation.over_sites import auc_over_sites
 from vertibayes_protocols.federation import Federation, federate
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.opening import open_study

@@ -26,7 +26,7 @@ import numpy as np
 from vertibayes.counting.revealed_tables import RevealedTables
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.queries.tables import counting
+from vertibayes_protocols.queries.tables import ways
 from vertibayes_protocols.queries.tables.costs import Cost, Costs
 from vertibayes_protocols.queries.tables.ways import Group, Load, Ways
 from vertibayes_protocols.site.data import SiteData
@@ -66,7 +66,7 @@ def forced(shuffled: bool) -> Iterator[None]:
     def way(_costs: Costs, group: Group) -> Ways:
         return Ways([shuffled] * len(group.families), Load())
 
-    with patch.object(counting, "choose_ways", way):
+    with patch.object(ways, "choose_ways", way):
         yield
 
 

@@ -10,12 +10,12 @@ from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_mpc.commitments import BLOCK_ROWS, MOST_INDICATORS
-from vertibayes_protocols.described import study_of
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.opening import study_of
 from vertibayes_protocols.queries import Commit, Describe, Meet
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.placement import Placement
+from vertibayes_protocols.site.study_people import Placement
 from vertibayes_protocols.study import CHOICE_INDICATORS
 from vertibayes_protocols.variables import Family, Variable
 

@@ -21,6 +21,7 @@ from vertibayes.parameters.cpt import scores as scores
 from vertibayes.parameters.em import fit_em as fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables as fit_em_from_tables
 from vertibayes.parameters.three_steps import fit_three_steps as fit_three_steps
+from vertibayes.prediction_over_sites import auc_over_sites as auc_over_sites
 from vertibayes.prediction_over_sites import predict_over_sites as predict_over_sites
 from vertibayes.records import read_records as read_records
 from vertibayes.released import learn_released as learn_released
@@ -36,7 +37,6 @@ from vertibayes.structure.strengths import (
     averaged_structure as averaged_structure,
 )
 from vertibayes.study import connect_study as connect_study
-from vertibayes.validation.over_sites import auc_over_sites as auc_over_sites
 from vertibayes_protocols.federation import federate as federate
 from vertibayes_protocols.opening import open_study as open_study
 from vertibayes_protocols.release import Rule as Rule

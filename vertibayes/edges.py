@@ -10,8 +10,9 @@ Edge: TypeAlias = tuple[str, str]
 class ArcStrength(NamedTuple):
     """How sure an edge is."""
 
-    parent: str  # the nodes: as learned, or else in the more frequent direction
-    child: str  # the nodes: as learned, or else in the more frequent direction
+    # The nodes: as learned, or else in the more frequent direction.
+    parent: str
+    child: str
     strength: float  # the share of the samples in which the nodes are adjacent
     direction: float  # the share of these in which the edge points from parent to child
     gain: float | None  # by how much the parent raises the BIC of the learned family, in nats

@@ -19,10 +19,12 @@ CALL_ROUNDS = 10  # of a further call of a search, about
 class Forecast:
     """The approximate cost of a run: the tables that a learner asks for depend on its results."""
 
-    tables: int = 0  # the number of tables, and the number of those that are counted by shuffle
-    shuffled: int = 0  # the number of tables, and the number of those that are counted by shuffle
-    queries: int = 0  # the numbers of queries and of rounds
-    rounds: int = 0  # the numbers of queries and of rounds
+    # The number of tables, and the number of those that are counted by shuffle.
+    tables: int = 0
+    shuffled: int = 0
+    # The numbers of queries and of rounds.
+    queries: int = 0
+    rounds: int = 0
     bytes: int = 0  # the bytes sent on all links
     seconds: float = 0.0
     memory: int = 0  # the memory, in bytes, that the largest query takes at one party

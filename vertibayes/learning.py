@@ -1,14 +1,14 @@
-"""A run: structure, CPTs and scores, with the time that each takes."""
+"""A run: structure, CPTs and scores, with the time that each takes; how sure each edge is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import TypeAlias
 
-from vertibayes.counting import Counter
+from vertibayes.choosing import TableChooser
+from vertibayes.counting import Counter, PlainCounter
 from vertibayes.dag import Structure
 from vertibayes.edges import Edge
 from vertibayes.network import Network
@@ -18,13 +18,15 @@ from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
 from vertibayes.settings import Missing
+from vertibayes.structure.algorithms import algorithm_of
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.gains import edge_gains
-from vertibayes.structure.search import Progress, silent
-from vertibayes.structure.strengths import Strengths
+from vertibayes.structure.search import Fits, Progress, silent
+from vertibayes.structure.strengths import SAMPLES, Strengths, arc_strengths
 from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family
 
-Steps: TypeAlias = Callable[[int, int], None]
+SECONDS = 60.0  # for the samples that show how sure edges are, unless their number is given
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ class Learned(Fitted):
     scores: Scores  # the scores of the structure on the records
     gains: Mapping[Edge, float]
     compelled: frozenset[Edge]
-    structure_seconds: float  # time that the structure and the CPTs took, in seconds
-    parameters_seconds: float  # time that the structure and the CPTs took, in seconds
+    # Time that the structure and the CPTs took, in seconds.
+    structure_seconds: float
+    parameters_seconds: float
     pseudo_count: float  # count added to each cell of the CPTs
     missing: Missing = "available"  # how missing values were treated
     strengths: Strengths | None = None  # how sure each edge is; None if that was not computed
@@ -104,46 +107,90 @@ def learn_cpts(
 def fit(
     counter: Counter, structure: Structure, options: Options, progress: Progress = silent
 ) -> Fitted:
-    """Fit the CPTs of a structure."""
-    how = FITS[how_missing(counter.variables, options)]
-    return how(counter, structure, options, partial(progress, "EM"))
+    """Fit the CPTs of a structure, by how missing values are treated."""
+    missing, pseudo_count = how_missing(counter.variables, options), options.pseudo_count
+    tell = partial(progress, "EM")
+    if missing == "em":
+        fitted = fit_em_from_tables(
+            counter,
+            structure,
+            pseudo_count=pseudo_count,
+            wider_cells=options.wider_cells,
+            progress=tell,
+        )
+        return Fitted(fitted.network, fitted.widenings)
+    if missing == "synthetic":
+        final, synthetic = fit_three_steps(
+            counter,
+            structure,
+            pseudo_count=pseudo_count,
+            records=options.synthetic_records,
+            restarts=options.em_restarts,
+            progress=tell,
+        )
+        return Fitted(final.network, synthetic=synthetic)
+    as_state = missing == "state"
+    return Fitted(fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=as_state))
 
 
-def _by_em(counter: Counter, structure: Structure, options: Options, progress: Steps) -> Fitted:
-    fitted = fit_em_from_tables(
-        counter,
-        structure,
-        pseudo_count=options.pseudo_count,
-        wider_cells=options.wider_cells,
-        progress=progress,
+def strengths_of(
+    learned: Learned,
+    counter: Counter,
+    options: Options,
+    progress: Progress,
+    fits: Fits | None = None,
+) -> Strengths | None:
+    """Return how sure each edge is: the learner runs on samples of the learned network.
+
+    The sites are asked for nothing. A run by choices learns from the samples by choices too, among
+    the candidates that the sites of the study could compare (`fits`).
+    """
+    planned = SAMPLES if options.bootstrap is None else options.bootstrap
+    records = options.structure_records or counter.records
+    if learned.algorithm is None or not planned or not records:
+        return None
+    # What the run took from its counter is given; the sites' policies may have lowered the parents.
+    ordering = tuple(counter.variables) if options.by == "k2" else None
+    again = replace(
+        options,
+        ordering=options.ordering or ordering,
+        max_parents=options.search(counter).max_parents,
+        structure_records=None,
     )
-    return Fitted(fitted.network, fitted.widenings)
+    seconds = options.max_seconds or (SECONDS if options.bootstrap is None else None)
+    began = perf_counter()
 
+    def learn(sample: PlainCounter) -> Structure:
+        left = None if seconds is None else max(began + seconds - perf_counter(), 1e-3)
+        source = sample if fits is None else _Candidates(sample, fits)
+        ends = algorithm_of(again.by).ends_in_time
+        limited = replace(again, max_seconds=left) if ends else again
+        return limited.learn_structure(source, silent)
 
-def _by_three_steps(
-    counter: Counter, structure: Structure, options: Options, progress: Steps
-) -> Fitted:
-    final, synthetic = fit_three_steps(
-        counter,
-        structure,
-        pseudo_count=options.pseudo_count,
-        records=options.synthetic_records,
-        restarts=options.em_restarts,
-        progress=progress,
+    def tell(stage: str, done: int, most: int) -> None:
+        left = (perf_counter() - began) / max(done, 1) * (most - done)
+        progress(f"{stage} ({left:.0f} s left)" if done and left >= 1 else stage, done, most)
+
+    return arc_strengths(
+        learned.network,
+        learn,
+        records,
+        samples=planned,
+        gains=learned.gains,
+        constraints=options.constraints,
+        progress=tell,
+        time_is_up=lambda: seconds is not None and perf_counter() > began + seconds,
     )
-    return Fitted(final.network, synthetic=synthetic)
 
 
-def _by_counts(
-    counter: Counter, structure: Structure, options: Options, _: Steps, *, missing: bool
-) -> Fitted:
-    pseudo_count = options.pseudo_count
-    return Fitted(fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=missing))
+class _Candidates(TableChooser):
+    """Chooses between the candidates that the sites of a study could compare."""
 
+    def __init__(self, counter: Counter, fits: Fits) -> None:
+        super().__init__(counter)
+        self._fits = fits
 
-FITS: Mapping[Missing, Callable[[Counter, Structure, Options, Steps], Fitted]] = {
-    "em": _by_em,
-    "synthetic": _by_three_steps,
-    "available": partial(_by_counts, missing=False),
-    "state": partial(_by_counts, missing=True),
-}  # by how missing values are treated
+    def fits(self, family: Family, *, missing: bool = False) -> bool:
+        """Whether a family may be a candidate; a sample has no missing cells."""
+        del missing
+        return self._fits(family)

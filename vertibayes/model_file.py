@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.bif import parse_bif, write_bif
+from vertibayes.bif import parse_bif, parse_xmlbif, write_bif, write_xmlbif
 from vertibayes.dag import Structure
 from vertibayes.model import Model
-from vertibayes.xmlbif import parse_xmlbif, write_xmlbif
 from vertibayes_protocols.storage.whole_file import replacing
 from vertibayes_protocols.variables import Variable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ import numpy as np
 
 from vertibayes.bif import parse_bif
 from vertibayes.dag import Structure
-from vertibayes.inference.interventions import intervene
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.model import Model
 from vertibayes.model_file import load_model, save_model
@@ -64,33 +62,6 @@ class Network(Model):
     def save(self, path: str | Path) -> None:
         """Write the network to a file; see `vertibayes.model_file.save_model`."""
         save_model(self, path)
-
-    def do(self, states: Mapping[str, str] | None = None, /, **more: str) -> Network:
-        """Return the network in which variables are set to states, without their parents.
-
-        Parameters
-        ----------
-        states : mapping of str to str, optional
-            The state of each variable that is set.
-        **more : str
-            The same, for names that are identifiers.
-
-        Raises
-        ------
-        ValueError
-            As `vertibayes.inference.interventions.intervene`.
-
-        Examples
-        --------
-        >>> network = Network(
-        ...     Structure({"rain": (), "wet": ("rain",)}),
-        ...     {name: Variable(name, ("no", "yes")) for name in ("rain", "wet")},
-        ...     {"rain": np.array([0.8, 0.2]), "wet": np.array([[0.9, 0.1], [0.1, 0.9]])},
-        ... )
-        >>> network.do(wet="yes").structure.edges
-        ()
-        """
-        return intervene(self, {**(states or {}), **more})
 
     def predict_proba(self, data: DataFrame | SiteData, target: str) -> DataFrame:
         """Return the distribution of a variable for each record, given the others.

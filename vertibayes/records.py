@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vertibayes.missing_states import has_missing_state
-from vertibayes.model import Model
+from vertibayes.model import Model, has_missing_state
 from vertibayes.words import counted
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.schema import Schema

@@ -26,7 +26,7 @@ from vertibayes.counting.released import ReleasedCounter
 from vertibayes.dag import Structure
 from vertibayes.learning import Learned, learn_cpts
 from vertibayes.options import Options, checks, families_of, how_missing
-from vertibayes.parameters.em_steps import NoValueError
+from vertibayes.parameters.em import NoValueError
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.learners import in_order
 from vertibayes.structure.search import Fits, Progress, Search, silent

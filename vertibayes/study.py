@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.deployment.running import study_sessions
-from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.open_study import OpenStudy, Renewing
 from vertibayes_protocols.opening import new_study, open_study
 from vertibayes_protocols.queries import Begin
-from vertibayes_protocols.renewal import Renewing
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.session import Session
 

@@ -4,11 +4,13 @@
 
 The label is a digest of all public parameters. The aggregator accepts a message only under its
 sender's name, for the label, time and number of counts that it expects, and only if every
-ciphertext is an element of the group. Otherwise it would read the empty slots of a short vector
-as counts.
+ciphertext is an element of the group. Otherwise it would read the empty slots of a short vector as
+counts.
 
 Security: ciphertexts are malleable, and a message does not prove who made it: the transport's seal
-does. Leakage: who sent, when, and how many packets. Cost: 1 round.
+does.
+Leakage: who sent, when, and how many packets.
+Cost: 1 round.
 """
 
 from __future__ import annotations
@@ -54,16 +56,7 @@ class Ciphertexts(Message, kind="ciphertexts"):
 
 
 def full_domain_hash(modulus: int, purpose: bytes, *parts: int) -> int:
-    """Hash to an invertible residue modulo `modulus`, 2^-128 from uniform.
-
-    SHAKE-256 expands a digest of all arguments (SHA-256, each with its length) to 128 bits more
-    than the modulus has; the result is reduced. `parts` are the time and the packet.
-
-    Examples
-    --------
-    >>> full_domain_hash(1009, b"example", 1, 0), full_domain_hash(1009, b"example", 2, 0)
-    (308, 880)
-    """
+    """Hash to an invertible residue modulo `modulus`, 2^-128 from uniform (SHAKE-256)."""
     size = (modulus.bit_length() + STATISTICAL_BITS + 7) // 8
     attempt = 0
     while True:
@@ -85,14 +78,7 @@ class Times:
         self.last = last
 
     def use(self, time: int) -> None:
-        """Note a time, from 0 to 2**62, as used; raise a DealReusedError unless it is the highest.
-
-        >>> times = Times(NEVER)
-        >>> times.use(3)
-        >>> times.use(3)
-        Traceback (most recent call last):
-        vertibayes_mpc.errors.DealReusedError: times must increase: time 3 comes after 3
-        """
+        """Note a time, from 0 to 2**62, as used; a DealReusedError unless it is the highest."""
         if not 0 <= time <= MOST_TIME:
             raise ValueError(f"a time must be from 0 to 2**62, got {time}")
         if time <= self.last:
@@ -124,15 +110,7 @@ class KeyOwner(ABC, Generic[P]):
 
 
 def contribute(owner: KeyOwner[P], counts: Counts, time: int, aggregator: Party) -> Program[None]:
-    """Encrypt counts and send them to the aggregator: a party's program.
-
-    Parameters
-    ----------
-    owner, counts, time
-        The party, its counts, and their time: as of its `encrypt`.
-    aggregator : Party
-        Who decrypts.
-    """
+    """Encrypt counts and send them to the aggregator, who decrypts: a party's program."""
     yield from send({aggregator: owner.encrypt(counts, time)})
 
 
@@ -161,13 +139,7 @@ class Expected(NamedTuple):
         return Ciphertexts(self.label, party, self.time, self.counts, packets)
 
     def integers(self, message: Ciphertexts, sender: Party) -> tuple[int, ...]:
-        """Return the ciphertexts of a message, or blame its sender.
-
-        An UnexpectedMessageError says that the message is another party's, under other parameters,
-        or of a later time; a ReplayedMessageError, of an earlier time; a MalformedMessageError,
-        that it has another number of counts, or a packet that is missing, too long or short, out of
-        range, or not invertible.
-        """
+        """Return the ciphertexts of a message, or blame its sender."""
         if message.party != sender:
             raise UnexpectedMessageError(sender, f"sent ciphertexts of {message.party}")
         if message.label != self.label:
@@ -191,10 +163,7 @@ class Expected(NamedTuple):
 
 
 def check_time(time: int, expected: int, sender: Party, what: str) -> None:
-    """Blame the sender of `what` for another time than the one expected.
-
-    For an earlier time it is a ReplayedMessageError, for a later one an UnexpectedMessageError.
-    """
+    """Blame the sender of `what` for another time than the one expected."""
     reason = f"sent {what} of time {time}; expected time {expected}"
     if time < expected:
         raise ReplayedMessageError(sender, reason)
@@ -203,11 +172,7 @@ def check_time(time: int, expected: int, sender: Party, what: str) -> None:
 
 
 def check_senders(received: Mapping[Party, Ciphertexts], parties: Sequence[Party]) -> None:
-    """Check that all of `parties`, and nobody else, sent ciphertexts.
-
-    A ProtocolError names those who are missing: a sum over fewer parties cannot be decrypted. An
-    UnexpectedMessageError names the first of others who sent.
-    """
+    """Check that all of `parties`, and nobody else, sent: fewer cannot be decrypted."""
     if missing := sorted(set(parties) - set(received)):
         raise ProtocolError(tuple(missing), "sent no ciphertexts")
     if strangers := sorted(set(received) - set(parties)):

@@ -13,8 +13,9 @@ guesses on the messages afterwards. On a keyed digest of the secret, a party tha
 could.
 
 Security: against either party and anybody between, if discrete logarithms on Curve25519 are hard
-(Abdalla, Haase and Hesse 2021). Leakage: whether the secrets are equal, to both. Cost: 3 rounds,
-64 bytes each way.
+(Abdalla, Haase and Hesse 2021).
+Leakage: whether the secrets are equal, to both.
+Cost: 3 rounds, 64 bytes each way.
 
 References
 ----------
@@ -121,9 +122,6 @@ def _code(key: bytes, sender: Party, receiver: Party) -> bytes:
     return hmac.new(key, prefixed(sender.encode(), receiver.encode()), hashlib.sha256).digest()
 
 
-# ---- as in the draft -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Side:
     """One side of one run: the hashed point, and a fresh scalar."""
@@ -143,7 +141,7 @@ class Side:
     def key(self, theirs: bytes, session: bytes, ours: bytes = b"", their: bytes = b"") -> bytes:
         """Return the key, 64 bytes, from the point that the other side sent.
 
-        Raise a ValueError if it is not a point, or a point of small order. `ours` and `their` are
+        A ValueError says that it is not a point, or a point of small order. `ours` and `their` are
         data that each side associates with its point; the draft's vectors have some.
         """
         shared = prefixed(DOMAIN + b"_ISK", session, self._times(theirs))

@@ -44,11 +44,7 @@ class FaultyPartyError(ProtocolError):
 
 
 class UnknownFaultyPartyError(ProtocolError):
-    """One of the parties is at fault, and nobody can know which: what they sent does not fit.
-
-    Proves that at least one of `parties` did not follow the protocol. All others may have followed
-    it.
-    """
+    """At least one of the parties is at fault, and nobody can know which."""
 
     def __init__(self, parties: Iterable[str], reason: str) -> None:
         super().__init__(tuple(parties), reason)

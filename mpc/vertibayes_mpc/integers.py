@@ -39,14 +39,7 @@ def powmod(base: int, exponent: int, modulus: int) -> int:
 
 
 def jacobi(value: int, modulus: int) -> int:
-    """Return the Jacobi symbol of `value` and an odd `modulus`: 1, -1, or 0.
-
-    Of a prime modulus: whether the value is a square, not a square, or 0. Euclid's algorithm takes
-    a fifth of the time of the power.
-
-    >>> [jacobi(value, 7) for value in range(7)]
-    [0, 1, 1, -1, 1, -1, -1]
-    """
+    """Return the Jacobi symbol: modulo a prime, 1 for a square, -1 for another unit, 0 for 0."""
     if _gmpy2 is not None:
         return int(_gmpy2.jacobi(value, modulus))
     sign, value = 1, value % modulus
@@ -68,10 +61,7 @@ def invert(value: int, modulus: int) -> int:
 
 
 def uniform_below(bound: int, randomness: Randomness) -> int:
-    """Draw an integer from 0 to `bound` - 1, 2^-128 from uniform.
-
-    Raise a ValueError if `bound` is below 1.
-    """
+    """Draw an integer from 0 to `bound` - 1, 2^-128 from uniform."""
     if bound < 1:
         raise ValueError(f"the bound of a draw must be at least 1, got {bound}")
     size = (bound.bit_length() + STATISTICAL_BITS + 7) // 8
@@ -99,10 +89,7 @@ def _passes(power: int, value: int, twos: int) -> bool:
 
 
 def rsa_primes(bits: int) -> tuple[int, int]:
-    """Return two primes whose product has `bits` bits, from `cryptography` (OpenSSL).
-
-    Raise a ValueError if `bits` is below 2048.
-    """
+    """Return two primes whose product has `bits` bits, from `cryptography` (OpenSSL)."""
     if bits < 2048:
         raise ValueError(f"a modulus must have at least 2048 bits, got {bits}")
     numbers = generate_private_key(public_exponent=65537, key_size=bits).private_numbers()

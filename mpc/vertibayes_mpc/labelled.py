@@ -6,6 +6,7 @@ a site subtract two corrections, and read the mask of another site's column.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -38,13 +39,19 @@ def labelled_elements(
     return elements_of(message, sender, ring, shape)
 
 
+def receive(
+    kind: type[Labelled], sender: Party, ring: Ring, shape: tuple[int, ...], label: bytes
+) -> Program[Elements]:
+    """Receive elements from one party."""
+    expect = {sender: Expect(kind, math.prod(shape) + LABEL_BYTES)}
+    message = (yield from exchange({}, expect))[sender]
+    return labelled_elements(message, sender, ring, shape, label)
+
+
 def labelled_bytes(message: Labelled, sender: Party, size: int, label: bytes) -> Packed:
     """Return a message's packed elements, `size` bytes; see `labelled_elements`."""
     packed = labelled_elements(message, sender, Ring(8), (size,), label)
     return packed.astype(np.uint8, copy=False)
-
-
-# ---- packed arrays -------------------------------------------------------------------------------
 
 
 class Piece(NamedTuple):
@@ -56,7 +63,7 @@ class Piece(NamedTuple):
     @property
     def size(self) -> int:
         """Its number of bytes."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.ring.bytes
+        return math.prod(self.shape) * self.ring.bytes
 
 
 Layout: TypeAlias = Sequence[Piece]  # arrays, one after the other

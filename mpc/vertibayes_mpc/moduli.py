@@ -52,7 +52,7 @@ def _fault(modulus: int) -> str:
         return f"has a factor below {SMALL}"
     if any(_root(modulus, k) ** k == modulus for k in _primes(modulus.bit_length() // 14 + 2)):
         return "is a power of an integer"
-    if math.gcd(powmod(3, _smooth(), modulus) - 1, modulus) != 1:
+    if math.gcd(powmod(3, math.lcm(*range(1, SMOOTH)), modulus) - 1, modulus) != 1:
         return "has a factor p of which p - 1 has small factors alone"
     if any(_are_near(modulus, u * v) for u in range(1, RATIO) for v in range(u, RATIO)):
         return "has two factors that are close to each other, or to a simple ratio"
@@ -74,11 +74,6 @@ def _primes(limit: int) -> tuple[int, ...]:
     for number in range(2, math.isqrt(limit) + 1):
         sieve[number * number :: number] = bytes(len(range(number * number, limit, number)))
     return tuple(number for number in range(2, limit) if sieve[number])
-
-
-@cache
-def _smooth() -> int:
-    return math.lcm(*range(1, SMOOTH))
 
 
 def _root(value: int, k: int) -> int:

@@ -9,13 +9,12 @@ def prefixed(*parts: bytes) -> bytes:
     >>> list(prefixed(b"ab", b"c"))
     [2, 97, 98, 1, 99]
     """
-    return b"".join(_length(len(part)) + part for part in parts)
-
-
-def _length(count: int) -> bytes:
     encoded = bytearray()
-    while True:
-        count, low = count >> 7, count & 127
-        encoded.append(low | (128 if count else 0))
-        if not count:
-            return bytes(encoded)
+    for part in parts:
+        count = len(part)
+        while count > 127:
+            encoded.append(count & 127 | 128)
+            count >>= 7
+        encoded.append(count)
+        encoded += part
+    return bytes(encoded)

@@ -83,13 +83,6 @@ class Stream(Protocol):
 class StreamKey:
     """A secret of two parties, who expand labelled streams of ring elements from it.
 
-    Parameters
-    ----------
-    secret : bytes of length 32
-        What both parties know, and nobody else.
-
-    Examples
-    --------
     >>> key = StreamKey(bytes(32))
     >>> key.elements(Ring(8), label("an example"), (2, 3))
     array([[ 95, 249, 243],
@@ -100,14 +93,11 @@ class StreamKey:
     array([1, 3, 0, 2, 4])
     """
 
-    secret: bytes = field(repr=False)
+    secret: bytes = field(repr=False)  # 32 bytes
 
     def expand(self, label: bytes, count: int, start: int = 0) -> bytearray:
-        """Expand a stream of bytes; `start` is the place of the first.
-
-        Each label has its own AES-256 key (the first block of HKDF-Expand, RFC 5869), whose counter
-        starts at zero.
-        """
+        """Expand a stream of bytes; `start` is the place of the first."""
+        # Of each label its own AES-256 key: the first block of HKDF-Expand (RFC 5869).
         key = hmac.digest(self.secret, label + b"\x01", "sha256")
         block, skip = divmod(start, BLOCK_BYTES)
         counter = modes.CTR(block.to_bytes(BLOCK_BYTES, "big"))
@@ -175,15 +165,9 @@ def _sorted_keys(keys: NDArray[np.uint64], place_bits: int) -> NDArray[np.intp] 
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A party's X25519 key pair.
+    """A party's X25519 key pair."""
 
-    Parameters
-    ----------
-    private : bytes of length 32
-        The private key.
-    """
-
-    private: bytes = field(repr=False)
+    private: bytes = field(repr=False)  # 32 bytes
 
     @classmethod
     def generate(cls, randomness: Randomness) -> KeyPair:
@@ -201,10 +185,7 @@ class KeyPair:
         return self._own.public_key().public_bytes_raw()
 
     def agree(self, peer_public: bytes, purpose: str) -> StreamKey:
-        """Agree on a key with the owner of `peer_public`, for one purpose (X25519, HKDF-SHA256).
-
-        Raise a ValueError if the public key is not 32 bytes, or is a point of small order.
-        """
+        """Agree on a key for one purpose; a ValueError if the public key is not a valid point."""
         shared = self._own.exchange(X25519PublicKey.from_public_bytes(peer_public))
         both = b"".join(sorted((self.public, peer_public)))
         info = label("key", purpose, both)

@@ -80,26 +80,10 @@ def exchange(
     need: int | None = None,
     idle: bool = False,
 ) -> Program[dict[Party, M]]:
-    """Send messages, and return those that come: one `Round` whose inbox has a type.
+    """Send messages, and return those that come, by sender, in the order of `expect`.
 
-    Parameters
-    ----------
-    outbox : mapping of Party to Message
-        What to send, by receiver.
-    expect : mapping of Party to Expect
-        What may come, by sender: messages of one kind.
-    need, idle
-        As of `Round`.
-
-    Returns
-    -------
-    received : dict of Party to Message
-        What came, by sender, in the order of `expect`; without those who are gone.
-
-    Raises
-    ------
-    UnexpectedMessageError
-        If a message is of another kind; it names the sender.
+    It is one `Round` whose inbox has a type; `need` and `idle` are as there. Those who are gone are
+    left out. An UnexpectedMessageError names the sender of a message of another kind.
     """
     inbox = yield Round(outbox, expect, need, idle)
     return {

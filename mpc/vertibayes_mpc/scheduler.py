@@ -76,13 +76,7 @@ class ByHand:
 
 
 class Scheduler:
-    """Steps the programs of parties that exchange messages: of those that can resume, the oldest.
-
-    Parameters
-    ----------
-    carrier : Carrier
-        How the messages travel.
-    """
+    """Steps the programs of parties that exchange messages: of those that can, the oldest."""
 
     def __init__(self, carrier: Carrier) -> None:
         self.carrier = carrier
@@ -116,8 +110,8 @@ class Scheduler:
     def finish(self, party: Party) -> Any:
         """Step all programs until a party's has ended; return its output.
 
-        Raise a ProtocolError if no program can resume; it names whom the party waits for. Raise a
-        PartyGoneError if the party itself was dropped. Errors of programs pass through unchanged.
+        A ProtocolError names whom the party waits for, if no program can resume. A PartyGoneError
+        says that the party itself was dropped. Errors of programs pass through unchanged.
         """
         while party in self._programs:
             ready = self._next()
@@ -141,17 +135,14 @@ class Scheduler:
         self._gone.add(party)
         if program is not None:
             program.close()
-        self._empty_mail_box(party)
-        for peer in self._awaited:
-            self._awaited[peer].discard(party)
-            self._line_up(peer)
-
-    def _empty_mail_box(self, party: Party) -> None:
         for link, packets in self._mail.items():
             if link[1] == party:
                 for _ in packets:
                     self.carrier.discard(*link)
                 packets.clear()
+        for peer in self._awaited:
+            self._awaited[peer].discard(party)
+            self._line_up(peer)
 
     def close(self) -> None:
         """End all programs where they wait."""
@@ -230,11 +221,8 @@ class Scheduler:
                 self._await(party, step)
 
     def _await(self, party: Party, step: Round) -> None:
-        """Note whom a program waits for; a program that expects nothing waits until it was read.
-
-        So no program runs ahead of the others by more than a message, and mail boxes stay small.
-        """
-        if step.expect:
+        """Note whom a program waits for; one that expects nothing waits until it was read."""
+        if step.expect:  # else it runs ahead by no more than a message: mail boxes stay small
             silent = {sender for sender in step.expect if not self._mail.get((sender, party))}
         else:
             silent = {reader for reader in step.outbox if self._mail.get((party, reader))}

@@ -1,4 +1,4 @@
-"""Shamir's secret sharing over the field of the smallest prime above 2^256.
+"""Shamir's secret sharing over the field of the smallest prime above 2^256 (Shamir 1979).
 
     dealer -> x    f(x) = secret + c_1 x + .. + c_(t-1) x^(t-1), the c_i uniform
     t holders      secret = f(0), by interpolation
@@ -6,15 +6,8 @@
 Security: perfect. Fewer than t shares are uniform whatever the secret is; a secret of 32 bytes, a
 key or a seed, is one element of the field. Shares are not checked: a wrong share gives a wrong
 secret, so whoever recovers it must be able to recognize a wrong one.
-Leakage: nothing. Cost: one field element of 33 bytes a share.
-
-References
-----------
-A. Shamir (1979), How to share a secret, Communications of the ACM 22(11).
-
-Examples
---------
-Any two of three shares give the secret back.
+Leakage: nothing.
+Cost: one field element of 33 bytes a share.
 
 >>> from vertibayes_mpc.randomness import SystemRandomness
 >>> shares = split(42, 2, [1, 2, 3], SystemRandomness())
@@ -48,10 +41,7 @@ def split(
 
 
 def recover(shares: Mapping[int, int]) -> int:
-    """Return the secret from shares by place: at least as many as the threshold.
-
-    Raise a ValueError if there are no shares, or a place or share is outside the field.
-    """
+    """Return the secret from shares by place: at least as many as the threshold."""
     if not shares or not all(0 <= share < PRIME for share in shares.values()):
         raise ValueError("there must be at least one share, each from 0 to PRIME - 1")
     _check(list(shares))

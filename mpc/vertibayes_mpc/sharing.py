@@ -6,35 +6,24 @@
 Security: honest-but-curious. A set of parties and the analyst learn the sum of the values of the
 other parties, as long as these share keys that the set does not know. Each label is for one vector:
 a label used for two vectors shows the difference of a party's values.
-Leakage: the sum, its length. Cost: 1 round, one vector from each party.
-
-Examples
---------
-Three parties hide 1, 2 and 3 under zero shares; every pair of them has a key.
-
->>> from vertibayes_mpc.randomness import StreamKey, label
->>> from vertibayes_mpc.scheduler import run_all
->>> keys = {pair: StreamKey(pair.encode() * 16) for pair in ("PQ", "PR", "QR")}
->>> def program(party, value):
-...     peers = {pair.replace(party, ""): key for pair, key in keys.items() if party in pair}
-...     zeros = zero_share(party, peers, Ring(16), label("example"), 1)
-...     return send_share(np.array([value], np.uint16) + zeros, "analyst")
->>> programs = {party: program(party, value) for party, value in zip("PQR", (1, 2, 3))}
->>> outputs, _ = run_all({**programs, "analyst": open_sum("PQR", Ring(16), 1)})
->>> outputs["analyst"]
-array([6], dtype=uint16)
+Leakage: the sum, its length.
+Cost: 1 round, one vector from each party.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import ArrayMessage, Expect, Party, Program, exchange, send
+
+A = TypeVar("A", bound=NDArray[Any])
 
 
 class Share(ArrayMessage, kind="share"):
@@ -70,9 +59,14 @@ def elements_of(
     message: ArrayMessage, sender: Party, ring: Ring, shape: tuple[int, ...]
 ) -> Elements:
     """Return a message's elements, or blame its sender for a wrong shape or type."""
-    values = message.values
-    if values.shape != shape or values.dtype != ring.dtype:
-        came, expected = f"{values.shape} and type {values.dtype}", f"{shape} and {ring.dtype}"
-        reason = f"{type(message).__name__} of shape {came}; expected {expected}"
-        raise MalformedMessageError(sender, reason)
-    return ring.reduce(values)
+    return ring.reduce(checked(message.values, sender, shape, ring.dtype, type(message).__name__))
+
+
+def checked(
+    array: A, sender: Party, shape: tuple[int, ...], dtype: DTypeLike, what: str = "an array"
+) -> A:
+    """Return an array, or blame its sender for another shape or type."""
+    if array.shape != shape or array.dtype != dtype:
+        came, expected = f"{array.shape} and type {array.dtype}", f"{shape} and {np.dtype(dtype)}"
+        raise MalformedMessageError(sender, f"{what} of shape {came}; expected {expected}")
+    return array

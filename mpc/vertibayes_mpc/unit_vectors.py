@@ -41,19 +41,14 @@ class UnitVectors(Labelled, kind="unit vectors"):
 
 @dataclass(frozen=True)
 class Indices:
-    """What all parties know of secret indices, each of which two or more sites have parts of.
+    """What all parties know of secret indices, each of which two or more sites have parts of."""
 
-    All labels begin with `kind`, the protocol, and with `name`, a digest of its plan. `ring` is
-    that of the unit vectors; `rings` and `holders` have the ring of each index and its sites, by
-    its number.
-    """
-
-    kind: str
-    name: bytes
+    kind: str  # the protocol; all labels begin with it
+    name: bytes  # a digest of the protocol's plan
     records: int
-    ring: Ring
-    rings: Mapping[int, Ring]
-    holders: Mapping[int, tuple[Party, ...]]
+    ring: Ring  # of the unit vectors
+    rings: Mapping[int, Ring]  # of each index, by its number
+    holders: Mapping[int, tuple[Party, ...]]  # of each index
 
     def label(self, purpose: str, *parts: int) -> bytes:
         """Return the label of a stream or message of one purpose."""
@@ -114,11 +109,7 @@ class Indices:
 
 
 def deal_units(keys: Mapping[Party, Stream], indices: Indices) -> Program[None]:
-    """Deal unit vectors at the masks of indices, part by part; expect nothing.
-
-    The dealer holds no data and receives none. Its messages are functions of the streams that it
-    shares with the sites: the same for the same plan.
-    """
+    """Deal unit vectors at the masks of indices, part by part; expect nothing."""
     turns = {
         index: ring.reduce(
             reduce(np.add, (indices.mask(keys[site], index) for site in indices.holders[index]))

@@ -105,37 +105,14 @@ def noise_of_each(
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
-    """The noise that is asked for.
+    """The noise that is asked for."""
 
-    Parameters
-    ----------
-    eps : float
-        The privacy parameter of a release.
-    accounting : {"whole", "count"}, default="whole"
-        Whether `eps` and `delta` are of the whole model, or of each count as in the paper.
-    protects : {"record", "party"}, default="record"
-        Whether neighbours differ in one record, or in all records of a party.
-    noise : {"polya", "diluted", "laplace", "gaussian"}, default="polya"
-        Shares of one copy, the diluted geometric noise of Huai et al., or a whole copy of each
-        member.
-    delta : float, default=1e-5
-        For diluted noise: the chance that a count is left without. For Gaussian noise: at which
-        delta the model has `eps`.
-    gamma : float, default=1.0
-        Which part of the members is honest and takes part, at least; not for local noise.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-    """
-
-    eps: float
-    accounting: str = "whole"
-    protects: str = "record"
-    noise: str = "polya"
-    delta: float = 1e-5
-    gamma: float = 1.0
+    eps: float  # of a release
+    accounting: str = "whole"  # or "count": `eps` and `delta` are of each count, as in the paper
+    protects: str = "record"  # or "party": neighbours differ in all records of a party
+    noise: str = "polya"  # one of `NOISES`
+    delta: float = 1e-5  # diluted: the chance that a count is left without; gaussian: that of `eps`
+    gamma: float = 1.0  # which part of the members is honest and takes part; not for local noise
 
     def __post_init__(self) -> None:
         if not 0 < self.eps < math.inf:
@@ -290,10 +267,7 @@ class Accounting:
         return Cost(self.eps, self.privacy.delta + slack, self.rho, slack)
 
     def reach(self, parties: int, counts: int) -> int:
-        """Return what the noise of each party stays within, for all values of a release.
-
-        It exceeds this with a chance of 2^-64 / (1 + e^eps).
-        """
+        """Return what noise stays within, except with a chance of 2^-64 / (1 + e^eps)."""
         largest = max(part.Delta for part in self.parts)
         return self.copy(largest).bound(1, TAIL / self._both_ways / (parties * counts))
 

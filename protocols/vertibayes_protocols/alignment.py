@@ -8,9 +8,10 @@ are in which lists.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from vertibayes_mpc.alignment import AlignmentPlan
@@ -92,48 +93,35 @@ class Alignment:
 
     def as_json(self) -> dict[str, Any]:
         """Return the alignment as JSON data, as a contract has it."""
-        return {
-            "level": self.level,
-            "rules": list(self.rules),
-            "sizes": [list(size) for size in self.sizes],
-            "everyone": list(self.everyone),
-            "apart": [list(pair) for pair in self.apart],
-            "fewest": self.fewest,
-        }
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # lists for tuples
+        return content
 
     @classmethod
     def from_json(cls, content: Any) -> Alignment:
         """Return the alignment of JSON data."""
         values = taken(content, "alignment", _FIELDS)
-        lists = values["rules"], values["everyone"]
         pairs = [*values["sizes"], *values["apart"]]
         if not all(type(pair) is list and len(pair) == 2 for pair in pairs):
             raise ValueError("`sizes` and `apart` of an alignment must be lists of pairs")
-        names = [name for name, _ in values["sizes"]] + [
-            n for pair in values["apart"] for n in pair
-        ]
-        if not all(type(text) is str for text in (*names, *lists[0], *lists[1])):
+        texts = [name for name, _ in values["sizes"]]
+        texts += [*chain.from_iterable(values["apart"]), *values["rules"], *values["everyone"]]
+        if not all(type(text) is str for text in texts):
             raise ValueError("names and rules of an alignment must be texts")
         if not all(type(size) is int for _, size in values["sizes"]):
             raise ValueError("the sizes of an alignment must be whole numbers")
         return cls(
             values["level"],
             tuple(values["rules"]),
-            tuple((name, size) for name, size in values["sizes"]),
+            tuple(map(tuple, values["sizes"])),
             tuple(values["everyone"]),
-            tuple((one, other) for one, other in values["apart"]),
+            tuple(map(tuple, values["apart"])),
             values["fewest"],
         )
 
 
-_FIELDS: dict[str, tuple[type, ...]] = {
-    "level": (int,),
-    "rules": (list,),
-    "sizes": (list,),
-    "everyone": (list,),
-    "apart": (list,),
-    "fewest": (int,),
-}
+_FIELDS = {
+    "level": int, "rules": list, "sizes": list, "everyone": list, "apart": list, "fewest": int,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -187,10 +175,7 @@ class AlignmentRequest:
         return Alignment(self.level, self.rules, sizes, everyone, apart, self.fewest)
 
     def for_contract(self, sites: tuple[Party, ...]) -> Alignment:
-        """Return the alignment of a contract, which no description of a site completes.
-
-        Without `everyone` all sites hold everybody of the study.
-        """
+        """Return the alignment of a contract: without `everyone` all sites hold everybody."""
         self.check_names(sites)
         if unknown := [site for site in sites if site not in self.sizes]:
             raise ValueError(
@@ -217,14 +202,10 @@ def universe(
 
 
 class AlignedPeople(NamedTuple):
-    """What the analyst learns of an alignment.
+    """What the analyst learns of an alignment."""
 
-    `people` and `regions` are those of `vertibayes_mpc.alignment.Matched`; None and empty if the
-    sites had kept the alignment of the study. At level 2 `name` and `hidden` are the name of the
-    alignment, and how many people the study has.
-    """
-
+    # As of `vertibayes_mpc.alignment.Matched`; None and empty if the sites had kept the alignment.
     people: int | None
     regions: dict[tuple[Party, ...], int]
-    name: bytes = b""
-    hidden: int = 0
+    name: bytes = b""  # at level 2, of the alignment
+    hidden: int = 0  # at level 2, how many people the study has

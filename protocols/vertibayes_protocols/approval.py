@@ -31,8 +31,9 @@ class Approved:
     """A contract that a site's owner has approved."""
 
     contract: Contract
-    approver: str  # who approved it, and when
-    date: str  # who approved it, and when
+    # Who approved it, and when.
+    approver: str
+    date: str
     steps: StepsOf | None = field(compare=False, repr=False)
 
 

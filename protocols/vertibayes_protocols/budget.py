@@ -44,10 +44,12 @@ class Released(NamedTuple):
 class Cost(NamedTuple):
     """What releases cost: by basic composition, and by zCDP."""
 
-    eps: float = 0.0  # by basic composition
-    delta: float = 0.0  # by basic composition
-    rho: float = 0.0  # by zCDP, except with a chance of `slack`
-    slack: float = 0.0  # by zCDP, except with a chance of `slack`
+    # By basic composition.
+    eps: float = 0.0
+    delta: float = 0.0
+    # By zCDP, except with a chance of `slack`.
+    rho: float = 0.0
+    slack: float = 0.0
 
     @classmethod
     def of(cls, eps: float, delta: float = 0.0) -> Cost:

@@ -35,10 +35,7 @@ Candidate: TypeAlias = tuple[Term, ...]  # an empty candidate has the score 0
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Sets of candidates, in each of which the candidate with the highest score wins.
-
-    Of equal candidates the first wins.
-    """
+    """Sets of candidates: in each the first of those with the highest score wins."""
 
     sets: tuple[tuple[Candidate, ...], ...]  # the candidates of each set: at least two
     missing: bool = False

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import Alignment, AlignmentRequest
-from vertibayes_protocols.canonical import canonical_json, taken
+from vertibayes_protocols.canonical import Kinds, canonical_json, taken
 from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.public_keys import decode_public, encode_public
 from vertibayes_protocols.release import Rule
@@ -37,16 +37,17 @@ class Contract:
     """What the owners of all sites approve."""
 
     sites: tuple[Member, ...]  # the sites and their public keys, in the order of the study
-    dealer: Member  # the dealer and the analyst, with their public keys
-    analyst: Member  # the dealer and the analyst, with their public keys
+    # The dealer and the analyst, with their public keys.
+    dealer: Member
+    analyst: Member
     variables: tuple[str, ...]  # the variables of the study, in its order
     learner: str  # what is learned
     options: Mapping[str, Any] = field(hash=False)  # how it is learned
-    rule: Rule | None  # by which rule tables are released
+    rule: Rule | None  # by which rule tables are released; None: the options say
     queries: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     runs: int = 1  # how often the study may be run
     memory: int = GIBIBYTE  # how many bytes one query may take at a party
-    alignment: Alignment | None = None  # who is in the study
+    alignment: Alignment | None = None  # who is in the study; None: all hold the same people
 
     def __post_init__(self) -> None:
         members = *self.sites, self.dealer, self.analyst
@@ -75,10 +76,7 @@ class Contract:
             raise ValueError("the sites of the alignment must be those of the contract, in order")
 
     def check_parties(self, kind: str, asked: Collection[Party], *, dealer: bool) -> None:
-        """Refuse, with a ValueError, other parties than the sites, and the dealer if it is asked.
-
-        Of declared queries some sites may be absent.
-        """
+        """Refuse parties other than the sites and the dealer; declared queries may omit sites."""
         named = (*self.site_names, self.dealer[0]) if dealer else self.site_names
         if not self.queries and sorted(asked) != sorted(named):
             raise ValueError(f"the parties of {kind!r} are not those of the contract")
@@ -129,7 +127,7 @@ class Contract:
     def from_json(cls, content: Any) -> Contract:
         """Return the contract of JSON data."""
         is_aligned = isinstance(content, dict) and "alignment" in content
-        fields = {**_FIELDS, "alignment": (dict,)} if is_aligned else _FIELDS
+        fields = {**_FIELDS, "alignment": dict} if is_aligned else _FIELDS
         values = taken(content, "contract", fields)
         if is_aligned:
             values["alignment"] = Alignment.from_json(values["alignment"])
@@ -157,27 +155,13 @@ class Contract:
         return contract
 
 
-_FIELDS: dict[str, tuple[type, ...]] = {
-    "format": (int,),
-    "sites": (list,),
-    "dealer": (dict,),
-    "analyst": (dict,),
-    "variables": (list,),
-    "learner": (str,),
-    "options": (dict,),
-    "rule": (dict, type(None)),
-    "queries": (list,),
-    "runs": (int,),
-    "memory": (int,),
-}
-_QUERY: dict[str, tuple[type, ...]] = {"kind": (str,), "fields": (dict,)}
-_RULE: dict[str, tuple[type, ...]] = {
-    "kind": (str,),
-    "fewest": (int,),
-    "epsilon": (float,),
-    "delta": (float,),
-    "dishonest": (float,),
-}
+_FIELDS: dict[str, Kinds] = {
+    "format": int, "sites": list, "dealer": dict, "analyst": dict, "variables": list,
+    "learner": str, "options": dict, "rule": (dict, type(None)), "queries": list, "runs": int,
+    "memory": int,
+}  # fmt: skip
+_QUERY = {"kind": str, "fields": dict}
+_RULE = {"kind": str, "fewest": int, "epsilon": float, "delta": float, "dishonest": float}
 
 
 def _rule(content: Any) -> Rule | None:
@@ -189,7 +173,7 @@ def _member_json(member: Member) -> dict[str, str]:
 
 
 def _member(content: Any) -> Member:
-    values = taken(content, "party", {"name": (str,), "public_key": (str,)})
+    values = taken(content, "party", {"name": str, "public_key": str})
     return values["name"], decode_public(values["public_key"])
 
 

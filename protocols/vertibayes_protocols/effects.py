@@ -38,13 +38,10 @@ class Number(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """The noise of a release: what it costs a site's budget, and its kind as OpenDP draws it.
-
-    `mechanism` is empty if the project draws the noise itself.
-    """
+    """The noise of a release: what it costs a site's budget, and its kind as OpenDP draws it."""
 
     cost: Cost
-    mechanism: str
+    mechanism: str  # empty if the project draws the noise itself
 
 
 # ---- in which way results leave ------------------------------------------------------------------
@@ -57,24 +54,18 @@ class Freely(NamedTuple):
 
 
 class ByRule(NamedTuple):
-    """Tables leave by a rule, which may add noise.
-
-    `dishonest` is the share of the sites that may work with the analyst, where noise depends on it.
-    """
+    """Tables leave by a rule, which may add noise."""
 
     tables: Released
     noise: Noise | None
-    dishonest: float | None
+    dishonest: float | None  # the share that may work with the analyst, if noise depends on it
 
 
 class RecordStatistics(NamedTuple):
-    """Counts or sums of a site's own records leave: with noise, or exact in a sum over sites.
-
-    `dishonest` is as of `ByRule`.
-    """
+    """Counts or sums of a site's own records leave: with noise, or exact in a sum over sites."""
 
     noise: Noise | None
-    dishonest: float | None
+    dishonest: float | None  # as of `ByRule`
 
 
 class Scored(NamedTuple):
@@ -112,7 +103,7 @@ class Effects:
     asks: tuple[Party, ...]  # exactly whom the query asks
     columns: tuple[str, ...]
     tables: tuple[tuple[int, int], ...]
-    counts: Rows | None  # the records of the joined study that tables or sums are over
+    counts: Rows | None  # the records of the joined study that tables or sums are over; None: none
     takes: Iterable[Planned]  # what the query takes, in steps
     number: Number | None
     leaves: Leaves  # in which way results leave, and what this uses up

@@ -188,10 +188,7 @@ def prepare(role: AnalystRole, query: Query[R, P]) -> Considered[R, P]:
 
 
 def check_time(role: AnalystRole, planned: Planned) -> None:
-    """Refuse a query that takes longer than the analyst allows.
-
-    The memory of a query is that of the study, by which queries are divided.
-    """
+    """Refuse a query that takes longer than the analyst allows; its memory is the study's."""
     with refusing(role.party):
         role.policy.check_planned(0, planned.seconds, planned.less)
 

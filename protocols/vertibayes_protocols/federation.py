@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.additive_scheme.scheme import RSA_2048
 from vertibayes_mpc.randomness import KeyPair, Randomness, SystemRandomness
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentLimits
@@ -18,9 +18,8 @@ from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole, check_apart
 from vertibayes_protocols.session import Session, Traffic
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.placement import Placement
 from vertibayes_protocols.site.statistics import LocalData
-from vertibayes_protocols.site.study_people import StudyPeople
+from vertibayes_protocols.site.study_people import Placement, StudyPeople
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.transports.local import LocalTransport
 from vertibayes_protocols.variables import Variable

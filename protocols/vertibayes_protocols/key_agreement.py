@@ -24,7 +24,8 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, label
+from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
 from vertibayes_mpc.rounds import Party
 
 
@@ -61,3 +62,11 @@ def agree_session_key(own: Own, peer: Peer, purpose: str, *context: bytes) -> by
     secrets = both + mixed[sides[0][0]] + mixed[sides[1][0]] + static
     info = label(f"{purpose}: session key", *context, *(part for side in sides for part in side))
     return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(secrets)
+
+
+def session_stream(own: Own, peer: Peer, purpose: str, *context: bytes) -> StreamKey:
+    """Return the key of `agree_session_key` for streams; blame a peer whose key is not valid."""
+    try:
+        return StreamKey(agree_session_key(own, peer, purpose, *context))
+    except ValueError:
+        raise MalformedMessageError(peer.party, "its ephemeral key is not valid") from None

@@ -59,8 +59,9 @@ class Odds:
 class OddsShape:
     """Log odds without the numbers of their tables."""
 
-    target: str  # as of `Odds`; the target need not be a variable of a study
-    states: tuple[str, ...]  # as of `Odds`; the target need not be a variable of a study
+    # As of `Odds`; the target need not be a variable of a study.
+    target: str
+    states: tuple[str, ...]
     tables: Annotated[tuple[tuple[str, ...], ...], Most(MOST_TABLES)]  # the axes of each table
     digest: bytes  # of the numbers of all tables, so that all sites look up the same
     fraction_bits: int  # as of `Odds`; the target need not be a variable of a study

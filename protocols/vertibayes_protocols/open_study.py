@@ -1,64 +1,61 @@
 """An open study: its columns are committed, and its analyst asks for tables, choices and releases.
 
-`vertibayes_protocols.opening.open_study` makes it.
+`vertibayes_protocols.opening.open_study` makes it. `Renewing` begins it again when it breaks:
+
+    session breaks -> wait 1 s -> another session -> wait 2 s -> ... 30 s -> the last error
+
+Only an error of the transport breaks a session: a party or the relay that is gone, or a session
+that is over. A refusal, a party that does not follow the protocol, or data that do not fit end the
+study at once. The waits vary at random, so that analysts that lost one relay do not return to it in
+step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from time import monotonic, sleep
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_mpc.randomness import Randomness, SystemRandomness
 from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.engine import check_time
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Ledger, RevealedTable
 from vertibayes_protocols.queries import Choose, Release
 from vertibayes_protocols.queries.choices.choose import portions, score_error
 from vertibayes_protocols.queries.choices.lookups import choice_lookups
 from vertibayes_protocols.queries.releases.plan import check_rule
 from vertibayes_protocols.queries.tables.costs import Costs
-from vertibayes_protocols.queries.tables.counting import ASKED
 from vertibayes_protocols.queries.tables.shared_products import order_of_products
 from vertibayes_protocols.queries.tables.tables import ask_tables, parties_of
-from vertibayes_protocols.queries.tables.ways import batches, choose_ways, grouped, load_of
+from vertibayes_protocols.queries.tables.ways import ASKED, batches, choose_ways, grouped, load_of
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.release import FamilyTables
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 from vertibayes_protocols.session import Session, Traffic
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows
 
 T = TypeVar("T")
+S = TypeVar("S", bound="OpenStudy")
+
+FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
+MOST_BREAKS = 3  # of one query: what fails each time is not an accident
 
 
 class Revealed(NamedTuple):
-    """One table that the analyst has received.
-
-    `missing` says whether a missing value is a state; `rows` are the records that are counted.
-    """
+    """One table that the analyst has received."""
 
     family: Family
-    missing: bool
-    rows: Rows
+    missing: bool  # whether a missing value is a state
+    rows: Rows  # the records that are counted
     table: NDArray[np.int64]
-
-
-class Renewal(Protocol):
-    """Opens a study again after its session broke (`vertibayes_protocols.renewal`)."""
-
-    def renew(self, error: TransportError) -> OpenStudy:
-        """Return the study in another session, or raise the last error."""
-        ...
-
-    def answered(self) -> None:
-        """Note that a query was answered."""
-        ...
 
 
 @dataclass
@@ -72,7 +69,7 @@ class OpenStudy:
     joined: Joined  # the study as the analyst has joined it
     most_variables: int  # how many variables the policies of all sites allow in a table
     watchers: list[Callable[[int, int], None]] = field(default_factory=list, repr=False)
-    renewal: Renewal | None = field(default=None, repr=False)
+    renewal: Renewing[Any] | None = field(default=None, repr=False)
     people: AlignedPeople | None = None  # what the alignment of the study has shown
 
     @property
@@ -165,10 +162,7 @@ class OpenStudy:
         return winners
 
     def score_error(self, choices: Choices) -> float:
-        """Return the most, in nats, by which the value of a candidate differs from its scores.
-
-        Of two candidates whose scores differ by more than twice this number, the better one wins.
-        """
+        """Return the most, in nats, by which the value of a candidate differs from its scores."""
         return score_error(self.study, choices)
 
     def release(self, tables: FamilyTables) -> list[NDArray[np.int64]]:
@@ -207,3 +201,94 @@ class OpenStudy:
         members = {name for family, *_ in tables for name in family.members}
         for party in parties_of(self.study, members) if members else ():
             role.ledger.note(ASKED, role.party, (party,))
+
+
+def waits(randomness: Randomness) -> Iterator[float]:
+    """Yield the seconds before each try: 1, 2, 4 up to 30, each shortened by up to a half."""
+    longest = FIRST_WAIT
+    while True:
+        share = int.from_bytes(randomness.bytes(4), "little") / (1 << 32)
+        yield longest * (1 - share / 2)
+        longest = min(2 * longest, LONGEST_WAIT)
+
+
+class Renewing(Generic[S]):
+    """Opens a study, and opens it again when its session breaks."""
+
+    def __init__(
+        self,
+        begin: Callable[[], Session],
+        open_: Callable[[Session], S],
+        patience: float,
+        watch: RunWatch = UNWATCHED,
+        *,
+        wait: Callable[[float], None] = sleep,
+        clock: Callable[[], float] = monotonic,
+        randomness: Randomness | None = None,
+    ) -> None:
+        self._begin, self._open = begin, open_
+        self._patience, self._watch = patience, watch
+        self._wait, self._clock = wait, clock
+        self._randomness = randomness or SystemRandomness()
+        self._breaks, self._broke_at, self.attempts = 0, 0.0, 1
+        self._session: Session | None = None
+
+    def first(self) -> S:
+        """Open the study for the first time: parties that cannot be reached are not waited for."""
+        self._session = self._begin()
+        try:
+            return self._opened(self._session)
+        except TransportError as error:
+            return self.renew(error)
+
+    def renew(self, error: TransportError) -> S:
+        """Open the study in another session; raise the last error when patience ends."""
+        if self._breaks == 0:
+            self._broke_at = self._clock()
+        self._breaks += 1
+        for seconds in waits(self._randomness):
+            spent = self._clock() - self._broke_at
+            if spent + seconds > self._patience or self._breaks > MOST_BREAKS:
+                break
+            self._watch.broke(error, seconds)
+            self._wait(seconds)
+            self.attempts += 1
+            try:
+                self._session = self._begin()
+                return self._opened(self._session)
+            except TransportError as another:
+                error = another
+        raise self._last(error)
+
+    def answered(self) -> None:
+        """Note that a query was answered: a later break is another one."""
+        self._breaks = 0
+
+    def close(self) -> None:
+        """End the session."""
+        if self._session is not None:
+            self._session.close()
+
+    def __enter__(self) -> Renewing[S]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _opened(self, session: Session) -> S:
+        try:
+            study = self._open(session)
+        except BaseException:
+            session.close()
+            raise
+        study.renewal = self
+        return study
+
+    def _last(self, error: TransportError) -> TransportError:
+        """Return the error of a study that is not begun again: the last cause, and how long."""
+        if not self._patience:
+            return error
+        spent = self._clock() - self._broke_at
+        last = TransportError(f"{error}; begun again for {spent:.0f} s, {self.attempts} sessions")
+        last.__cause__ = error
+        return last

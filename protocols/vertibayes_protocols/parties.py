@@ -66,7 +66,12 @@ def serve(
                     considered = _consider_again(role, query, kinds)
                 role.shared.queries += 1
                 began, sent = perf_counter(), traffic.bytes
-                yield from _answered(role, considered)
+                run = role.run if isinstance(role, SiteRole) else None  # of an approved study
+                if run is not None:
+                    run.begin(query)
+                yield from run_query(role, considered)
+                if run is not None:
+                    run.end(query)
                 watch.finished(query, perf_counter() - began, traffic.bytes - sent)
 
 
@@ -154,13 +159,3 @@ def _admit(role: P, query: AnyQuery, kinds: Kinds) -> None:
             "`vertibayes approve`"
         )
         raise QueryRefusedError(role.party, reason)
-
-
-def _answered(role: P, considered: Considered[Any, Any]) -> Program[None]:
-    """Run a query; the run of an approved study notes before what it uses up, and advances."""
-    run = role.run if isinstance(role, SiteRole) else None
-    if run is not None:
-        run.begin(considered.query)
-    yield from run_query(role, considered)
-    if run is not None:
-        run.end(considered.query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from numbers import Real
 
 from vertibayes_protocols.budget import Cost, Released
 from vertibayes_protocols.settings import declared, settings_of
@@ -27,9 +28,9 @@ class Policy:
     ValueError: a table of 4 variables, at most 3 are allowed
     """
 
-    variables: Collection[str] | None = None  # the variables that the party shows
+    variables: Collection[str] | None = None  # the variables that the party shows; None: all
     most_variables: int = declared("whole", 8, least=1)  # in one table
-    fewest_records: int = declared("whole", 10, least=1)  # counted, left out, or differing
+    fewest_records: int = declared("whole", 10, least=1)  # counted, or left out if any are
     most_row_sets: int = declared("whole", 50, least=1)  # different record sets, in all studies
     most_cells: int = declared("whole", 20_000_000, least=1)  # in all tables of one query
     most_failed_meets: int = declared("whole", 100, least=1)  # other lists since the last equal one
@@ -40,7 +41,9 @@ class Policy:
     most_memory: int = declared("size", GIBIBYTE, least=1)  # of one query at this party
     most_minutes: float = declared("number", 60.0, above=0)  # of all parties' work in one query
     most_stored: int = declared("size", 16 * GIBIBYTE, least=1)  # masked columns of one study
+    # Two such sums that differ in one member reveal this member's counts.
     exact_sums: bool = declared("flag", False)  # sums without noise over sites with other records
+    # Neighbours can solve the numbers of many rounds for the records.
     exact_neighbours: bool = declared("flag", False)  # own statistics, without noise, to neighbours
     most_epsilon: float = declared("number", 1.0, least=0)  # of all releases with noise together
     most_delta: float = declared("number", 1e-5, least=0)  # of all these releases
@@ -53,7 +56,8 @@ class Policy:
         if isinstance(self.variables, str):
             raise TypeError(f"`variables` must be a collection of names, got {self.variables!r}")
         for setting in settings_of(Policy):
-            if not setting.accepts(value := getattr(self, setting.name)):  # a nan is not
+            value = getattr(self, setting.name)
+            if not isinstance(value, Real) or not setting.accepts(value):  # a nan is not
                 raise ValueError(f"`{setting.name}` must be {setting.limits}, got {value}")
 
     def shows(self, variable: str) -> bool:
@@ -153,11 +157,7 @@ class Policy:
             raise ValueError(f"neighbours would see statistics of fewer than {fewest} records")
 
     def check_budget(self, spent: Cost, cost: Cost) -> None:
-        """Refuse a release that would overspend the budget, and say how much is left.
-
-        The release is permitted if either bound of `vertibayes_protocols.budget` stays within the
-        budget.
-        """
+        """Refuse a release that overspends the budget by both its bounds; say how much is left."""
         limit, most = self.most_epsilon, self.most_delta
         if spent.permits(cost, limit, most):
             return

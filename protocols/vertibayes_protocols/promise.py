@@ -19,57 +19,32 @@ UNITS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """What a release is, or several are: (eps, delta)-differentially private, and for whom.
+    """What a release is, or several are: (eps, delta)-differentially private, and for whom."""
 
-    Attributes
-    ----------
-    eps, delta : float
-        Of all that is released, together.
-    protects : str
-        ``record``: two sets of records are neighbours if one has one record more; ``party``: if one
-        has no record of a party whose records the other has; ``attributes``: if one does not know
-        the attributes of a record, except its class; ``report``: if a person has other values.
-    mechanism : str
-        The kind of noise, or the oracle of reports.
-    cost : Cost
-        What a site charges to its budget.
-    composition : str
-        How eps of several counts and releases is composed: ``basic`` or ``zCDP``.
-    whom, noise : str
-        Against whom, and how large the noise is, in words.
-    uncovered : tuple of str
-        What is shown beside the release, which the noise does not protect.
-    releases : int
-        How often what is protected was released.
-    """
-
+    # Of all that is released, together.
     eps: float
     delta: float
+    # Two sets of records are neighbours by "record" if one has one record more; by "party" if one
+    # has no record of a party whose records the other has; by "attributes" if one does not know the
+    # attributes of a record, except its class; by "report" if a person has other values.
     protects: str
-    mechanism: str
-    cost: Cost
-    composition: str = "basic"
-    whom: str = "whoever sees the release"
-    noise: str = ""
-    uncovered: tuple[str, ...] = ()
-    releases: int = 1
+    mechanism: str  # the kind of noise, or the oracle of reports
+    cost: Cost  # what a site charges to its budget
+    composition: str = "basic"  # of eps, over counts and releases; or "zCDP"
+    whom: str = "whoever sees the release"  # against whom
+    noise: str = ""  # how large it is, in words
+    uncovered: tuple[str, ...] = ()  # what is shown beside the release, and noise does not protect
+    releases: int = 1  # how often what is protected was released
 
     def times(self, releases: int) -> Self:
         """Return the promise of so many releases like this one, of the same records."""
         return self.over(self.cost.times(releases), releases)
 
     def over(self, cost: Cost, releases: int) -> Self:
-        """Return the promise of several releases of the same records, with this kind of noise.
+        """Return the promise of several releases of the same records, which cost so much together.
 
         Under zCDP, delta stays as it is and eps grows with the square root of their number, as long
         as eps is small; otherwise eps and delta add up.
-
-        Parameters
-        ----------
-        cost : Cost
-            Of all of them.
-        releases : int
-            How many they are.
         """
         if self.composition == "zCDP":
             eps, delta = eps_of(cost.rho, self.delta - cost.slack), self.delta
@@ -112,13 +87,13 @@ class SumPromise(Promise):
     sensitivity: int  # by how much a neighbour changes a count at most
     tables: int
     counts: int
-    members: int  # members
-    present: int  # members
-    honest: int  # members
-    colluding: int  # members
-    checked: bool  # whether the parties themselves see to it that so many take part
-    copies: float  # copies of noise expected in each released count; its standard deviation
-    sd: float  # copies of noise expected in each released count; its standard deviation
+    members: int  # how many there are
+    present: int  # those whose counts were summed
+    honest: int  # how many must add noise and keep it secret
+    colluding: int  # how many at most may work with the aggregator
+    checked: bool  # whether the parties see to it themselves; otherwise the aggregator is trusted
+    copies: float  # of noise, expected in each released count
+    sd: float  # the noise's standard deviation
 
     def worded(self) -> SumPromise:
         """Return the promise with its words."""

@@ -20,12 +20,7 @@ CHECK_BYTES = 4
 
 def public_text(keys: KeyPair) -> str:
     """Return both public keys of a key pair's owner as text: what the other parties pin."""
-    return encode_both(keys.public, SigningKey.of(keys).public)
-
-
-def encode_both(public: bytes, signing: bytes) -> str:
-    """Return the public keys of X25519 and Ed25519 of one owner as text."""
-    return f"{encode_public(public)}:{_encode(signing)}"
+    return f"{encode_public(keys.public)}:{_encode(SigningKey.of(keys).public)}"
 
 
 def encode_public(public: bytes) -> str:

@@ -8,15 +8,19 @@ each role sends the messages. `vertibayes_protocols.engine` checks, charges and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.approval import Asked
 from vertibayes_protocols.effects import Effects
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.wire import FREE
 
 R_co = TypeVar("R_co", covariant=True)
@@ -29,9 +33,10 @@ Give: TypeAlias = Callable[[], None]  # charges and notes a query's effects, onc
 class At:
     """Where a query is planned: names, and what all parties know of the study. No data."""
 
-    party: Party  # who plans it; the analyst and the dealer of the session
-    analyst: Party  # who plans it; the analyst and the dealer of the session
-    dealer: Party  # who plans it; the analyst and the dealer of the session
+    # Who plans it; the analyst and the dealer of the session.
+    party: Party
+    analyst: Party
+    dealer: Party
     joined: Joined | None  # the study that the party has joined
     modulus: int  # N of the additive and product schemes
 
@@ -54,28 +59,16 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Query(Asked, ABC, Generic[R_co, P]):
-    """What the analyst asks of `parties`: a result of the type `R_co`, by a plan of the type `P`.
+    """What the analyst asks of `parties`: a result of the type `R_co` by a plan of the type `P`."""
 
-    The class attributes say what the engine cannot see in the effects:
-
-    is_dealt : bool
-        Whether the dealer answers it.
-    gives_late : bool
-        Whether the site's program calls `give` itself, before it sends the analyst anything.
-    ends_run : bool
-        Whether it uses up the run of an approved study.
-    """
-
-    is_dealt: ClassVar[bool] = False
-    gives_late: ClassVar[bool] = False
-    ends_run: ClassVar[bool] = False
+    # What the engine cannot see in the effects:
+    is_dealt: ClassVar[bool] = False  # whether the dealer answers it
+    gives_late: ClassVar[bool] = False  # the site's program calls `give`, before it sends anything
+    ends_run: ClassVar[bool] = False  # whether it uses up the run of an approved study
 
     @abstractmethod
     def plan(self, at: At) -> P:
-        """Return what the parties do; a ValueError, which refuses the query, if it cannot be done.
-
-        Whatever takes long is computed when it is first used.
-        """
+        """Return what the parties do, or refuse; what takes long is computed when it is used."""
 
     @abstractmethod
     def effects(self, plan: P, at: At) -> Effects:
@@ -96,10 +89,7 @@ class Query(Asked, ABC, Generic[R_co, P]):
     # ---- what most kinds leave as it is ----------------------------------------------------------
 
     def fits(self, site: SiteRole, plan: P) -> None:
-        """Refuse what does not fit a site's keys, lists or data, with a ValueError or a refusal.
-
-        It comes last, because its reasons tell of the data.
-        """
+        """Refuse what does not fit a site's keys, lists or data: last, as it tells of the data."""
 
     def fits_dealer(self, dealer: DealerRole, plan: P) -> None:
         """Refuse, with a ValueError, what does not fit the keys or limits of the dealer."""
@@ -135,3 +125,47 @@ class StudyQuery(Query[R_co, P]):
 
 
 AnyQuery: TypeAlias = Query[Any, Any]
+
+
+def check_variables(study: Study, names: Iterable[str]) -> None:
+    """Refuse a variable that the study does not have, with a ValueError."""
+    for name in names:
+        if name not in study.variables:
+            raise ValueError(f"the study has no variable {name!r}")
+
+
+def numbered(groups: Iterable[Iterable[str]]) -> dict[str, int]:
+    """Return the place of each variable among all variables of some groups.
+
+    Examples
+    --------
+    >>> numbered([("z", "x"), ("z", "y")])
+    {'z': 0, 'x': 1, 'y': 2}
+    """
+    names = dict.fromkeys(chain.from_iterable(groups))
+    return {name: place for place, name in enumerate(names)}
+
+
+def numbers(values: Iterable[int]) -> NDArray[np.uint32]:
+    """Return places or lengths as a query has them."""
+    return np.array(list(values), np.uint32)
+
+
+def check_places(places: NDArray[np.uint32], variables: Sequence[str]) -> None:
+    """Refuse an array that does not hold places of variables, with a ValueError."""
+    if places.ndim != 1 or (places >= len(variables)).any():
+        raise ValueError("a group has places beyond the query's variables")
+
+
+def check_each_once(variables: Sequence[str]) -> None:
+    """Refuse variables of which one is named twice, with a ValueError: it has one place."""
+    if len(set(variables)) < len(variables):
+        raise ValueError("the query names a variable twice")
+
+
+def check_most(what: str, number: int, most: int) -> None:
+    """Refuse a query that has too many of something, with a ValueError."""
+    if number > most:
+        raise ValueError(
+            f"the query has {number:,} {what}; at most {most:,} are allowed in one query"
+        )

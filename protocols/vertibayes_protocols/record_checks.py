@@ -11,9 +11,9 @@ from time import time_ns
 from vertibayes_mpc.commitments import Selection
 from vertibayes_protocols.effects import Number
 from vertibayes_protocols.errors import refusing
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.memory import Digests
+from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Rows
 
 CLOCKS = 3_600_000_000  # microseconds: how far clocks may differ

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from time import time_ns
 from typing import TypeAlias
@@ -12,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.additive_scheme.scheme import RSA_2048
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness
 from vertibayes_mpc.rounds import Party as Party
@@ -22,99 +24,86 @@ from vertibayes_protocols.approval import Approvals, Run, nothing_approved
 from vertibayes_protocols.calibration.agreed import ClassifierSpec
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.nodes import Checkpoints
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.policy import GIBIBYTE, Policy
-from vertibayes_protocols.shared_state import SharedState
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.hidden_rows import HiddenRows
-from vertibayes_protocols.site.placement import Placement
 from vertibayes_protocols.site.statistics import LocalData
-from vertibayes_protocols.site.study_people import StudyPeople
+from vertibayes_protocols.site.study_people import Placement, StudyPeople
 from vertibayes_protocols.storage.block_file import BlockFile
 from vertibayes_protocols.storage.changes import Snapshot
 from vertibayes_protocols.storage.memory import Digests, SiteMemory
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Variable
 
+# Takes the number of a calibration's last query, the classifier, and a site's own statistics.
 Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A study that a session runs."""
+
+    analyst: Party  # who runs it
+    since: str  # when the session began to, in UTC
+    session: object = field(repr=False)  # the role of the session
+
+
+@dataclass
+class SharedState:
+    """What the sessions of a party share beside its memory; nothing of it outlives the process."""
+
+    running: dict[bytes, Running] = field(default_factory=dict)
+    queries: int = 0  # how many queries were begun, in all sessions
+    # At a site.
+    digests: Digests | None = field(default=None, repr=False)
+    checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)
+    comparing: Counter[Party] = field(default_factory=Counter)
+
+    def claim(self, study: bytes, session: SiteRole | DealerRole) -> Running | None:
+        """Note that a session runs a study; return the other session that does, if there is one."""
+        since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        running = self.running.setdefault(study, Running(session.analyst, since, session))
+        return None if running.session is session else running
+
+    def release(self, session: object) -> None:
+        """Note that a session is over, and runs nothing any more."""
+        self.running = {s: r for s, r in self.running.items() if r.session is not session}
 
 
 @dataclass
 class SiteRole:
-    """A site.
-
-    Parameters
-    ----------
-    party : Party
-    data : SiteData
-    keys : KeyPair
-    public_keys : mapping of Party to bytes
-        Of the dealer and of the other sites, pinned by this site.
-    dealer, analyst : Party
-        Whom it takes for them: never the same, and neither is a site that it knows as another.
-    policy : Policy
-    memory : SiteMemory
-    randomness : Randomness
-    column_memory : int
-        Bytes of the sites' masked columns that are kept in memory; more are kept in a file.
-    met : frozenset of Party
-        The sites that were found, in this session, to hold the same records in the same order.
-    analyst_key : bytes
-        The analyst's public key, as it is pinned; sums need it.
-    signing_keys : mapping of Party to bytes
-        The public signing keys of the other sites; masked sums need them.
-    modulus : int
-        N of the additive and product schemes' sums, whose factors nobody knows.
-    batches : sequence of LocalData
-        The records that sums are of; those of `data` by default.
-    shared : SharedState
-        What its sessions share.
-    calibrated : callable, optional
-        Takes the number of the last query of a calibration, the classifier, and this site's own
-        statistics of it.
-    approvals : callable
-        (digest) -> the approved study of a contract's digest; None if it is not approved.
-    remark : callable
-        Logs a sentence for the site's owner.
-    run : Run, optional
-        The run of an approved study in this session.
-    people : StudyPeople, optional
-        Who of its people is in the study, in this session; None if the study has all of its
-        records, in their order.
-    limits : AlignmentLimits
-        What it allows in alignments.
-    processes : int, default=1
-        How many processes blind the identifiers of long lists.
-    """
+    """A site."""
 
     party: Party
     data: SiteData = field(repr=False)
     keys: KeyPair
-    public_keys: Mapping[Party, bytes]
+    public_keys: Mapping[Party, bytes]  # of the dealer and of the other sites, pinned by this site
+    # Whom it takes for them: never the same, and neither is a site that it knows as another.
     dealer: Party = "dealer"
     analyst: Party = "analyst"
     policy: Policy = field(default_factory=Policy)
     memory: SiteMemory = field(default_factory=SiteMemory)
     randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
-    column_memory: int = GIBIBYTE // 4
+    column_memory: int = GIBIBYTE // 4  # bytes of masked columns in memory; more are in a file
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
     holder: Holder | None = field(default=None, repr=False)
-    met: frozenset[Party] = frozenset()
-    analyst_key: bytes = b""
-    signing_keys: Mapping[Party, bytes] = field(default_factory=dict, repr=False)
-    modulus: int = field(default=RSA_2048, repr=False)
-    batches: Sequence[LocalData] = field(default=(), repr=False)
+    met: frozenset[Party] = frozenset()  # in this session: equal records in the same order
+    analyst_key: bytes = b""  # as it is pinned; sums need it
+    signing_keys: Mapping[Party, bytes] = field(default_factory=dict, repr=False)  # of other sites
+    modulus: int = field(default=RSA_2048, repr=False)  # N of the schemes: nobody has its factors
+    batches: Sequence[LocalData] = field(default=(), repr=False)  # what sums are of; else `data`
     approvals: Approvals = field(default=nothing_approved, repr=False)
     remark: Callable[[str], None] = field(default=lambda _: None, repr=False)  # to its owner
     limits: AlignmentLimits = field(default_factory=AlignmentLimits, repr=False)
-    processes: int = 1
-    run: Run | None = field(default=None, init=False, repr=False)
+    processes: int = 1  # how many blind the identifiers of long lists
+    run: Run | None = field(default=None, init=False, repr=False)  # of an approved study
+    # Who is in the study, in this session; None if it has all its records, in their order.
     people: StudyPeople | None = field(default=None, init=False, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
     shared: SharedState = field(default_factory=SharedState, init=False, repr=False)
-    calibrated: Calibrated | None = field(default=None, init=False, repr=False)
+    calibrated: Calibrated | None = field(default=None, init=False, repr=False)  # takes its model
     _values: tuple[Study, Snapshot] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -199,10 +188,7 @@ class SiteRole:
         return self.data.records if self.placement is None else self.placement.records
 
     def column(self, name: str) -> NDArray[np.unsignedinteger]:
-        """Return the codes of a column in the order of the study, missing where it has no record.
-
-        The code of a missing value follows those of the states.
-        """
+        """Return the codes of a column in the order of the study; missing without a record."""
         codes = self.data.codes[name]
         if self.placement is None:
             return codes
@@ -302,43 +288,19 @@ class DealerRole:
 
 @dataclass
 class AnalystRole:
-    """The analyst: what was described, committed and opened.
-
-    Parameters
-    ----------
-    party : Party
-        Its name.
-    randomness : Randomness
-        Draws its keys, and the names of its studies.
-    ledger : Ledger
-        What was revealed to it.
-    joined : Joined, optional
-        The study that it has opened.
-    public_keys : mapping of Party to bytes
-        Of sites and dealer as its study has them; the sites compare them with what they have
-        pinned.
-    signing_keys : mapping of Party to bytes
-        The sites' public signing keys.
-    keys : KeyPair
-        Its own: each member of a sum agrees a key with it.
-    modulus : int
-        As of `SiteRole`.
-    policy : Policy
-        How much memory and time a query may take that it asks for.
-    last_sum : int
-        The number of its last sum; the next has the time, in microseconds, or one more.
-    """
+    """The analyst: what was described, committed and opened."""
 
     party: Party = "analyst"
     randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
-    public_keys: dict[Party, bytes] = field(default_factory=dict)
+    public_keys: dict[Party, bytes] = field(default_factory=dict)  # sites compare them with theirs
     signing_keys: dict[Party, bytes] = field(default_factory=dict, repr=False)
+    # Each member of a sum agrees a key with it.
     keys: KeyPair = field(default_factory=lambda: KeyPair.generate(SystemRandomness()))
-    modulus: int = field(default=RSA_2048, repr=False)
-    policy: Policy = field(default_factory=Policy)
-    last_sum: int = -1
+    modulus: int = field(default=RSA_2048, repr=False)  # as of `SiteRole`
+    policy: Policy = field(default_factory=Policy)  # the memory and time of what it asks
+    last_sum: int = -1  # the number of its last sum
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
 
     def next_number(self) -> int:

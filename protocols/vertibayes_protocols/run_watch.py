@@ -20,8 +20,9 @@ class SessionView(NamedTuple):
     gone: Mapping[Party, PeerGoneError]  # why a party cannot be reached
     messages: Mapping[Party, int]  # how many messages of each party have come
     awaited: tuple[Party, ...]  # the parties whose messages the analyst waits for
-    sent: int  # the bytes that the analyst has sent, and the longest chain of messages
-    rounds: int  # the bytes that the analyst has sent, and the longest chain of messages
+    # The bytes that the analyst has sent, and the longest chain of messages.
+    sent: int
+    rounds: int
 
 
 class RunWatch:

@@ -102,27 +102,11 @@ def check_columns(variables: Mapping[str, Variable], numerics: Mapping[str, Nume
 
 @dataclass(frozen=True)
 class Schema:
-    """What a naive Bayes model is about: the same at all parties, declared before any data.
-
-    Parameters
-    ----------
-    target : Variable
-    features : mapping of str to Variable or Numeric
-        Categorical features with their states, numbers with their bounds.
-    centred : bool, default=False
-        Whether numbers are summed about the middle of their bounds, as noise needs; see
-        `Moments`.
-
-    Raises
-    ------
-    ValueError
-        If the target has fewer than two classes, is a feature too, or a feature has no states or
-        another name than its key.
-    """
+    """What a naive Bayes model is about: the same at all parties, declared before any data."""
 
     target: Variable
-    features: Mapping[str, Variable | Numeric]
-    centred: bool = False
+    features: Mapping[str, Variable | Numeric]  # with their states, or with their bounds
+    centred: bool = False  # whether numbers are summed about the middle of their bounds, for noise
 
     def __post_init__(self) -> None:
         if len(self.target.states) < 2:

@@ -101,10 +101,12 @@ class Setting:
     kind: Kind  # what its values are
     help: str = ""  # of an option, one sentence: what the setting does, with its unit
     default: Any = None  # its value if it is not given; `REQUIRED` if it must be given
-    least: float | None = None  # the bounds of a number, or of how many items a list has
-    most: float | None = None  # the bounds of a number, or of how many items a list has
-    above: float | None = None  # the bounds of a number that are not values themselves
-    below: float | None = None  # the bounds of a number that are not values themselves
+    # The bounds of a number, or of how many items a list has.
+    least: float | None = None
+    most: float | None = None
+    # The bounds of a number that are not values themselves.
+    above: float | None = None
+    below: float | None = None
     choices: tuple[str, ...] = ()  # the values, or the items of a list, that are accepted
     old: str = ""  # the name that the setting had before
     shown: str = ""  # the form of a value, as help shows it; follows from the kind if empty

@@ -6,15 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from vertibayes_mpc.commitments import MOST_INDICATORS
+import numpy as np
+
+from vertibayes_mpc.commitments import MOST_INDICATORS, Commitments, Selection
+from vertibayes_mpc.randomness import StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.variables import Variable
+from vertibayes_protocols.variables import Rows, Variable
 from vertibayes_protocols.wire import FREE
 
 CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 MOST_BLOCK_ROWS = 1 << 20
 MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all others
+MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
 
 @dataclass(frozen=True)
@@ -93,3 +97,42 @@ class Study:
     def holders_of(self, names: Iterable[str]) -> tuple[Party, ...]:
         """Return the sites that hold at least one of some variables, sorted."""
         return tuple(sorted({site for name in names for site in self.holders[name]}))
+
+
+@dataclass
+class Joined:
+    """A study that a party has joined."""
+
+    study: Study
+    commitments: Commitments
+    seed: StreamKey | None = field(repr=False)  # the sites' common seed
+    mark: bytes = b""  # at the analyst: what the sites agree that they have joined
+    asked: int = 0  # at the analyst: the number of the last query for tables
+    answered: set[Rows] = field(default_factory=set, repr=False)
+    # At the analyst and the sites.
+    won: tuple[int, ...] = ()
+    decided: tuple[bool, ...] = ()
+    _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
+
+    def selection(self, rows: Rows) -> Selection:
+        """Return the chosen records: places of a permutation that the analyst cannot foresee.
+
+        The permutation sorts 64-bit numbers of the stream ``rows.seed`` under the sites' seed. A
+        site knows it: one that works with the analyst can search for places to its liking.
+        """
+        if rows.count(self.commitments.records) == self.commitments.records:
+            return Selection(self.commitments)
+        if rows not in self._selections:
+            if len(self._selections) == MOST_SELECTIONS:  # refused queries have them too
+                del self._selections[next(iter(self._selections))]
+            self._selections[rows] = self._select(rows)
+        return self._selections[rows]
+
+    def _select(self, rows: Rows) -> Selection:
+        which = label("chosen", *(str(part) for part in rows))
+        records = self.commitments.records
+        if self.seed is None:
+            return Selection(self.commitments, np.arange(rows.count(records)), which)
+        keys = np.frombuffer(self.seed.expand(label("rows", rows.seed), 8 * records), "<u8")
+        chosen = np.argsort(keys, kind="stable")[rows.first : rows.last]
+        return Selection(self.commitments, np.sort(chosen), which)

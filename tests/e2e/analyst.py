@@ -16,7 +16,7 @@ from tests.e2e.party import analysts_of, certificates_of, identity_of, say, stop
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.structure.learners import k2
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study

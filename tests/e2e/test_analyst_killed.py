@@ -13,7 +13,7 @@ from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from vertibayes.counting import PlainCounter
 from vertibayes.splitting import split_columns
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
 

@@ -11,7 +11,7 @@ from tests.protocols.small import packets
 from vertibayes import k2
 from vertibayes.study import connect_study
 from vertibayes_protocols.errors import PeerGoneError
-from vertibayes_protocols.renewal import Renewing
+from vertibayes_protocols.open_study import Renewing
 
 LINE = r"there is no session \(south: cannot be reached\): the next try is in [01]\.\d s\n"
 

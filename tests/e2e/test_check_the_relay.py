@@ -11,7 +11,7 @@ from tests.e2e.processes import Authority, free_address
 from vertibayes.cli import check
 from vertibayes_protocols.deployment import certificates
 from vertibayes_protocols.deployment.parts import RelayAddress
-from vertibayes_protocols.transports.knock import GREETING
+from vertibayes_protocols.transports.relay import GREETING
 from vertibayes_protocols.transports.tls import (
     Certificates,
     HandshakeError,

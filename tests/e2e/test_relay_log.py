@@ -22,8 +22,8 @@ from tests.e2e.processes import Authority, Process, free_address
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import nvflare as module
 from vertibayes_protocols.transports.cells import nvflare
-from vertibayes_protocols.transports.knock import knock
 from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.relay import knock
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

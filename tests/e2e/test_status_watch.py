@@ -62,7 +62,8 @@ def test_a_site_that_is_killed_is_waited_for_and_the_run_ends_when_it_is_back(st
     assert "east (site) is not connected; its owner starts it with" in status_of(study)
     dealer.send_signal(signal.SIGSTOP)
     sites["east"] = started("east", "site", folder / "east" / "site.toml")
-    until(lambda: status_of(study).count("has joined") >= 4)
+    joined = re.compile(r"^  \w+( \(\w+\))? has joined", re.MULTILINE)  # parties, and no event
+    until(lambda: len(joined.findall(status_of(study))) == 4)
 
     # South is killed, and is away until it is started again.
     sites["south"].send_signal(signal.SIGKILL)

@@ -149,6 +149,7 @@ def test_a_party_is_watched_until_it_stops(tmp_path, capsys, monkeypatch):
         status_file.write_text(json.dumps({**content, "connected": True}))
         code, printed, _ = run(capsys, "status", file, "--watch")
     assert code == 3 and "site clinic runs" in printed and "site clinic does not run" in printed
+    assert "budgets      `vertibayes ledger site.toml` says what is used and left" in printed
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from vertibayes_mpc.masked_sum import (
     failure_probability,
     smallest_neighbourhood,
 )
-from vertibayes_mpc.masked_sum.parameters import at_least
+from vertibayes_mpc.masked_sum.plan import at_least
 from vertibayes_mpc.masked_sum.roster import Circle
 
 pytestmark = pytest.mark.laws

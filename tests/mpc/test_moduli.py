@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from vertibayes_mpc import moduli
-from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.additive_scheme.scheme import RSA_2048
 from vertibayes_mpc.integers import is_probable_prime, rsa_primes
 from vertibayes_mpc.moduli import check_modulus
 

@@ -14,7 +14,7 @@ from tests.mpc.test_moduli import EASY
 from tests.paillier_worlds import PRIMES, Draws, small_key
 from tests.randomness import SeededRandomness
 from vertibayes_mpc import integers
-from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.additive_scheme.scheme import RSA_2048
 from vertibayes_mpc.paillier import EncryptedCounts, Packing, PrivateKey, PublicKey, keys
 from vertibayes_mpc.paillier.residues import Residues, primitive_base
 

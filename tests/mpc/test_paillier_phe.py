@@ -9,7 +9,7 @@ from phe import paillier as phe
 
 from tests.paillier_worlds import small_key
 from tests.randomness import SeededRandomness
-from vertibayes_mpc.additive_scheme.parameters import RSA_2048
+from vertibayes_mpc.additive_scheme.scheme import RSA_2048
 from vertibayes_mpc.paillier import PublicKey
 from vertibayes_mpc.paillier.interchange import (
     from_phe,

@@ -18,7 +18,7 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.queries import Align, Commit
-from vertibayes_protocols.queries.alignment.recall import Recall
+from vertibayes_protocols.queries.alignment.align import Recall
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Family, Rows

@@ -16,7 +16,7 @@ from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from vertibayes_mpc.additive_scheme import Parameters
 from vertibayes_mpc.errors import FaultyPartyError, MalformedMessageError
-from vertibayes_mpc.membership.roll import Roll
+from vertibayes_mpc.membership.pair_keys import Roll
 from vertibayes_mpc.rounds import Expect
 from vertibayes_protocols import wire
 from vertibayes_protocols.accounting import Privacy

@@ -28,8 +28,8 @@ from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Publish, Report, Sums, Updates
 from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.columns.split import Split
-from vertibayes_protocols.queries.sums.contributing import noisy_statistics
 from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.statistics import noisy_statistics
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.queries.sums.updates import Delivered
 from vertibayes_protocols.schema import Schema

@@ -12,8 +12,7 @@ from tests.protocols.test_sessions_side_by_side import STUDY, learn_by_turns, st
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.labelled import Labelled
-from vertibayes_protocols.roles import SiteRole
-from vertibayes_protocols.shared_state import SharedState
+from vertibayes_protocols.roles import SharedState, SiteRole
 from vertibayes_protocols.transports.connection import Connection
 
 

@@ -18,9 +18,8 @@ from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, T
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.queries import Align, Commit, Meet
-from vertibayes_protocols.queries.alignment.recall import Recall
-from vertibayes_protocols.site.placement import Placement
-from vertibayes_protocols.site.study_people import StudyPeople
+from vertibayes_protocols.queries.alignment.align import Recall
+from vertibayes_protocols.site.study_people import Placement, StudyPeople
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, forgive
 from vertibayes_protocols.storage.memory import SiteMemory
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.protocols.small import data_of, packets, sealed, seeded
 from vertibayes.cli.outputs import write_folder
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.errors import QueryRefusedError

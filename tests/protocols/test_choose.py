@@ -31,13 +31,13 @@ from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes_protocols.choices import Choices, Constant, Score, constants_last
 from vertibayes_protocols.federation import ANALYST, DEALER
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Describe
 from vertibayes_protocols.queries.choices.choose import Choose, portions, score_error
 from vertibayes_protocols.queries.choices.lookups import choice_lookups
 from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 DATA = data_of(a="xy", b="z", c="w")

@@ -34,7 +34,7 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Consensus
 from vertibayes_protocols.queries.calibration.consensus import Finished, Statistics
-from vertibayes_protocols.queries.calibration.consensus_checks import LOST
+from vertibayes_protocols.queries.calibration.consensus_query import LOST
 from vertibayes_protocols.site.statistics import Numeric
 from vertibayes_protocols.variables import Family, Variable
 

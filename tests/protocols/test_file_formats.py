@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.protocols.small import costing, data_of, study_of
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_protocols.deployment.approvals import read_approval
 from vertibayes_protocols.effects import Scored
 from vertibayes_protocols.errors import DataError

@@ -13,7 +13,7 @@ import pytest
 
 from tests.protocols.small import committed, count, data_of, packets, study_of
 from tests.protocols.test_contract import CONTRACT
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_protocols.deployment.approvals import (
     Approval,
     approvals_in,

@@ -13,8 +13,8 @@ from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.errors import DataError, QueryRefusedError
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
 from vertibayes_protocols.queries import Describe, Sums
-from vertibayes_protocols.queries.sums.contributing import site_records
 from vertibayes_protocols.queries.sums.members import Members
+from vertibayes_protocols.queries.sums.statistics import site_records
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData

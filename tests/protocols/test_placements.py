@@ -8,9 +8,9 @@ import pytest
 from tests.protocols.small import count, memories, refusal
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.errors import ImpossibleTablesError
-from vertibayes_protocols.described import study_of as opened_study
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
+from vertibayes_protocols.opening import study_of as opened_study
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit, Describe, Meet, Publish
 from vertibayes_protocols.queries.columns.publish import RecordNoise
@@ -19,7 +19,7 @@ from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.queries.tables.ways import choose_ways, grouped
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.placement import Placement
+from vertibayes_protocols.site.study_people import Placement
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.variables import Family, Rows, Variable
 

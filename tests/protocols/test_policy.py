@@ -1,3 +1,6 @@
+from decimal import Decimal
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +33,13 @@ def test_numbers_below_one_are_refused(name, number):
 def test_budgets_below_zero_are_refused(name, number):
     with pytest.raises(ValueError, match=f"`{name}` must be at least 0, got {number}"):
         Policy(**{name: number})
+
+
+@pytest.mark.parametrize("value", [None, "1", Decimal(0), [1, 2], np.array(1)])
+@pytest.mark.parametrize("name", ["fewest_records", "most_epsilon", "most_memory"])
+def test_limits_that_are_not_numbers_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be at least [01], got"):
+        Policy(**{name: value})
 
 
 def test_sums_without_noise_are_refused_unless_they_are_allowed():

@@ -16,7 +16,7 @@ from vertibayes_protocols.odds import Odds, OddsTable
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Predict
-from vertibayes_protocols.queries.predictions.odds_query import OddsNumbers
+from vertibayes_protocols.queries.predictions.predict import OddsNumbers
 from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.variables import Rows
 

@@ -21,16 +21,15 @@ from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.noise import PolyaShare
 from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.federation import ANALYST, DEALER
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit
 from vertibayes_protocols.queries.releases.plan import ReleaseNoise
-from vertibayes_protocols.queries.releases.release import FAILED, Release
-from vertibayes_protocols.queries.releases.shares import TableSums
+from vertibayes_protocols.queries.releases.release import FAILED, Release, TableSums
 from vertibayes_protocols.query import At
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Family, Variable
 
 DATA = data_of(a="xy", b="z", c="w")

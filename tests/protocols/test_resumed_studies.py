@@ -16,11 +16,11 @@ from vertibayes_protocols.approved_study import open_approved
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.errors import PeerGoneError, QueryRefusedError, TransportError
 from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.open_study import Renewing, waits
 from vertibayes_protocols.parties import serve
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import KINDS, Release
 from vertibayes_protocols.release import FamilyTables, Rule
-from vertibayes_protocols.renewal import Renewing, waits
 from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.run_watch import RunWatch
 from vertibayes_protocols.session import Session

@@ -15,7 +15,7 @@ from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.odds import Odds, OddsTable
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import ALLOW_ALL
-from vertibayes_protocols.queries.predictions import score_plan, score_table
+from vertibayes_protocols.queries.predictions import score_table
 from vertibayes_protocols.queries.predictions.score_table import ScoreTable
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.roles import DealerRole
@@ -72,7 +72,7 @@ def table_of(study, names, rule, rows=Rows()):
 @pytest.mark.parametrize("holder", ["a", "c", "d"])
 @pytest.mark.parametrize("names", [("xz", "y", "zw"), ("y",)])
 def test_the_table_is_that_of_the_joined_records(holder, names, monkeypatch):
-    monkeypatch.setattr(score_plan, "RANKED_TOGETHER", 16)
+    monkeypatch.setattr(score_table, "RANKED_TOGETHER", 16)
     data = sites(holder)
     federation, study = opened(data)
     table = table_of(study, names, EXACT)

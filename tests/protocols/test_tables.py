@@ -15,11 +15,11 @@ from tests.protocols.small import (
     seeded,
     study_of,
 )
-from vertibayes_protocols.joined import MOST_SELECTIONS, Joined
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit
 from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.study import MOST_SELECTIONS, Joined
 from vertibayes_protocols.variables import Family, Rows
 
 DATA = data_of(a="xy", b="z", c="w")

@@ -19,8 +19,7 @@ from vertibayes.structure.learners import k2, search_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.queries.tables.costs import Costs
-from vertibayes_protocols.queries.tables.counting import TablePlan
-from vertibayes_protocols.queries.tables.ways import Load, batches, choose_ways, grouped
+from vertibayes_protocols.queries.tables.ways import Load, TablePlan, batches, choose_ways, grouped
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows, Variable

@@ -64,7 +64,7 @@ def test_without_fcntl_modules_are_imported_and_a_lock_says_what_to_do(tmp_path)
         "import sys; sys.modules['fcntl'] = None\n"
         "import vertibayes_protocols.storage.memory, vertibayes_protocols.storage.ledger_file\n"
         "import vertibayes.model_file\n"
-        "from vertibayes.table_file import TableFile; from pathlib import Path\n"
+        "from vertibayes.study_files import TableFile; from pathlib import Path\n"
         f"TableFile(Path({str(tmp_path / 'tables')!r}))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -7,9 +7,9 @@ import pytest
 
 from tests.vertibayes.test_prediction_over_sites import any_network, opened, some, with_missing
 from vertibayes.inference.prediction import predict_proba
+from vertibayes.prediction_over_sites import auc_of_table, auc_over_sites
 from vertibayes.sampling import sample
 from vertibayes.validation.auc import auc
-from vertibayes.validation.over_sites import auc_of_table, auc_over_sites
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.site.data import SiteData

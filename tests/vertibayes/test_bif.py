@@ -4,11 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertibayes.bif import NODES, STATES, encode_nodes, write_bif
+from vertibayes.bif import (
+    NODES,
+    STATES,
+    XML_NAMES,
+    encode_nodes,
+    parse_xmlbif,
+    write_bif,
+    write_xmlbif,
+)
 from vertibayes.dag import Structure
 from vertibayes.network import Network, from_pgmpy, read_bif
-from vertibayes.xmlbif import NAMES as XML_NAMES
-from vertibayes.xmlbif import parse_xmlbif, write_xmlbif
 from vertibayes_protocols.variables import Variable
 
 NAMES = [

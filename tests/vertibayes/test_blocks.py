@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from tests.vertibayes.test_em_tables import with_gaps
-from vertibayes.inference.blocks import batches, expectation
 from vertibayes.inference.junction_tree import JunctionTree
+from vertibayes.inference.propagation import batches
+from vertibayes.parameters.em import expectation
 from vertibayes.sampling import sample
 
 

@@ -5,12 +5,12 @@ from tests.vertibayes.test_em_tables import with_gaps
 from tests.vertibayes.test_junction_tree import joint_of
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
+from vertibayes.inference.marginals import divergence
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import fit_cpts, network_from
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.sampling import sample
-from vertibayes.validation.divergence import divergence
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable
 

@@ -4,12 +4,12 @@ import pytest
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
+from vertibayes.inference.marginals import divergence
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
-from vertibayes.validation.divergence import divergence
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Variable

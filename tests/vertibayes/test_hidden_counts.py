@@ -9,10 +9,10 @@ from vertibayes.counting import PlainCounter, hidden_counts
 from vertibayes.counting.hidden_counts import HiddenCounts, with_estimates
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.dag import Structure
+from vertibayes.inference.marginals import divergence
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.sampling import sample
-from vertibayes.validation.divergence import divergence
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Variable

@@ -43,7 +43,7 @@ def check_score_table(world, network, study):
     for target, variable in network.variables.items():
         if len(variable.states) == 2:
             known = evidence_of(study, network, target, None)
-            odds = odds_tables(network, target, known).odds
+            odds = odds_tables(network, target, known).odds()
             scores = np.zeros(world.pooled.records, np.int64)
             for names, numbers in odds.tables:
                 scores += numbers[tuple(world.pooled.codes[name] for name in names)][:, 0]

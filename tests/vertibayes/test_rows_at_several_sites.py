@@ -15,7 +15,7 @@ from vertibayes.sampling import sample
 from vertibayes_protocols.choices import Choices, Score
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.release import FamilyTables, Rule
-from vertibayes_protocols.site.placement import Placement
+from vertibayes_protocols.site.study_people import Placement
 from vertibayes_protocols.variables import Family, Rows
 
 FREE = Policy(free_tables=True, fewest_records=1, most_epsilon=1e5)

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from vertibayes.run_file import RunFile
+from vertibayes.study_files import RunFile
 from vertibayes_protocols.storage.run_record import Shown
 from vertibayes_protocols.storage.whole_file import NewerFormatError
 

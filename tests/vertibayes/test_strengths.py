@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from tests.vertibayes.released_worlds import PooledStudy
 from vertibayes import arc_strengths, averaged_structure
-from vertibayes.bootstrap import strengths_of
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
 from vertibayes.drawing.svg import draw
 from vertibayes.edges import ArcStrength
-from vertibayes.learning import learn
+from vertibayes.learning import learn, strengths_of
 from vertibayes.network import Network
 from vertibayes.options import Options
 from vertibayes.released import learn_released, rule_of

@@ -11,7 +11,7 @@ from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.structure.learners import k2
-from vertibayes.table_file import MAGIC, TableFile
+from vertibayes.study_files import MAGIC, TableFile
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate

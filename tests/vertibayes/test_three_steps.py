@@ -4,12 +4,12 @@ import pytest
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.inference.marginals import divergence
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import fit_three_steps
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
-from vertibayes.validation.divergence import divergence
 from vertibayes_protocols.federation import federate
 
 

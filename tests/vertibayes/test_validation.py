@@ -6,11 +6,11 @@ from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
+from vertibayes.inference.marginals import divergence
 from vertibayes.network import Network
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
-from vertibayes.validation.divergence import divergence
 from vertibayes.validation.methods import Without, public, scv, svdg
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.site.data import SiteData

@@ -38,7 +38,7 @@ Y, A, B = (Variable(name, ("0", "1")) for name in "yab")
 AB = Schema(Y, {"a": A, "b": B})
 HELD = {"s": ("a",), "t": ("b",)}
 split = Split.of
-MODULUS = additive_scheme.parameters.RSA_2048
+MODULUS = additive_scheme.scheme.RSA_2048
 
 
 @pytest.mark.parametrize(

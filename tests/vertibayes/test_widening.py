@@ -7,13 +7,13 @@ from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
+from vertibayes.inference.marginals import divergence
 from vertibayes.network import Network
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.widening import Widening, gain, widen
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
-from vertibayes.validation.divergence import divergence
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.variables import Variable

@@ -19,7 +19,7 @@ from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.local import Wholes
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Consensus, ReleasedConsensus
-from vertibayes_protocols.queries.calibration.consensus_checks import LOST
+from vertibayes_protocols.queries.calibration.consensus_query import LOST
 from vertibayes_protocols.roles import AnalystRole, Party
 from vertibayes_protocols.session import Session
 
@@ -31,10 +31,12 @@ ATTEMPTS = 3  # at a part, while sites leave in the middle of it
 class Part(NamedTuple):
     """Rounds with the same sites."""
 
-    first: int  # the number of the first round, from 1, and how many there are
-    rounds: int  # the number of the first round, from 1, and how many there are
-    absent: tuple[Party, ...]  # who was away, and who was back and listened for a round
-    back: tuple[Party, ...]  # who was away, and who was back and listened for a round
+    # The number of the first round, from 1, and how many there are.
+    first: int
+    rounds: int
+    # Who was away, and who was back and listened for a round.
+    absent: tuple[Party, ...]
+    back: tuple[Party, ...]
     parties: tuple[Party, ...]  # who has finished the part: the losses are those on their records
 
 
@@ -43,9 +45,10 @@ class CalibratedSites(NamedTuple):
 
     statistics: Floats  # the mean of the sites' statistics after the last round, for one record
     soft: Floats  # the soft 0-1 loss of each round, summed over records, before the sites updated
-    errors: Wholes  # as of `ReleasedConsensus`
-    records: Wholes  # as of `ReleasedConsensus`
-    repairs: Wholes  # as of `ReleasedConsensus`
+    # As of `ReleasedConsensus`.
+    errors: Wholes
+    records: Wholes
+    repairs: Wholes
     parts: tuple[Part, ...]  # who was there
 
 

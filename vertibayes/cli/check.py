@@ -21,7 +21,7 @@ from vertibayes_protocols.deployment.running import study_session
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Begin, Describe, Meet
 from vertibayes_protocols.run_watch import RunWatch
-from vertibayes_protocols.transports.knock import Answer, knock
+from vertibayes_protocols.transports.relay import Answer, knock
 
 REACH_SECONDS = 3.0
 

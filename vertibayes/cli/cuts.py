@@ -29,8 +29,9 @@ class Cuts:
     target: str  # the class
     edges: Mapping[str, tuple[Decimal, ...]]  # the edges of each pre-binned column
     ledger: Ledger  # what was revealed
-    bytes: int = 0  # the bytes that all parties sent for it, and the rounds
-    rounds: int = 0  # the bytes that all parties sent for it, and the rounds
+    # The bytes that all parties sent for it, and the rounds.
+    bytes: int = 0
+    rounds: int = 0
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from vertibayes.cli.naive_bayes_learning import Holders, learn_records
 from vertibayes.cli.naive_bayes_study import NaiveBayesStudy, read_settings, schema_in
 from vertibayes.cli.predict import check_target
 from vertibayes.cli.study_settings import placed
-from vertibayes.declared_prediction import DeclaredPrediction
 from vertibayes.naive_bayes.model_file import is_naive_bayes
 from vertibayes.network import Network, read_model
+from vertibayes.prediction_over_sites import DeclaredPrediction
 from vertibayes.settings import LEARNER, PREDICTION
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.deployment.files import StudyFile

@@ -16,10 +16,9 @@ from vertibayes.cli.options import separated
 from vertibayes.splitting import deal_columns
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.policy import GIBIBYTE
-from vertibayes_protocols.site.alignment import check_ids
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
-from vertibayes_protocols.site.identifiers import Identifiers, combined, rule_of
+from vertibayes_protocols.site.identifiers import Identifiers, check_ids, combined, rule_of
 from vertibayes_protocols.site.numerals import number
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.text import TextColumn

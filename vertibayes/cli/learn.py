@@ -15,7 +15,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
-from vertibayes.bootstrap import strengths_of
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.cuts import Cuts, with_cuts
 from vertibayes.cli.inputs import Sites, Source, read_sites
@@ -27,7 +26,7 @@ from vertibayes.cli.run import Run
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import Learned, learn
+from vertibayes.learning import Learned, learn, strengths_of
 from vertibayes.options import Options, checks, families_of, how_missing, notices, sample_rows
 from vertibayes.released import check_options, check_validations, learn_released
 from vertibayes.report.disclosure import disclosure

@@ -19,9 +19,8 @@ from vertibayes.cli.study_settings import placed
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.options import checks
 from vertibayes.released import check_validations
-from vertibayes.run_file import RunFile
 from vertibayes.study import opener
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import RunFile, TableFile
 from vertibayes.words import counted
 from vertibayes_protocols.approved_study import open_approved
 from vertibayes_protocols.contract import Contract
@@ -32,10 +31,9 @@ from vertibayes_protocols.deployment.running import (
     study_session,
     study_sessions,
 )
-from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.open_study import OpenStudy, Renewing
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Begin
-from vertibayes_protocols.renewal import Renewing
 from vertibayes_protocols.roles import Party
 from vertibayes_protocols.session import Session, Traffic
 from vertibayes_protocols.study import Study

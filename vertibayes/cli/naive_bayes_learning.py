@@ -106,8 +106,9 @@ class Holders(NamedTuple):
     sites: Sequence[str]  # all parties
     most_records: int  # how many records a party has at most
     absent: Collection[str] = ()  # the parties that are not there
-    dishonest: float = 0.0  # as of `Terms`
-    dropouts: float = 0.0  # as of `Terms`
+    # As of `Terms`.
+    dishonest: float = 0.0
+    dropouts: float = 0.0
     missing: bool = True  # whether values may be missing, which people then report
 
 

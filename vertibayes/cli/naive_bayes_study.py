@@ -39,7 +39,7 @@ from vertibayes.naive_bayes.vertical import (
 )
 from vertibayes.settings import LEARNER, MEMBERSHIP, NAIVE_BAYES, PREDICT, TEST
 from vertibayes.study import counter_of
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_protocols.accounting import share_of
 from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.contract import Contract

@@ -23,10 +23,9 @@ from vertibayes.cli.study_settings import learner_of, placed
 from vertibayes.cli.watched_run import watched_run
 from vertibayes.inference.prediction import Prediction
 from vertibayes.network import Network
-from vertibayes.prediction_over_sites import predict_over_sites
+from vertibayes.prediction_over_sites import auc_over_sites, predict_over_sites
 from vertibayes.study import approved_study, connect_study
 from vertibayes.validation.auc import Auc
-from vertibayes.validation.over_sites import auc_over_sites
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.release import Rule

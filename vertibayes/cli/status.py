@@ -12,8 +12,6 @@ from typing import TypeAlias
 from vertibayes.cli.run_lines import changes_of_run, lines_of_run
 from vertibayes_protocols.deployment.run_status import (
     RunStatus,
-    health_of_run,
-    prometheus_of_run,
     read_any_status,
 )
 from vertibayes_protocols.deployment.status import (
@@ -21,9 +19,7 @@ from vertibayes_protocols.deployment.status import (
     STOPPED,
     Status,
     existing_status,
-    health,
     now,
-    prometheus,
 )
 from vertibayes_protocols.errors import printable
 
@@ -36,9 +32,9 @@ LEAST_SECONDS, MOST_SECONDS = 0.1, 3600.0  # between two looks
 def run_status(path: Path, as_prometheus: bool) -> int:
     """Print the status of a party or of a run; return the exit status."""
     status, runs = read_any_status(existing_status(path))
-    text = _gauges(status, runs) if as_prometheus else "\n".join(_lines(status, runs))
+    text = status.prometheus(runs=runs) if as_prometheus else "\n".join(_lines(status, runs))
     sys.stdout.write(text.rstrip("\n") + "\n")
-    return _code(status, runs)
+    return status.health(runs=runs)
 
 
 def run_watch(path: Path, interval: float) -> int:
@@ -52,7 +48,7 @@ def run_watch(path: Path, interval: float) -> int:
             status, runs = read_any_status(file)
             show(status, runs)
             if not runs or (isinstance(status, RunStatus) and status.ended):
-                return _code(status, runs)
+                return status.health(runs=runs)
             sleep(interval)
 
 
@@ -94,24 +90,11 @@ class _Changes:
         self._before = set(lines)
 
 
-def _code(status: Status | RunStatus, runs: bool) -> int:
-    """Return the exit status: 0 is well, 1 is in trouble, 3 does not run."""
-    if isinstance(status, RunStatus):
-        return health_of_run(status, runs=runs)
-    return health(status, runs=runs)
-
-
 def _lines(status: Status | RunStatus, runs: bool) -> list[str]:
     """Return the lines that are printed about a party or a run."""
     if isinstance(status, RunStatus):
         return lines_of_run(status, runs=runs)
-    return [printable(line) for line in _lines_of_party(status, health(status, runs=runs))]
-
-
-def _gauges(status: Status | RunStatus, runs: bool) -> str:
-    if isinstance(status, RunStatus):
-        return prometheus_of_run(status, runs=runs)
-    return prometheus(status, runs=runs)
+    return [printable(line) for line in _lines_of_party(status, status.health(runs=runs))]
 
 
 def _lines_of_party(status: Status, code: int) -> list[str]:
@@ -126,6 +109,8 @@ def _lines_of_party(status: Status, code: int) -> list[str]:
         lines.append(f"    queries    {session['answered']} answered{_latest(session)}")
     lines.append(f"  answered     {status.events['answered']} queries")
     lines.append(f"  refused      {status.events['refused']} queries")
+    if status.role == "site":
+        lines.append("  budgets      `vertibayes ledger site.toml` says what is used and left")
     if error := status.last_error:
         lines.append(f"  last error   {error.get('reason', '')} ({error.get('at', '')})")
     return lines

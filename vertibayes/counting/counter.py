@@ -78,6 +78,13 @@ def cells_of(lengths: Mapping[str, int], family: Family) -> int:
     return prod(map(lengths.__getitem__, family.members))
 
 
+def margin(table: Table, members: Sequence[str], names: Sequence[str]) -> Table:
+    """Return the margin of some variables of a table, with the axes in their order."""
+    others = tuple(axis for axis, name in enumerate(members) if name not in names)
+    kept = [name for name in members if name in names]
+    return np.asarray(table.sum(axis=others).transpose([kept.index(name) for name in names]))
+
+
 def portions(lengths: Mapping[str, int], families: Sequence[Family]) -> Iterator[list[Family]]:
     """Cut families into portions whose tables can be held in memory at once, one at least."""
     portion: list[Family] = []

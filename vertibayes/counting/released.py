@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from vertibayes.counting.counter import Table, check_families
+from vertibayes.counting.counter import Table, check_families, margin
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
 
@@ -97,10 +97,8 @@ class ReleasedCounter:
 
     def _derived(self, family: Family, missing: bool) -> Table:
         source = min(self._sources(family, missing), key=lambda place: self.released[place].size)
-        members, table = self.request.families[source].members, self.released[source]
-        others = tuple(axis for axis, name in enumerate(members) if name not in family.members)
-        kept = [name for name in members if name in family.members]
-        table = table.sum(axis=others).transpose([kept.index(name) for name in family.members])
+        members = self.request.families[source].members
+        table = margin(self.released[source], members, family.members)
         lengths = axis_lengths(self.variables, missing)
         table = table[tuple(slice(lengths[name]) for name in family.members)]
         return np.ascontiguousarray(np.maximum(table, 0))

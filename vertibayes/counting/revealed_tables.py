@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.counting.counter import Table
+from vertibayes.counting.counter import Table, margin
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 _Records: TypeAlias = tuple[bool, Rows]  # of a table: missing values are a state; its records
@@ -135,10 +135,7 @@ class RevealedTables:
         if not sources:
             raise KeyError(asked)
         missing_is_state, kept = min(sources, key=lambda source: prod(source[1].shape))
-        members, table = kept.family.members, kept.table
-        axes = [members.index(name) for name in asked.family.members]
-        others = [axis for axis in range(len(members)) if axis not in axes]
-        table = table.transpose(axes + others).sum(axis=tuple(range(len(axes), len(members))))
+        table = margin(kept.table, kept.family.members, asked.family.members)
         if missing_is_state and not asked.missing:
             states = (len(self._variables[name].states) for name in asked.family.members)
             table = table[tuple(map(slice, states))]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Unpack
 
 from vertibayes.counting.counter import Table, check_families
 from vertibayes.counting.revealed_tables import Asked, RevealedTables
 from vertibayes.forecast import Forecast, forecast
-from vertibayes.table_file import TableFile
+from vertibayes.study_files import TableFile
 from vertibayes_protocols.federation import Federation
 from vertibayes_protocols.open_study import OpenStudy, Revealed
 from vertibayes_protocols.opening import StudyOptions, open_study
-from vertibayes_protocols.session import Traffic
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 
@@ -32,6 +31,8 @@ class SecureCounter:
 
     Attributes
     ----------
+    open_study : OpenStudy
+        The study, of which other things than tables can be asked.
     study : Study
     ledger : Ledger
         What was revealed to the analyst.
@@ -47,7 +48,7 @@ class SecureCounter:
     """
 
     def __init__(self, open_study: OpenStudy, kept: TableFile | None = None) -> None:
-        self._open_study, self._kept = open_study, kept
+        self.open_study, self._kept = open_study, kept
         self.study, self.ledger = open_study.study, open_study.ledger
         self.variables: Mapping[str, Variable] = self.study.variables
         self.records: int = self.study.records
@@ -56,17 +57,9 @@ class SecureCounter:
         self.queries = 0
         self._revealed = RevealedTables(self.variables)
         if kept is not None:
-            self._continue(kept)
-
-    @property
-    def open_study(self) -> OpenStudy:
-        """The study, of which other things than tables can be asked."""
-        return self._open_study
-
-    @property
-    def watchers(self) -> list[Callable[[int, int], None]]:
-        """Who is notified of queries that end (`OpenStudy`)."""
-        return self._open_study.watchers
+            kept.join(self.study, open_study.joined.mark)
+            self._keep(kept.tables)
+            open_study.note_earlier(kept.tables)
 
     @classmethod
     def of(
@@ -108,11 +101,6 @@ class SecureCounter:
         return forecast(self.study, families, missing=missing)
 
     @property
-    def traffic(self) -> Traffic:
-        """What has travelled, as far as it can be seen from here."""
-        return self._open_study.traffic
-
-    @property
     def opened(self) -> Iterator[tuple[Rows, Table]]:
         """All tables that were revealed, each with its records."""
         return iter(self._revealed)
@@ -140,16 +128,10 @@ class SecureCounter:
     def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
         """Refuse families that could not be counted; see `Counter.check`."""
         check_families(self.variables, families, missing)
-        self._open_study.check(families, missing=missing)
-
-    def _continue(self, kept: TableFile) -> None:
-        """Take the tables that earlier sessions of the study have revealed."""
-        kept.join(self.study, self._open_study.joined.mark)
-        self._keep(kept.tables)
-        self._open_study.note_earlier(kept.tables)
+        self.open_study.check(families, missing=missing)
 
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
-        for tables in self._open_study.reveal(families, missing=missing, rows=rows):
+        for tables in self.open_study.reveal(families, missing=missing, rows=rows):
             self.queries += 1
             if self._kept is not None:
                 self._kept.add(tables)

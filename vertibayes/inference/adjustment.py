@@ -9,7 +9,7 @@ each variable of a set that is already known: every other minimal set lacks one 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from vertibayes.dag import Structure
@@ -27,10 +27,9 @@ def is_adjustment_set(
     from networkx import is_d_separator
 
     check_names(structure, exposure, outcome, names)
-    if not set(names) <= _allowed(structure, exposure, outcome):
-        return False
-    graph = _back_door_graph(structure, exposure)
-    return bool(is_d_separator(graph, {exposure}, {outcome}, set(names)))
+    graph, allowed = _back_door(structure, exposure, outcome)
+    given = set(names)
+    return given <= allowed and bool(is_d_separator(graph, {exposure}, {outcome}, given))
 
 
 def adjustment_sets(
@@ -78,24 +77,35 @@ def adjustment_sets(
     >>> adjustment_sets(confounded, "x", "y", excluded=["a"])
     ()
     """
+    from networkx import find_minimal_d_separator
+
     check_names(structure, exposure, outcome, excluded)
+    graph, allowed = _back_door(structure, exposure, outcome)
     minimal: set[tuple[str, ...]] = set()
-    for names in _minimal_sets(structure, exposure, outcome, frozenset(excluded)):
-        minimal.add(names)
-        if len(minimal) >= most:
-            break
+    waiting, tried = deque([frozenset(excluded)]), {frozenset(excluded)}
+    while waiting and len(minimal) < most:
+        forbidden = waiting.popleft()
+        names = find_minimal_d_separator(
+            graph, {exposure}, {outcome}, restricted=allowed - forbidden
+        )
+        if names is not None:
+            minimal.add(tuple(sorted(names)))
+            branches = [forbidden | {name} for name in sorted(names)]
+            waiting += [branch for branch in branches if branch not in tried]
+            tried.update(branches)
     return tuple(sorted(minimal, key=lambda names: (len(names), names)))
 
 
 def is_cause(structure: Structure, exposure: str, outcome: str) -> bool:
     """Return whether a directed path leads from the exposure to the outcome."""
-    return outcome in _descendants(structure, exposure)
+    from networkx import descendants
+
+    return outcome in descendants(structure.to_networkx(), exposure)
 
 
 def why_not_valid(structure: Structure, exposure: str, outcome: str, names: Collection[str]) -> str:
     """Return a clause that says why a set is not valid; empty for a valid set."""
-    late = sorted(set(names) & _descendants(structure, exposure))
-    if late:
+    if late := [name for name in sorted(set(names)) if is_cause(structure, exposure, name)]:
         return f"{exposure} is a cause of {', '.join(late)}"
     if not is_adjustment_set(structure, exposure, outcome, names):
         return f"a back-door path between {exposure} and {outcome} stays open"
@@ -120,41 +130,12 @@ def check_roles(exposure: str, outcome: str, names: Collection[str]) -> None:
             raise ValueError(f"{name} is the exposure or the outcome: it cannot be adjusted for")
 
 
-def _minimal_sets(
-    structure: Structure, exposure: str, outcome: str, excluded: frozenset[str]
-) -> Iterator[tuple[str, ...]]:
-    """Yield minimal sets, some of them more than once."""
-    from networkx import find_minimal_d_separator
-
-    graph = _back_door_graph(structure, exposure)
-    allowed = _allowed(structure, exposure, outcome)
-    waiting, tried = deque([excluded]), {excluded}
-    while waiting:
-        forbidden = waiting.popleft()
-        names = find_minimal_d_separator(
-            graph, {exposure}, {outcome}, restricted=allowed - forbidden
-        )
-        if names is None:
-            continue
-        yield tuple(sorted(names))
-        branches = [forbidden | {name} for name in sorted(names)]
-        waiting += [branch for branch in branches if branch not in tried]
-        tried.update(branches)
-
-
-def _back_door_graph(structure: Structure, exposure: str) -> DiGraph[str]:
-    """Return the graph without the edges that leave the exposure."""
-    graph = structure.to_networkx()
-    graph.remove_edges_from(list(graph.out_edges(exposure)))
-    return graph
-
-
-def _allowed(structure: Structure, exposure: str, outcome: str) -> set[str]:
-    """Return the variables that an adjustment set may have."""
-    return set(structure.nodes) - _descendants(structure, exposure) - {exposure, outcome}
-
-
-def _descendants(structure: Structure, node: str) -> set[str]:
+def _back_door(structure: Structure, exposure: str, outcome: str) -> tuple[DiGraph[str], set[str]]:
+    """Return the graph without the edges that leave the exposure, and what a set may have."""
     from networkx import descendants
 
-    return set(descendants(structure.to_networkx(), node))
+    graph = structure.to_networkx()
+    caused = descendants(structure.to_networkx(), exposure)
+    allowed = set(structure.nodes) - caused - {exposure, outcome}
+    graph.remove_edges_from(list(graph.out_edges(exposure)))
+    return graph, allowed

@@ -20,9 +20,8 @@ from vertibayes.counting import Counter
 from vertibayes.counting.counter import Table
 from vertibayes.inference.adjustment import check_names, check_roles
 from vertibayes.inference.algebra import Array
-from vertibayes.inference.interventions import intervene
 from vertibayes.inference.marginals import Marginals
-from vertibayes.model import Model
+from vertibayes.model import Model, place_of
 from vertibayes.words import counted, percent
 from vertibayes_protocols.variables import Family, Variable
 
@@ -31,8 +30,9 @@ from vertibayes_protocols.variables import Family, Variable
 class Effect:
     """The distribution of an outcome if all records had one exposure, for each exposure."""
 
-    exposure: Variable  # the variable that is set, and the variable of which the risks are
-    outcome: Variable  # the variable that is set, and the variable of which the risks are
+    # The variable that is set, and the variable of which the risks are.
+    exposure: Variable
+    outcome: Variable
     risks: Array = field(repr=False)  # P(outcome | do(exposure)), one distribution per row
     adjusted: tuple[str, ...] | None = None  # the variables over which the risks are standardized
     records: int = 0  # the number of records that are complete in the table; 0 without a table
@@ -41,7 +41,7 @@ class Effect:
 
     def risk(self, outcome: str, exposure: str) -> float:
         """Return P(outcome state | do(exposure state))."""
-        return float(self.risks[_place(self.exposure, exposure), _place(self.outcome, outcome)])
+        return float(self.risks[place_of(self.exposure, exposure), place_of(self.outcome, outcome)])
 
     def difference(self, outcome: str, exposure: str, baseline: str) -> float:
         """Return the risk under an exposure minus the risk under a baseline; as `risk`."""
@@ -94,13 +94,6 @@ class Effect:
         return text
 
 
-def _place(variable: Variable, state: str) -> int:
-    if state not in variable.states:
-        known = ", ".join(variable.states)
-        raise ValueError(f"{variable.name} has no state {state!r}; its states are {known}")
-    return variable.states.index(state)
-
-
 def effect_in(network: Model, exposure: str, outcome: str) -> Effect:
     """Return the effect of an exposure on an outcome under a network.
 
@@ -118,7 +111,7 @@ def effect_in(network: Model, exposure: str, outcome: str) -> Effect:
     """
     check_names(network.structure, exposure, outcome, ())
     states = network.variables[exposure].states
-    worlds = (intervene(network, {exposure: state}) for state in states)
+    worlds = (network.do({exposure: state}) for state in states)
     risks = np.array([Marginals.of(world).joint([outcome]) for world in worlds])
     return Effect(network.variables[exposure], network.variables[outcome], risks)
 

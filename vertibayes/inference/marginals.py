@@ -82,3 +82,22 @@ def _contracted(factors: list[tuple[Clique, Array]], names: Clique) -> Array:
         operands += [array, [axis.setdefault(name, len(axis)) for name in members]]
     pairwise = len(factors) > 2  # without it, numpy loops over all axes of all factors at once
     return np.asarray(np.einsum(*operands, [axis[name] for name in names], optimize=pairwise))
+
+
+def divergence(truth: Model, model: Model) -> float:
+    """Return KL(truth || model), in nats, of networks with the same structure.
+
+    The divergence is the sum over families of the expected logarithm of the CPTs' ratio. It is
+    infinite if a possible combination of values has probability zero in the model.
+    """
+    if truth.structure != model.structure or truth.variables != model.variables:
+        raise ValueError("the networks must have the same structure and states")
+    marginals = Marginals.of(truth)
+    total = 0.0
+    for family in truth.structure.families:
+        joint = marginals.joint(family.members)
+        seen = joint > 0
+        with np.errstate(divide="ignore"):
+            ratio = truth.cpts[family.child][seen] / model.cpts[family.child][seen]
+        total += float((joint[seen] * np.log(ratio)).sum())
+    return total

@@ -22,10 +22,8 @@ import numpy as np
 
 from vertibayes.dag import Structure
 from vertibayes.inference.algebra import LOGARITHMS, Array
-from vertibayes.inference.elimination import MOST_STATES
+from vertibayes.inference.elimination import MOST_STATES, parts
 from vertibayes.inference.propagation import axes_as
-from vertibayes.inference.relevance import parts
-from vertibayes.missing_states import has_missing_state
 from vertibayes.model import Model
 from vertibayes_protocols.odds import MOST_FRACTION_BITS, Odds, OddsTable
 from vertibayes_protocols.variables import Variable
@@ -33,9 +31,7 @@ from vertibayes_protocols.variables import Variable
 Names: TypeAlias = tuple[str, ...]
 Factor: TypeAlias = tuple[Names, Array]  # logarithms
 
-MOST_ROWS = (
-    1 << 12
-)  # joint values of the evidence of a table: `vertibayes_mpc.table_lookups.MOST_CELLS`
+MOST_ROWS = 1 << 12  # of a table of the evidence: `vertibayes_mpc.table_lookups.MOST_CELLS`
 IMPOSSIBLE = 2.0**14  # nats: minus the logarithm of a zero; far more than any record's others
 REPORT = "\0"  # before the name of a variable that may be missing: its report
 
@@ -47,13 +43,8 @@ class OddsTables(NamedTuple):
     constant: Array  # the log odds of a record if there are no tables: the evidence does not matter
     tables: tuple[Factor, ...]  # in nats
 
-    @property
-    def odds(self) -> Odds:
-        """The tables as integers, as fine as their sums allow."""
-        return self.as_fine_as(MOST_FRACTION_BITS)
-
-    def as_fine_as(self, most_bits: int) -> Odds:
-        """Return the tables as integers."""
+    def odds(self, most_bits: int = MOST_FRACTION_BITS) -> Odds:
+        """Return the tables as integers, as fine as their sums allow."""
         reach = sum(float(np.abs(table).max()) for _, table in self.tables)
         bits = min(most_bits, 61 - int(reach + 1).bit_length())
         tables = tuple(
@@ -79,38 +70,24 @@ def odds_tables(network: Model, target: str, evidence: Mapping[str, Variable]) -
     >>> names, np.exp(table[:, 0]).round(3).tolist()  # no, yes, missing
     (('wet',), [0.185, 1.667, 0.333])
     """
-    _check(network, target, evidence)
+    variable = network.variable(target)
+    if target in evidence:
+        raise ValueError(f"the target {target!r} cannot be evidence; leave it out")
+    for known in evidence.values():
+        network.check_states(known, "at the sites")
     reported = {name for name, v in evidence.items() if _is_reported(network, v)}
-    known = {REPORT + name if name in reported else name for name in evidence}
+    given = {REPORT + name if name in reported else name for name in evidence}
     parents = dict(network.structure.parents) | {REPORT + name: (name,) for name in reported}
     names = Structure(parents)
-    flags = {name: np.array([name in known]) for name in names.nodes}
+    flags = {name: np.array([name in given]) for name in names.nodes}
     (part,) = parts(names, flags, target)
     factors = [_factor(network, child, evidence) for child in part.children]
     left = _eliminated(factors, part.open - {target}, target)
     merged = _merged(left, target)
-    variable = network.variables[target]
     matters, zeros = len(variable.states) > 1, np.zeros(len(variable.states) - 1)
     tables = tuple((_plain(n), _odds(array)) for n, array in merged if n and matters)
     constant = sum((_odds(array) for scope, array in merged if not scope), zeros)
     return OddsTables(variable, constant, tables)
-
-
-def _check(network: Model, target: str, evidence: Mapping[str, Variable]) -> None:
-    for name in (target, *evidence):
-        if name not in network.variables:
-            raise ValueError(
-                f"the network has no variable {name!r}; it has {', '.join(network.variables)}"
-            )
-    if target in evidence:
-        raise ValueError(f"the target {target!r} cannot be evidence; leave it out")
-    for name, variable in evidence.items():
-        expected = network.variables[name]
-        appended = has_missing_state(expected) and variable.states == expected.states[:-1]
-        if variable.states != expected.states and not appended:
-            raise ValueError(
-                f"{name} has other states at the sites than in the network, or in another order"
-            )
 
 
 def _is_reported(network: Model, variable: Variable) -> bool:
@@ -190,17 +167,13 @@ def _merged(factors: Sequence[Factor], target: str) -> list[Factor]:
     Return the evidence of each, and arrays whose last axis is the target.
     """
     mine = [factor for factor in factors if target in factor[0]]
-    groups: list[list[Factor]] = []
+    groups: dict[Names, list[Factor]] = {}
     for factor in sorted(mine, key=lambda f: (-len(f[0]), f[0])):
-        for group in groups:
-            if set(factor[0]) <= set(group[0][0]):
-                group.append(factor)
-                break
-        else:
-            groups.append([factor])
+        home = next((names for names in groups if set(factor[0]) <= set(names)), factor[0])
+        groups.setdefault(home, []).append(factor)
     merged = []
-    for names, product in map(_product, groups):
-        _check_size(_scope([(names, product)]), set(), target)
+    for names, product in map(_product, groups.values()):
+        _check_size(dict(zip(names, product.shape, strict=True)), set(), target)
         last = np.moveaxis(product, names.index(target), -1)
         merged.append((tuple(name for name in names if name != target), last))
     return merged

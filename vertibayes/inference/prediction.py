@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.inference.algebra import Array
-from vertibayes.inference.blocks import batches
-from vertibayes.inference.elimination import eliminated
+from vertibayes.inference.elimination import eliminated, parts
 from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.inference.propagation import check_codes
-from vertibayes.inference.relevance import parts
-from vertibayes.missing_states import has_missing_state
+from vertibayes.inference.propagation import batches, check_codes
 from vertibayes.model import Model
 from vertibayes_protocols.site.data import SiteData
 
@@ -161,12 +158,7 @@ def known_codes(network: Model, data: SiteData) -> dict[str, NDArray[np.integer]
     If the last state of a variable of the network is that of missing values, a missing value of the
     data has this state.
     """
-    names = [name for name in data.variables if name in network.variables]
-    for name in names:
-        states, expected = data.variables[name].states, network.variables[name]
-        appended = has_missing_state(expected) and states == expected.states[:-1]
-        if states != expected.states and not appended:
-            raise ValueError(
-                f"{name} has other states in the data than in the network, or in another order"
-            )
-    return {name: data.codes[name] for name in names}
+    known = [variable for name, variable in data.variables.items() if name in network.variables]
+    for variable in known:
+        network.check_states(variable, "in the data")
+    return {variable.name: data.codes[variable.name] for variable in known}

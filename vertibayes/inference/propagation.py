@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,27 +30,26 @@ from vertibayes.model import Model
 Places: TypeAlias = NDArray[np.intp]
 
 APART = -1  # the case of a neighbour that has no effect
+MOST_NUMBERS = 1 << 23  # per batch: 64 MiB, of which about three copies exist at a time
 
 
-@dataclass(frozen=True)
-class _Cases:
+class _Cases(NamedTuple):
     """The distinct cases of one clique in one direction."""
 
     of_record: Places  # the case of each record
     first: Places  # the first record of each case
-    weight: Array  # the sum of the weights of each case's records
+    counts: Array  # how many records have each case
 
     @classmethod
-    def of(cls, keys: list[Places], weight: Array) -> _Cases:
+    def of(cls, keys: list[Places]) -> _Cases:
         """Return the cases of records; records of one case have equal integers in all `keys`."""
-        key = np.zeros(len(weight), np.intp)
+        key = np.zeros(len(keys[0]), np.intp)
         for part in keys:
             shifted = part - part.min(initial=0)
             key = key * (shifted.max(initial=0) + 1) + shifted
             key = np.unique(key, return_inverse=True)[1]
         _, first, of_record = np.unique(key, return_index=True, return_inverse=True)
-        total = np.bincount(of_record, weight, len(first)).astype(float)
-        return cls(of_record, first, total)
+        return cls(of_record, first, np.bincount(of_record, minlength=len(first)).astype(float))
 
 
 class Batch:
@@ -61,42 +60,30 @@ class Batch:
         tree: JunctionTree,
         states: Mapping[str, int],
         codes: Mapping[str, NDArray[np.integer]],
-        weight: Array | None = None,
     ) -> None:
         check_codes(states, codes)
         self.tree, self.states = tree, states
         self.records = len(next(iter(codes.values()))) if codes else 1
-        self.weight = np.ones(self.records) if weight is None else weight
         self._codes = {name: np.full(self.records, count) for name, count in states.items()}
         self._codes |= {name: np.asarray(column, np.intp) for name, column in codes.items()}
-        self._joined = [self._is_joined(clique) for clique in range(len(tree.cliques))]
-        self._up = self._upward_cases()
-        self._down = self._downward_cases()
-
-    def _is_joined(self, clique: int) -> NDArray[np.bool_]:
-        """Return whether a separator has a missing value, for each record."""
-        joined = np.zeros(self.records, np.bool_)
-        for name in self.tree.separator(clique):
-            joined |= self._codes[name] == self.states[name]
-        return joined
-
-    def _upward_cases(self) -> list[_Cases]:
-        cases: dict[int, _Cases] = {}
-        for clique in reversed(range(len(self.tree.cliques))):
-            keys = [self._codes[name] for name in self.tree.cliques[clique]]
-            for child in self.tree.children[clique]:
-                keys.append(np.where(self._joined[child], cases[child].of_record, APART))
-            cases[clique] = _Cases.of(keys, self.weight)
-        return [cases[clique] for clique in range(len(self.tree.cliques))]
-
-    def _downward_cases(self) -> list[_Cases]:
-        cases: list[_Cases] = []
-        for clique, parent in enumerate(self.tree.parents):
+        cliques, never = range(len(tree.cliques)), np.zeros(self.records, np.bool_)
+        missing = {name: column == states[name] for name, column in self._codes.items()}
+        self._joined = [  # of each clique: whether its separator has a missing value, by record
+            np.any([never, *(missing[name] for name in tree.separator(clique))], axis=0)
+            for clique in cliques
+        ]
+        up: dict[int, _Cases] = {}
+        for clique in reversed(cliques):
+            keys = [self._codes[name] for name in tree.cliques[clique]]
+            for child in tree.children[clique]:
+                keys.append(np.where(self._joined[child], up[child].of_record, APART))
+            up[clique] = _Cases.of(keys)
+        self._up, self._down = [up[clique] for clique in cliques], list[_Cases]()
+        for clique, parent in enumerate(tree.parents):
             keys = [self._up[clique].of_record]
             if parent >= 0:
-                keys.append(np.where(self._joined[clique], cases[parent].of_record, APART))
-            cases.append(_Cases.of(keys, self.weight))
-        return cases
+                keys.append(np.where(self._joined[clique], self._down[parent].of_record, APART))
+            self._down.append(_Cases.of(keys))
 
     @property
     def numbers(self) -> int:
@@ -166,6 +153,22 @@ class Batch:
         return allowed
 
 
+def batches(
+    tree: JunctionTree,
+    states: Mapping[str, int],
+    codes: Mapping[str, NDArray[np.integer]],
+    most_numbers: int = MOST_NUMBERS,
+) -> list[Batch]:
+    """Halve records until each batch can be propagated in bounded memory, or is one record."""
+    whole = Batch(tree, states, codes)
+    if whole.numbers <= most_numbers or whole.records == 1:
+        return [whole]
+    half = whole.records // 2
+    halves = slice(half), slice(half, None)
+    parts = [{n: column[rows] for n, column in codes.items()} for rows in halves]
+    return [batch for part in parts for batch in batches(tree, states, part, most_numbers)]
+
+
 @dataclass(frozen=True)
 class Beliefs:
     """The joint distribution of each clique given the known values of each record.
@@ -188,9 +191,9 @@ class Beliefs:
 
     @property
     def log_likelihood(self) -> float:
-        """The log-likelihood of all records with their weights, in nats."""
+        """The log-likelihood of all records, in nats."""
         cases = self.batch._up
-        return sum(float(c.weight @ logs) for logs, c in zip(self._logs, cases, strict=True))
+        return sum(float(c.counts @ logs) for logs, c in zip(self._logs, cases, strict=True))
 
     def marginal(self, members: Clique) -> Array:
         """Return the distribution of variables that one clique holds, for each record."""
@@ -202,7 +205,7 @@ class Beliefs:
     def expected_counts(self, members: Clique) -> Array:
         """Return the sum over records of the distributions of variables that one clique holds."""
         home = self._home(members)
-        weighted = np.tensordot(self.batch._down[home].weight, self.joints[home], axes=1)
+        weighted = np.tensordot(self.batch._down[home].counts, self.joints[home], axes=1)
         (counts,) = _summed(weighted[None], self.batch.tree.cliques[home], members)
         return np.asarray(counts)
 

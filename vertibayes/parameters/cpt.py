@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from vertibayes.counting import Counter
 from vertibayes.dag import Structure
-from vertibayes.missing_states import with_missing_state, without_missing
+from vertibayes.model import with_missing_state, without_missing
 from vertibayes.network import Network
 from vertibayes.table_scores import free_parameters, k2_scores, log_likelihoods
 from vertibayes_protocols.variables import Rows, Variable

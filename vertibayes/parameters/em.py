@@ -6,38 +6,39 @@ federation, use `fit_em_from_tables`, which needs tables only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
-from vertibayes.inference.blocks import batches, expectation
 from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.missing_states import without_missing
+from vertibayes.inference.propagation import Batch, batches
+from vertibayes.model import without_missing
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from
-from vertibayes.parameters.em_steps import (
-    Counts,
-    EmSteps,
-    NoValueError,
-    check_steps,
-    em_steps,
-)
+from vertibayes.parameters.widening import Widening
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.variables import Variable
+
+Counts: TypeAlias = list[NDArray[np.float64]]
+
+
+class NoValueError(ValueError):
+    """A variable has no value in any of the records."""
 
 
 @dataclass(frozen=True)
 class EmFit:
-    """A network fitted to records with missing values."""
+    """A network fitted by EM, to records or to tables with missing values."""
 
-    network: Network = field(repr=False)  # the network
+    network: Network = field(repr=False)
     trace: tuple[float, ...]  # the objective of EM before each step, in nats
-    converged: bool  # whether the relative change of the trace fell below the tolerance
-    traces: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    converged: bool  # whether EM has stopped before the largest number of steps
+    traces: tuple[tuple[float, ...], ...] = field(default=(), repr=False)  # of all starts
+    widenings: tuple[Widening, ...] = ()
 
 
 def fit_em(
@@ -102,22 +103,81 @@ def fit_em(
         log_likelihood, counts = expectation(records, network)
         return log_likelihood + _prior(network, pseudo_count), counts
 
-    def settled(trace: Sequence[float], _: float) -> bool:
-        return len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tolerance * abs(trace[-2])
-
     def step(iteration: int, _: int) -> None:
         if progress is not None:
             progress(len(fits) * most_iterations + iteration, (1 + restarts) * most_iterations)
 
+    if start is None:
+        available = PlainCounter(data).tables(structure.families)
+        start = network_from(structure, variables, available, 1.0)
+    starts = [start]
     generator = np.random.default_rng(seed)
-    starts = [start or _available(data, structure)]
-    starts += [_random(structure, variables, generator) for _ in range(restarts)]
-    run = partial(em_steps, pseudo_count=pseudo_count, settled=settled, progress=step)
-    fits: list[EmSteps] = []
+    shapes = [[states[name] for name in family.members] for family in structure.families]
+    for _ in range(restarts):
+        drawn = [generator.exponential(size=shape) for shape in shapes]
+        starts.append(network_from(structure, variables, drawn))
+    fits: list[EmFit] = []
     for first in starts:
-        fits.append(run(expect, first, most_iterations=most_iterations))
+        fits.append(
+            em_steps(
+                expect,
+                first,
+                pseudo_count=pseudo_count,
+                settled=lambda trace, _: (
+                    len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tolerance * abs(trace[-2])
+                ),
+                most_iterations=most_iterations,
+                progress=step,
+            )
+        )
     best = max(fits, key=lambda fit: fit.trace[-1])
-    return EmFit(*best, tuple(fit.trace for fit in fits))
+    return replace(best, traces=tuple(fit.trace for fit in fits))
+
+
+def check_steps(tolerance: float, most_iterations: int, name: str, number: int) -> None:
+    """Refuse numbers that are out of range; `name` is the option with the third number."""
+    if not tolerance > 0 or most_iterations < 1 or number < 0:
+        raise ValueError(
+            f"tolerance must be above 0, most_iterations at least 1 and {name} at least 0, got "
+            f"{tolerance}, {most_iterations} and {number}"
+        )
+
+
+def em_steps(
+    expect: Callable[[Network], tuple[float, Counts]],
+    network: Network,
+    *,
+    pseudo_count: float,
+    settled: Callable[[Sequence[float], float], bool],
+    most_iterations: int,
+    progress: Callable[[int, int], None] | None,
+) -> EmFit:
+    """Repeat EM steps; `settled` gets the trace and the largest change of an expected count."""
+    trace: list[float] = []
+    last: Counts | None = None
+    for iteration in range(most_iterations):
+        if progress is not None:
+            progress(iteration, most_iterations)
+        value, counts = expect(network)
+        trace.append(value)
+        network = network_from(network.structure, network.variables, counts, pseudo_count)
+        pairs = zip(last or [], counts, strict=last is not None)
+        if settled(trace, max((float(np.abs(a - b).max()) for a, b in pairs), default=np.inf)):
+            return EmFit(network, tuple(trace), True)
+        last = counts
+    return EmFit(network, tuple(trace), False)
+
+
+def expectation(records: Sequence[Batch], network: Network) -> tuple[float, Counts]:
+    """Return the log-likelihood of records, and the expected counts of the families: the E step."""
+    families = network.structure.families
+    total, counts = 0.0, [np.zeros(network.cpts[family.child].shape) for family in families]
+    for batch in records:
+        beliefs = batch.propagate(network)
+        total += beliefs.log_likelihood
+        for count, family in zip(counts, families, strict=True):
+            count += beliefs.expected_counts(family.members)
+    return total, counts
 
 
 def _prior(network: Network, pseudo_count: float) -> float:
@@ -137,19 +197,3 @@ def _check_values(data: SiteData, structure: Structure) -> None:
             raise ValueError(f"the data have no variable {node!r}")
         if (data.codes[node] == len(data.variables[node].states)).all():
             raise NoValueError(f"{node} has no value in any record: leave it out")
-
-
-def _available(data: SiteData, structure: Structure) -> Network:
-    """Return the network of the available cases, with pseudo-count 1."""
-    tables = PlainCounter(data).tables(structure.families)
-    variables = {node: without_missing(data.variables[node]) for node in structure.nodes}
-    return network_from(structure, variables, tables, 1.0)
-
-
-def _random(
-    structure: Structure, variables: Mapping[str, Variable], generator: np.random.Generator
-) -> Network:
-    """Return a network whose CPTs are drawn uniformly."""
-    shapes = [[len(variables[name].states) for name in f.members] for f in structure.families]
-    counts = [generator.exponential(size=shape) for shape in shapes]
-    return network_from(structure, variables, counts)

@@ -13,7 +13,7 @@ family (`widening`) use more of each record, and reveal more cells.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -24,22 +24,12 @@ from vertibayes.dag import Structure
 from vertibayes.inference.algebra import PLAIN, Array
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.marginals import Marginals
-from vertibayes.missing_states import without_missing
+from vertibayes.model import without_missing
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from
-from vertibayes.parameters.em_steps import Counts, NoValueError, check_steps, em_steps
-from vertibayes.parameters.widening import Widening, widen
+from vertibayes.parameters.em import Counts, EmFit, NoValueError, check_steps, em_steps
+from vertibayes.parameters.widening import widen
 from vertibayes_protocols.variables import Family, Rows, Variable
-
-
-@dataclass(frozen=True)
-class TableFit:
-    """A network fitted to tables with missing values."""
-
-    network: Network = field(repr=False)  # the network
-    trace: tuple[float, ...]  # the composite log-likelihood before each step, in nats
-    converged: bool  # whether the completed tables stopped changing
-    widenings: tuple[Widening, ...] = ()
 
 
 def fit_em_from_tables(
@@ -52,7 +42,7 @@ def fit_em_from_tables(
     tolerance: float = 1e-6,
     most_iterations: int = 200,
     progress: Callable[[int, int], None] | None = None,
-) -> TableFit:
+) -> EmFit:
     """Fit the CPTs of a structure to records with missing values: one call, two with wider tables.
 
     Parameters
@@ -77,7 +67,7 @@ def fit_em_from_tables(
 
     Returns
     -------
-    fit : TableFit
+    fit : EmFit
         The fit; without missing values, the network of `fit_cpts` after one step.
 
     Raises
@@ -94,50 +84,39 @@ def fit_em_from_tables(
     states = {node: len(variable.states) for node, variable in variables.items()}
     tree = JunctionTree.of(structure, states)  # before any table is revealed
 
-    def fit(tables: Sequence[_Table], start: Network) -> TableFit:
+    def reveal(wider: Mapping[str, Sequence[str]]) -> list[_Table]:
+        """Reveal the families' tables, each with the neighbours by which it is widened."""
+        asked = [Family(f.child, (*f.parents, *wider.get(f.child, ()))) for f in structure.families]
+        counts = counter.tables(asked, missing=True, rows=rows)
+        return [
+            _Table(counter.variables, family, len(own.members), table)
+            for family, own, table in zip(asked, structure.families, counts, strict=True)
+        ]
+
+    def fit(tables: Sequence[_Table], start: Network) -> EmFit:
         complete = all(len(table.patterns) == 1 for table in tables)
         most_moved = tolerance * rows.count(counter.records)
-        return TableFit(
-            *em_steps(
-                lambda network: _expected(tables, Marginals.of(network, tree)),
-                start,
-                pseudo_count=pseudo_count,
-                settled=lambda _, moved: complete or moved <= most_moved,
-                most_iterations=most_iterations,
-                progress=progress,
-            )
+        return em_steps(
+            lambda network: _expected(tables, Marginals.of(network, tree)),
+            start,
+            pseudo_count=pseudo_count,
+            settled=lambda _, moved: complete or moved <= most_moved,
+            most_iterations=most_iterations,
+            progress=progress,
         )
 
-    tables = _revealed(counter, structure, {}, rows)
+    tables = reveal({})
     first = [table.complete + 1.0 for table in tables]  # each state has positive probability
     narrow = fit(tables, network_from(structure, variables, first))
     if not wider_cells:
         return narrow
-    pairs = zip(structure.families, tables, strict=True)
-    missing = {family.child: table.missing for family, table in pairs}
+    missing = {table.members[0]: table.missing for table in tables}
     steps = widen(narrow.network, counter.variables, missing, wider_cells, counter.most_variables)
-    tables = _revealed(counter, structure, _neighbours(steps), rows) if steps else tables
+    neighbours = {
+        child: [step.neighbour for step in steps if step.child == child] for child in missing
+    }
+    tables = reveal(neighbours) if steps else tables
     return replace(fit(tables, narrow.network), widenings=steps)
-
-
-def _neighbours(steps: Sequence[Widening]) -> dict[str, tuple[str, ...]]:
-    """Return the neighbours by which the table of each child is widened."""
-    wider: dict[str, tuple[str, ...]] = {}
-    for step in steps:
-        wider[step.child] = (*wider.get(step.child, ()), step.neighbour)
-    return wider
-
-
-def _revealed(
-    counter: Counter, structure: Structure, wider: Mapping[str, tuple[str, ...]], rows: Rows
-) -> list[_Table]:
-    """Reveal the families' tables, some of them wider."""
-    asked = [Family(f.child, (*f.parents, *wider.get(f.child, ()))) for f in structure.families]
-    counts = counter.tables(asked, missing=True, rows=rows)
-    return [
-        _Table(counter.variables, family, len(own.members), table)
-        for family, own, table in zip(asked, structure.families, counts, strict=True)
-    ]
 
 
 def _expected(tables: Sequence[_Table], marginals: Marginals) -> tuple[float, Counts]:

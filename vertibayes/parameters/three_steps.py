@@ -16,9 +16,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vertibayes.counting import Counter, Table
+from vertibayes.counting import Counter
 from vertibayes.dag import Structure
-from vertibayes.missing_states import with_missing_state
+from vertibayes.model import with_missing_state
 from vertibayes.parameters.cpt import PSEUDO_COUNT, network_from
 from vertibayes.parameters.em import EmFit, fit_em
 from vertibayes.sampling import sample
@@ -94,15 +94,12 @@ def draw_synthetic(
 
     Given parent states that no record has, a child has its distribution over all records.
     """
-    tables = counter.tables(structure.families, missing=True, rows=rows)
+    seen = []
+    for table in counter.tables(structure.families, missing=True, rows=rows):
+        child = table.sum(axis=tuple(range(1, table.ndim))).reshape(-1, *(1,) * (table.ndim - 1))
+        seen.append(np.where(table.any(axis=0), table, child))
     named = {node: with_missing_state(counter.variables[node]) for node in structure.nodes}
-    intermediate = network_from(structure, named, [_seen_or_all(table) for table in tables])
+    intermediate = network_from(structure, named, seen)
     drawn = sample(intermediate, rows.count(counter.records) if records is None else records, seed)
     variables = {name: counter.variables[name] for name in drawn.codes}
     return SiteData(variables, drawn.codes)  # the state "missing" has the code of a missing value
-
-
-def _seen_or_all(table: Table) -> Table:
-    """Return a family's table with the child's counts in the columns without records."""
-    child = table.sum(axis=tuple(range(1, table.ndim)))
-    return np.where(table.any(axis=0), table, child.reshape(-1, *(1,) * (table.ndim - 1)))

@@ -20,8 +20,9 @@ class Pooled(NamedTuple):
     """RC and maximum likelihood on pooled records."""
 
     soft: Floats  # the soft 0-1 loss per record of RC
-    error: float  # the errors of RC and of maximum likelihood
-    likelihood: float  # the errors of RC and of maximum likelihood
+    # The errors of RC and of maximum likelihood.
+    error: float
+    likelihood: float
 
 
 class Traces(NamedTuple):

@@ -11,11 +11,10 @@ import numpy as np
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.hidden_counts import with_estimates
 from vertibayes.counting.released import ReleasedCounter
-from vertibayes.inference.marginals import Marginals
+from vertibayes.inference.marginals import Marginals, divergence
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import network_from
 from vertibayes.sampling import sample
-from vertibayes.validation.divergence import divergence
 
 DRAWS = 5  # of noise, for an estimate
 

@@ -19,8 +19,9 @@ POINTS = 101  # of a band
 class Roc(NamedTuple):
     """A ROC curve."""
 
-    false_positive_rate: Floats  # the corners of the curve, from (0, 0) to (1, 1)
-    true_positive_rate: Floats  # the corners of the curve, from (0, 0) to (1, 1)
+    # The corners of the curve, from (0, 0) to (1, 1).
+    false_positive_rate: Floats
+    true_positive_rate: Floats
 
 
 class Band(NamedTuple):
@@ -43,8 +44,9 @@ class Calibration(NamedTuple):
 class Curves(NamedTuple):
     """The quality of predictions of a target."""
 
-    roc: Mapping[str, Roc]  # the curves of each class
-    calibration: Mapping[str, Calibration]  # the curves of each class
+    # The curves of each class.
+    roc: Mapping[str, Roc]
+    calibration: Mapping[str, Calibration]
     confusion: NDArray[np.int64]
 
 

@@ -9,11 +9,10 @@ tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,7 @@ from vertibayes.counting.counter import Without
 from vertibayes.dag import Structure
 from vertibayes.inference.prediction import predicted
 from vertibayes.network import Network
-from vertibayes.parameters.em import fit_em
-from vertibayes.parameters.em_steps import NoValueError
+from vertibayes.parameters.em import NoValueError, fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
 from vertibayes.validation.auc import Auc, auc, interval_of, mean_of
@@ -34,7 +32,7 @@ from vertibayes_protocols.variables import Rows, Variable
 
 Fit = Callable[[Counter, Structure], Network]
 FoldDone = Callable[[int, int], None]  # folds done, folds
-
+P = TypeVar("P")
 
 DIGITS = 12  # of a probability; smaller differences are rounding errors and do not affect ranks
 
@@ -145,21 +143,19 @@ def scv(
     ValueError
         If there are fewer than two folds, more folds than records, or the target is unknown.
     """
-    check_folds(counter.records, folds)
-    _check_target(structure, target)
+    _check(counter, structure, target, folds)
     synthetic = draw_synthetic(counter, structure, seed=seed)
     order = np.random.default_rng(seed).permutation(synthetic.records)
 
     def fold(part: NDArray[np.intp]) -> Scored:
         training = synthetic.rows(np.setdiff1d(order, part))
-        if fit is not None:
-            network = fit(PlainCounter(training), structure)
-        else:
+        if fit is None:
             network = fit_em(training, structure).network
+        else:
+            network = fit(PlainCounter(training), structure)
         return _prediction(network, synthetic.rows(part), target)
 
-    runs = [partial(fold, part) for part in np.array_split(order, folds)]
-    return _folds_run(counter.variables[target], runs, progress)
+    return _over_folds(counter.variables[target], np.array_split(order, folds), fold, progress)
 
 
 def svdg(
@@ -194,21 +190,21 @@ def svdg(
     QueryRefusedError
         If a site refuses a fold because of too few records or too many record sets.
     """
-    check_folds(counter.records, folds)
-    _check_target(structure, target)
+    _check(counter, structure, target, folds)
 
-    def fold(number: int, rows: Rows) -> Scored:
+    def fold(rows: Rows) -> Scored:
         rest = Without(counter, rows)
-        if fit is not None:
-            network = fit(rest, structure)
-        else:
+        if fit is None:
             network = fit_em_from_tables(rest, structure).network
-        test = draw_synthetic(counter, structure, seed=seed + number + 1, rows=rows)
+        else:
+            network = fit(rest, structure)
+        own = seed + 1 + parts.index(rows)
+        test = draw_synthetic(counter, structure, seed=own, rows=rows)
         return _prediction(network, test, target)
 
-    parts = enumerate(_parts(counter.records, folds, seed))
-    runs = [partial(fold, number, rows) for number, rows in parts]
-    return _folds_run(counter.variables[target], runs, progress)
+    ends = [round(k * counter.records / folds) for k in range(folds + 1)]
+    parts = [Rows(seed, first, last) for first, last in pairwise(ends)]
+    return _over_folds(counter.variables[target], parts, fold, progress)
 
 
 def check_folds(records: int, folds: int) -> None:
@@ -219,15 +215,10 @@ def check_folds(records: int, folds: int) -> None:
         )
 
 
-def _check_target(structure: Structure, target: str) -> None:
+def _check(counter: Counter, structure: Structure, target: str, folds: int) -> None:
+    check_folds(counter.records, folds)
     if target not in structure.nodes:
         raise ValueError(f"the structure has no node {target!r}")
-
-
-def _parts(records: int, folds: int, seed: int) -> Iterator[Rows]:
-    ends = [round(k * records / folds) for k in range(folds + 1)]
-    for first, last in pairwise(ends):
-        yield Rows(seed, first, last)
 
 
 def _prediction(network: Network, data: SiteData, target: str) -> Scored:
@@ -239,16 +230,19 @@ def _prediction(network: Network, data: SiteData, target: str) -> Scored:
     return Scored(classes, np.round(prediction.probabilities[:, :states], DIGITS), impossible)
 
 
-def _folds_run(
-    target: Variable, runs: Sequence[Callable[[], Scored]], progress: FoldDone | None
+def _over_folds(
+    target: Variable,
+    parts: Sequence[P],
+    fold: Callable[[P], Scored],
+    progress: FoldDone | None,
 ) -> Validation:
     """Run the folds; a fold that cannot be learned has no predictions."""
     folds: list[Scored] = []
-    for done, run in enumerate(runs):
+    for part in parts:
         if progress is not None:
-            progress(done, len(runs))
+            progress(len(folds), len(parts))
         try:
-            folds.append(run())
+            folds.append(fold(part))
         except NoValueError:
             folds.append(Scored(np.empty(0, np.uint8), np.empty((0, len(target.states))), 0))
     return replace(_validated(target, folds), synthetic=True)
@@ -259,18 +253,13 @@ def _validated(target: Variable, folds: Sequence[Scored]) -> Validation:
     classes = np.concatenate([fold.classes for fold in folds])
     probabilities = np.concatenate([fold.probabilities for fold in folds])
     by_fold = tuple(auc(fold.classes, fold.probabilities, states) for fold in folds)
+    rocs = [curves(fold.classes, fold.probabilities, states).roc for fold in folds]
+    by_class = {state: [roc[state] for roc in rocs if state in roc] for state in states}
     return Validation(
         target.name,
         mean_of(by_fold),
         curves(classes, probabilities, states),
         by_fold if len(folds) > 1 else (),
-        _bands([curves(fold.classes, fold.probabilities, states) for fold in folds]),
+        {state: band_of(own) for state, own in by_class.items() if len(own) > 1},
         sum(fold.impossible for fold in folds),
     )
-
-
-def _bands(folds: Sequence[Curves]) -> dict[str, Band]:
-    """Return the mean of the folds' ROC curves, for each class with two or more curves."""
-    states = dict.fromkeys(state for fold in folds for state in fold.calibration)
-    by_class = {state: [fold.roc[state] for fold in folds if state in fold.roc] for state in states}
-    return {state: band_of(rocs) for state, rocs in by_class.items() if len(rocs) > 1}

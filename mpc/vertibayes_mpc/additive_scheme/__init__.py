@@ -7,44 +7,41 @@
     Decrypt   aggregator             C = H(t)^sk_0 C_1 .. C_n = 1 + N (x_1 + .. + x_n) mod N^2
                                      x_1 + .. + x_n = (C - 1) / N
 
-The scheme is that of Huai et al. (2015) over a modulus of unknown factorization (Joye and Libert
-2013). With the prime modulus p of Huai et al., C^(p-1) = 1 + p (p-1) (x + h sk) mod p^2, where all
-know h, and two ciphertexts of small counts give the key and every later count. One plaintext x
-packs about 50 counts of 40 bits; H hashes the parameters, the time and the packet.
+One plaintext x packs about 50 counts of 40 bits; H hashes the parameters, the time and the packet.
 
 Security: the aggregator and any of the parties together learn only the sum over the other parties,
 if composite residuosity is hard modulo N, H is a random oracle, no party encrypts twice at one
-time, and the dealer forgot the factors and the keys: with either it reads every count. The parties
-need not trust each other, but they must trust the dealer. Ciphertexts are malleable: C (1 + dN)
-adds d to the sum, as does a party that lies about its count, and nobody can detect it; so messages
-must travel sealed. The aggregator detects a wrong ciphertext that is not such a multiple, but not
-whose it is.
+time, and the dealer forgot the factors and the keys: with either it reads every count. Ciphertexts
+are malleable: C (1 + dN) adds d to the sum, as does a party that lies about its count, and nobody
+can detect it; so messages must travel sealed. The aggregator detects a wrong ciphertext that is not
+such a multiple, but not whose it is.
 Leakage: the sums to the aggregator; who takes part, at what times, with how many packets, to all
-who see messages. Whoever knows the counts of all parties but one learns that party's count from the
-sum: the caller adds noise.
+who see messages. Whoever knows all counts but one learns that one from the sum: the caller adds
+noise.
 Cost: 1 round, 2 |N| bits a packet from each party, one exponentiation a packet for each.
 
 References
 ----------
 M. Huai, L. Huang, W. Yang, L. Li, M. Qi: Privacy-preserving naive Bayes classification (2015),
-section 4.4.
+section 4.4; its prime modulus lets two ciphertexts give the key.
 M. Joye, B. Libert: A scalable scheme for privacy-preserving aggregation of time-series data (2013),
 section 4.
 """
 
-from vertibayes_mpc.additive_scheme.parameters import (
+from vertibayes_mpc.additive_scheme.scheme import (
+    Encryptor,
     Packing,
     Parameters,
     clamp,
     deal_keys,
+    decrypt,
     draw_modulus,
+    open_sums,
 )
-from vertibayes_mpc.additive_scheme.scheme import Encryptor, decrypt, open_sums
-from vertibayes_mpc.aggregation import NEVER, Ciphertexts, Keys, contribute
+from vertibayes_mpc.aggregation import NEVER, Keys, contribute
 
 __all__ = [
     "NEVER",
-    "Ciphertexts",
     "Encryptor",
     "Keys",
     "Packing",

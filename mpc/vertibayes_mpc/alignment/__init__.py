@@ -27,55 +27,36 @@ Level 2, nobody learns who is in the study. Beside each key travels a row, x:
               dealer -> s_1   d: the masks there + t_2 + .. + t_S
               shares          y - d at s_1; t_i at s_i, a stream of s_i and the dealer
 
-The owner's first order is private to it at both levels: without it, the dealer would know whom the
-matcher has chosen.
-
 Security: honest-but-curious, with H a random oracle and if the decisional Diffie-Hellman problem is
 hard on Curve25519. Take the matcher with all sites except h. Keys that h has blinded are fresh
 group elements except for their equalities. The equalities are between places, and the orders of h
 are uniform, so that the arrangement is uniform given the sizes of the regions. A simulator draws a
 point in the image of Elligator 2 (half of all points are) and programs the oracle. Rows of h are
 uniform by a_h, rows of others by r_h; at level 1, marks are a uniform order. The dealer with the
-matcher reads no rows, and places are uniform to it. The dealer with one site reads everything.
-A site that fills its list with guesses learns at level 1 which of them the other lists have: limit
-sizes and runs. A site that shuffles or copies wrongly is not noticed here. The sites and the dealer
-refuse places that recur, which would count one person several times.
+matcher reads no rows, and places are uniform to it: an owner's first order is private at both
+levels. The dealer with one site reads everything. A site that fills its list with guesses learns at
+level 1 which of them the other lists have: limit sizes and runs. A site that shuffles or copies
+wrongly is not noticed here. The sites and the dealer refuse places that recur, which would count
+one person several times.
 Leakage: sizes of lists, n and how many people both sites of an `apart` pair hold, to all (these
 counts are 0 in a study). The matcher: how many people are in exactly which lists. A site at level
 1: which of its people are in the study. If `everyone` does not name all sites, a site can be in the
 ring whose list has only some of the study: then level 1 shows the sites how many, and level 2 shows
 the first site and the last of the list at which of the random places; at level 1, the matcher with
 a site reads which lists its people of the study are in.
-Cost: S multiplications of 25 to 75 us per key and list, S of the lists at once. Bytes per key of a
-list: level 1, 32 (S - 1) + 16 + 4 S + 4; level 2 with rows of W bytes, (32 + W)(S - 1) + 16, and 8
-+ 2 W for each person of the study. Rounds: 2 S at level 1, S + 2 at level 2; more if lists are
-larger than one message.
-
-References
-----------
-Huberman, Franklin, Hogg (1999). Enhancing privacy and trust in electronic communities.
-doi:10.1145/336992.337012 (equal keys after both parties' exponents).
-Bernstein, Hamburg, Krasnova, Lange (2013). Elligator. doi:10.1145/2508859.2516734.
+Cost: S multiplications of 25 to 75 us per key and list. 2 S rounds at level 1, S + 2 at level 2;
+bytes in `docs/protocols/alignment.md`, which also has the sources.
 """
 
 from vertibayes_mpc.alignment.chain import Member
 from vertibayes_mpc.alignment.curve import Spread
-from vertibayes_mpc.alignment.match import Matched, match_people
+from vertibayes_mpc.alignment.match import match_people
 from vertibayes_mpc.alignment.plan import AlignmentPlan
-from vertibayes_mpc.alignment.site import (
-    Placed,
-    SharedRows,
-    deal_people,
-    place_people,
-    share_people,
-)
+from vertibayes_mpc.alignment.site import deal_people, place_people, share_people
 
 __all__ = [
     "AlignmentPlan",
-    "Matched",
     "Member",
-    "Placed",
-    "SharedRows",
     "Spread",
     "deal_people",
     "match_people",

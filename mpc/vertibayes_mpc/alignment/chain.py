@@ -36,27 +36,13 @@ MATCHED_BYTES = 16  # of a key: two keys of 10^7 agree in them with a probabilit
 
 @dataclass(frozen=True)
 class Member:
-    """A site of the ring: its keys, and what it draws from.
-
-    Parameters
-    ----------
-    party : Party
-        The name of the site.
-    sites_key : Stream
-        The key that all sites share, and neither the dealer nor the matcher knows.
-    randomness : Randomness
-        Where its scalar, its padding and its private orders are drawn from.
-    dealer_key : Stream, optional
-        Level 2 only: the key that it shares with the dealer.
-    spread : callable, optional
-        Like `map`, which is the default. The map of a pool of processes uses several cores.
-    """
+    """A site of the ring: its keys, and what it draws from."""
 
     party: Party
-    sites_key: Stream = field(repr=False)
-    randomness: Randomness = field(repr=False)
-    dealer_key: Stream | None = field(default=None, repr=False)
-    spread: Spread = map
+    sites_key: Stream = field(repr=False)  # of all sites; neither dealer nor matcher knows it
+    randomness: Randomness = field(repr=False)  # of its scalar, padding, private orders
+    dealer_key: Stream | None = field(default=None, repr=False)  # level 2 only
+    spread: Spread = map  # the map of a pool of processes uses several cores
 
 
 class Chain:
@@ -72,8 +58,6 @@ class Chain:
         self.rows: list[Elements] = []
         self.identifiers: Sequence[bytes] = ()
         self.padding = b""
-
-    # ---- towards the matcher ---------------------------------------------------------------------
 
     def start(self, identifiers: Sequence[bytes], rows: Sequence[Elements]) -> None:
         """Shuffle this site's list, padded to its public size; mask the rows."""
@@ -110,7 +94,11 @@ class Chain:
         plan = self.plan
         for step in range(1, len(plan.sites)):
             yield from self._hand_on(plan.after(self.me, -step))
-        outgoing = Outgoing(plan.matcher, self.owner, len(self.keys), MATCHED_BYTES, self._matched)
+
+        def matched(piece: slice) -> Packed:
+            return np.ascontiguousarray(self.keys[piece, :MATCHED_BYTES]).reshape(-1)
+
+        outgoing = Outgoing(plan.matcher, self.owner, len(self.keys), MATCHED_BYTES, matched)
         yield from transfer(plan, Keys, [outgoing])
         self.keys = self.keys[:0]
 
@@ -144,9 +132,6 @@ class Chain:
         keys = self._own_keys(piece) if own else self.keys[piece].reshape(-1)
         return np.concatenate([keys, rows])
 
-    def _matched(self, piece: slice) -> Packed:
-        return np.ascontiguousarray(self.keys[piece, :MATCHED_BYTES]).reshape(-1)
-
     def _blinded(self, sender: Party, points: Packed) -> Packed:
         try:
             blinded = blind(points.tobytes(), self.scalar, self.site.spread)
@@ -168,8 +153,6 @@ class Chain:
     def _dealer_key(self) -> Stream:
         assert self.site.dealer_key is not None  # `share_people` checks it
         return self.site.dealer_key
-
-    # ---- back, at level 1 ------------------------------------------------------------------------
 
     def take_back(self) -> Program[NDArray[np.int64]]:
         """Pass the marks of all lists back along the ring; return those of this site's list."""

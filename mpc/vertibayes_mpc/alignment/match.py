@@ -27,39 +27,21 @@ from vertibayes_mpc.rounds import Party, Program, send
 
 
 class Matched(NamedTuple):
-    """What the matcher learns.
+    """What the matcher learns: how many people are in the study, and in exactly which lists."""
 
-    `people` is the number of people in the study. `regions` has, for each set of lists that share
-    people, how many people are in exactly these lists, padding included; the sites of a key are in
-    the order of the ring.
-    """
-
-    people: int
-    regions: dict[tuple[Party, ...], int]
+    people: int  # in the study: n
+    regions: dict[tuple[Party, ...], int]  # padding is counted too
 
 
 def match_people(plan: AlignmentPlan, randomness: Randomness) -> Program[Matched]:
     """Match the blinded keys, and send the sites (and the dealer) the places of their people.
 
-    Parameters
-    ----------
-    plan : AlignmentPlan
-        The plan.
-    randomness : Randomness
-        Where the order of the study is drawn from.
-
-    Raises
-    ------
-    TooFewPeopleError, PeopleNotApartError
-        As all sites, which the matcher informs first.
-    MalformedMessageError
-        If a list has a wrong length.
-    UnknownFaultyPartyError
-        If a list has a key twice.
+    The order of the study is drawn from `randomness`. A TooFewPeopleError and a PeopleNotApartError
+    are raised by all sites, which the matcher informs first; a MalformedMessageError for a list of
+    a wrong length; an UnknownFaultyPartyError for a list that has a key twice.
     """
     keys = {site: np.empty((plan.sizes[site], MATCHED_BYTES), np.uint8) for site in plan.sites}
-    incoming = [_incoming_keys(plan.after(site, -1), site, keys[site]) for site in plan.sites]
-    yield from transfer(plan, Keys, (), incoming)
+    yield from transfer(plan, Keys, (), [_incoming_keys(plan, s, keys[s]) for s in plan.sites])
     study = _Study(plan, keys, StreamKey(randomness.bytes(KEY_BYTES)))
     people, held = study.people, {site: int((study.places[site] >= 0).sum()) for site in plan.sites}
     outbox = {site: outcome(plan, people, held[site], study.both) for site in plan.sites}
@@ -71,13 +53,11 @@ def match_people(plan: AlignmentPlan, randomness: Randomness) -> Program[Matched
     return Matched(people, study.regions)
 
 
-def _incoming_keys(peer: Party, owner: Party, keys: Packed) -> Incoming:
-    """Return what receives the keys of a list."""
-
+def _incoming_keys(plan: AlignmentPlan, owner: Party, keys: Packed) -> Incoming:
     def store(piece: slice, packed: Packed) -> None:
         keys[piece] = packed.reshape(-1, MATCHED_BYTES)
 
-    return Incoming(peer, owner, len(keys), MATCHED_BYTES, store)
+    return Incoming(plan.after(owner, -1), owner, len(keys), MATCHED_BYTES, store)
 
 
 class _Study:
@@ -92,8 +72,12 @@ class _Study:
         everyone = self._bits(plan.everyone)
         inside = np.flatnonzero(lists & everyone == everyone)
         self.people = len(inside)
-        self.both = [self._both(lists[inside], self._bits(pair)) for pair in plan.apart]
-        self.regions = self._regions(lists)
+        pairs = map(self._bits, plan.apart)
+        self.both = [int((lists[inside] & pair == pair).sum()) for pair in pairs]
+        self.regions = {
+            tuple(site for at, site in enumerate(plan.sites) if bits >> at & 1): int(count)
+            for bits, count in zip(*np.unique(lists, return_counts=True), strict=True)
+        }
         place = np.full(len(lists), -1, np.int64)
         place[inside] = key.permutation(plan.name("places"), len(inside))
         self.places = {site: np.empty(plan.sizes[site], np.int64) for site in plan.sites}
@@ -106,28 +90,12 @@ class _Study:
     def _bits(self, sites: tuple[Party, ...]) -> np.int64:
         return np.int64(sum(1 << self.plan.sites.index(site) for site in set(sites)))
 
-    @staticmethod
-    def _both(lists: NDArray[np.int64], pair: np.int64) -> int:
-        return int((lists & pair == pair).sum())
-
-    def _regions(self, lists: NDArray[np.int64]) -> dict[tuple[Party, ...], int]:
-        sites = self.plan.sites
-        return {
-            tuple(site for at, site in enumerate(sites) if bits >> at & 1): count
-            for bits, count in zip(
-                *(a.tolist() for a in np.unique(lists, return_counts=True)), strict=True
-            )
-        }
-
     def send_marks(self) -> Program[None]:
-        """Level 1: mark the people of each list, and send the owner the place of each mark.
-
-        Marks are in an order of their own for each list: the sites on the way back would learn
-        from places which of their people are in this list.
-        """
+        """Level 1: mark the people of each list, and send the owner the place of each mark."""
         marks, tables = [], []
         for site, places in self.places.items():
             inside = np.flatnonzero(places >= 0)
+            # By places, sites on the way back would learn which of their people are in this list.
             mark = self.key.permutation(self.plan.name("marks", site), len(inside))
             marked, table = np.full(len(places), -1, np.int64), np.empty(len(inside), np.int64)
             marked[inside], table[mark] = mark, places[inside]

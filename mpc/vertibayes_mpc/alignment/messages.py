@@ -1,7 +1,6 @@
-"""The messages of an alignment: keys, rows and places, packed into bytes and sent in pieces.
+"""The messages of an alignment: keys, rows and places, in pieces of at most `PIECE_BYTES`.
 
-A list of 10^6 keys has 32 MB and more. No message has more than `PIECE_BYTES`, and each names the
-run, the list and its place in the list.
+A list of 10^6 keys has 32 MB and more. Each message names the run, the list and its place in it.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from vertibayes_mpc.labelled import (
     Packed,
     Piece,
     labelled_bytes,
-    labelled_elements,
     packed,
+    receive,
     unpacked,
 )
 from vertibayes_mpc.ring import Elements, Ring
@@ -67,9 +66,6 @@ class Rows(Labelled, kind="alignment rows"):
 
 class RowMasks(Labelled, kind="alignment row masks"):
     """Level 2, from the dealer to the first site: what it must subtract from the rows."""
-
-
-# ---- in pieces -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -140,11 +136,13 @@ def _bytes(entries: Entries, piece: slice) -> int:
 
 def outgoing_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Outgoing:
     """Return what sends an array of places or marks, -1 as `NOWHERE`."""
-
-    def load(piece: slice) -> Packed:
-        return NUMBERS.pack(numbers[piece].astype(NUMBERS.dtype))
-
-    return Outgoing(peer, owner, len(numbers), NUMBERS.bytes, load)
+    return Outgoing(
+        peer,
+        owner,
+        len(numbers),
+        NUMBERS.bytes,
+        lambda piece: NUMBERS.pack(numbers[piece].astype(NUMBERS.dtype)),
+    )
 
 
 def incoming_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Incoming:
@@ -155,6 +153,26 @@ def incoming_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> I
         numbers[piece] = np.where(values == NOWHERE, -1, values)
 
     return Incoming(peer, owner, len(numbers), NUMBERS.bytes, store)
+
+
+def outgoing_rows(
+    plan: AlignmentPlan, peer: Party, owner: Party, columns: Sequence[Elements], count: int
+) -> Outgoing:
+    """Return what sends `count` rows of a list."""
+    rings = plan.rings(owner)
+    size = plan.row_bytes(owner)
+    return Outgoing(peer, owner, count, size, lambda piece: pack_rows(rings, columns, piece))
+
+
+def incoming_rows(
+    plan: AlignmentPlan, peer: Party, owner: Party, columns: Sequence[Elements], count: int
+) -> Incoming:
+    """Return what receives `count` rows of a list into columns."""
+    rings = plan.rings(owner)
+    size = plan.row_bytes(owner)
+    return Incoming(
+        peer, owner, count, size, lambda at, text: unpack_rows(rings, columns, at, text)
+    )
 
 
 def check_numbers(numbers: NDArray[np.int64], limit: int, sender: Party, *, all_in: bool) -> None:
@@ -168,9 +186,6 @@ def check_numbers(numbers: NDArray[np.int64], limit: int, sender: Party, *, all_
         raise MalformedMessageError(sender, "a missing place: all people of the study have one")
 
 
-# ---- the outcome ---------------------------------------------------------------------------------
-
-
 def outcome(plan: AlignmentPlan, people: int, held: int, both: Sequence[int]) -> Outcome:
     """Return the matcher's message to one party; the arguments are as of `Outcome`."""
     return Outcome(np.array([people, held, *both], COUNTS.dtype), plan.name(Outcome.kind))
@@ -178,9 +193,8 @@ def outcome(plan: AlignmentPlan, people: int, held: int, both: Sequence[int]) ->
 
 def expect_outcome(plan: AlignmentPlan) -> Program[tuple[int, int]]:
     """Receive n and how many of the people this party holds; raise if the study cannot be."""
-    cells, sender = 2 + len(plan.apart), plan.matcher
-    message = (yield from exchange({}, {sender: Expect(Outcome, cells + LABEL_BYTES)}))[sender]
-    values = labelled_elements(message, sender, COUNTS, (cells,), plan.name(Outcome.kind))
+    shape, sender = (2 + len(plan.apart),), plan.matcher
+    values = yield from receive(Outcome, sender, COUNTS, shape, plan.name(Outcome.kind))
     people, held, *both = (int(value) for value in values)
     if max(held, *both, 0) > people or people > sum(plan.sizes.values()):
         raise MalformedMessageError(sender, "counts of people that cannot be")
@@ -198,9 +212,6 @@ def check_outcome(plan: AlignmentPlan, people: int, both: Sequence[int]) -> None
         if not people:
             reason += "; perhaps the sites write identifiers differently: compare their rules"
         raise TooFewPeopleError(plan.sites, reason, people)
-
-
-# ---- rows ----------------------------------------------------------------------------------------
 
 
 def pack_rows(rings: Sequence[Ring], columns: Sequence[Elements], piece: slice) -> Packed:

@@ -17,50 +17,24 @@ MOST_SITES = 63  # the matcher notes the lists that have a person as the bits of
 class AlignmentPlan:
     """The public part of an alignment; all parties have the same.
 
-    Parameters
-    ----------
-    run : bytes
-        Names this run. A name serves one run: the streams of the sites and the dealer depend on it.
-    sites : tuple of Party
-        The sites, from 2 to 63, in the order of the ring.
-    sizes : mapping of Party to int
-        The public size of each list: padding hides how many people a shorter list has.
-    matcher : Party
-        Who receives the blinded keys; the analyst.
-    everyone : tuple of Party
-        A person is in the study if all of these lists have the person; if `everyone` is empty, if
-        any list does.
-    apart : tuple of pairs of Party, optional
-        The two sites of a pair may not both hold a person of the study.
-    fewest : int, default=1
-        The study must have so many people; at level 2, no person or so many people of each list
-        must be left out.
-    dealer : Party, default=""
-        Level 2 only: who shares a key with each site.
-    rows : mapping of Party to tuple of Ring, optional
-        Level 2 only: the ring of each element of a row, by site. Without it, the level is 1.
+    A person is in the study if all lists of `everyone` have the person; if it is empty, if any list
+    does. At level 2, no person or at least `fewest` people of each list must be left out. A
+    ValueError says that the sites, sizes, pairs or rings do not fit each other.
 
-    Raises
-    ------
-    ValueError
-        If the sites, sizes, pairs or rings do not fit each other.
-
-    Examples
-    --------
     >>> plan = AlignmentPlan(b"a run", ("a", "b"), {"a": 3, "b": 4}, "analyst", ("a", "b"))
     >>> plan.level, plan.chain("b"), plan.exact
     (1, ('b', 'a'), ())
     """
 
-    run: bytes
-    sites: tuple[Party, ...]
-    sizes: Mapping[Party, int]
-    matcher: Party
+    run: bytes  # names this run, and no other: streams depend on it
+    sites: tuple[Party, ...]  # from 2 to 63, in the order of the ring
+    sizes: Mapping[Party, int]  # public: padding hides how many people a shorter list has
+    matcher: Party  # who receives the blinded keys; the analyst
     everyone: tuple[Party, ...]
-    apart: tuple[tuple[Party, Party], ...] = ()
-    fewest: int = 1
-    dealer: Party = ""
-    rows: Mapping[Party, tuple[Ring, ...]] = field(default_factory=dict)
+    apart: tuple[tuple[Party, Party], ...] = ()  # may not both hold a person of the study
+    fewest: int = 1  # people that the study must have
+    dealer: Party = ""  # level 2 only: who shares a key with each site
+    rows: Mapping[Party, tuple[Ring, ...]] = field(default_factory=dict)  # level 2: rings of a row
 
     def __post_init__(self) -> None:
         if len(set(self.sites)) != len(self.sites) or len(self.sites) < 2:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from vertibayes_mpc.alignment.chain import Chain, Member, row_mask
 from vertibayes_mpc.alignment.messages import (
     Chosen,
-    Incoming,
-    Outgoing,
     Places,
     RowMasks,
     Rows,
@@ -20,38 +18,29 @@ from vertibayes_mpc.alignment.messages import (
     empty_rows,
     expect_outcome,
     incoming_numbers,
-    pack_rows,
+    incoming_rows,
+    outgoing_rows,
     transfer,
-    unpack_rows,
 )
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import MalformedMessageError, TooFewPeopleError, UnknownFaultyPartyError
-from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import Stream
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party, Program
 
 
 class Placed(NamedTuple):
-    """What a site learns at level 1.
+    """What a site learns at level 1."""
 
-    `people` is the number of people in the study, n. `places` has the place of each identifier
-    among them, and -1 for a person who is not in the study: shape (identifiers,), dtype int64.
-    """
-
-    people: int
-    places: NDArray[np.int64]
+    people: int  # in the study: n
+    places: NDArray[np.int64]  # of each identifier among them; -1 if not in the study
 
 
 class SharedRows(NamedTuple):
-    """What a site has at level 2.
+    """What a site has at level 2."""
 
-    `people` is the number of people in the study, n. `shares` has, by site, this site's additive
-    shares of each row element over the n people: arrays of shape (n,), in the rings of the plan.
-    """
-
-    people: int
-    shares: dict[Party, list[Elements]]
+    people: int  # in the study: n
+    shares: dict[Party, list[Elements]]  # by site, of each row element: shape (n,)
 
 
 def place_people(
@@ -59,26 +48,12 @@ def place_people(
 ) -> Program[Placed]:
     """Learn which people of this site's list are in the study, and their places: level 1.
 
-    Parameters
-    ----------
-    site : Member
-        The keys of this site.
-    plan : AlignmentPlan
-        The plan, of level 1.
-    identifiers : sequence of bytes
-        The people of this site's list, in normal form, each once.
-
-    Raises
-    ------
-    ValueError
-        If an identifier appears twice (the text has the numbers of both records, from 0), or the
-        list is longer than its public size.
-    TooFewPeopleError
-        If the study has fewer people than `plan.fewest`.
-    PeopleNotApartError
-        If two sites of a pair in `plan.apart` hold the same people.
-    MalformedMessageError
-        If a message has a wrong length, a point of small order, or places that cannot be.
+    `identifiers` are the people of the list, in normal form, each once. A ValueError gives the
+    numbers of two records, from 0, that have one, or says that the list is longer than its public
+    size. A TooFewPeopleError says that the study has fewer people than `plan.fewest`; a
+    PeopleNotApartError, that two sites of a pair in `plan.apart` hold the same people; a
+    MalformedMessageError, that a message has a wrong length, a point of small order, or places that
+    cannot be.
     """
     if plan.level != 1:
         raise ValueError("the plan has rows of level 2: run `share_people`")
@@ -113,24 +88,10 @@ def share_people(
 ) -> Program[SharedRows]:
     """Share the rows of the study's people; nobody learns who they are: level 2.
 
-    Where a site does not hold a person of the study, its row elements are 0.
-
-    Parameters
-    ----------
-    site, plan, identifiers
-        As of `place_people`; the plan is of level 2.
-    rows : sequence of ndarray of shape (identifiers,)
-        The row elements of this site: one array for each ring of ``plan.rows[site.party]``.
-
-    Raises
-    ------
-    ValueError
-        As `place_people`; also if `rows` do not fit the plan.
-    TooFewPeopleError
-        As `place_people`; also if a number of people below `plan.fewest`, but not 0, of this
-        site's list is left out.
-    PeopleNotApartError, MalformedMessageError
-        As `place_people`.
+    `rows` are an array of shape (identifiers,) for each ring of ``plan.rows[site.party]``; where a
+    site does not hold a person of the study, its row elements are 0. Errors are those of
+    `place_people`; also a ValueError for rows that do not fit the plan, and a TooFewPeopleError if
+    a number of people below `plan.fewest`, but not 0, of this site's list is left out.
     """
     if plan.level != 2 or site.dealer_key is None:
         raise ValueError("level 2 needs a plan with rows, and the key shared with the dealer")
@@ -146,12 +107,8 @@ def share_people(
     chosen = yield from _choose(chain, people)
     if site.party == plan.sites[0]:
         return SharedRows(people, (yield from _unmasked(plan, chosen, people)))
-    first, rings, owner = plan.sites[0], plan.rings(chain.owner), chain.owner
-
-    def load(piece: slice) -> Packed:
-        return pack_rows(rings, chosen, piece)
-
-    yield from transfer(plan, Rows, [Outgoing(first, owner, people, plan.row_bytes(owner), load)])
+    outgoing = outgoing_rows(plan, plan.sites[0], chain.owner, chosen, people)
+    yield from transfer(plan, Rows, [outgoing])
     return SharedRows(people, {s: shares_of(plan, site.dealer_key, s, people) for s in plan.sites})
 
 
@@ -172,38 +129,22 @@ def _unmasked(
     rows = {owner: empty_rows(plan.rings(owner), people) for owner in plan.sites}
     rows[plan.sites[1]] = chosen
     incoming = [
-        _incoming_rows(plan, last[s], s, rows[s], people) for s in plan.sites if last[s] != me
+        incoming_rows(plan, last[s], s, rows[s], people) for s in plan.sites if last[s] != me
     ]
     yield from transfer(plan, Rows, (), incoming)
     for owner in plan.sites:
         masks = empty_rows(plan.rings(owner), people)
-        yield from transfer(
-            plan, RowMasks, (), [_incoming_rows(plan, plan.dealer, owner, masks, people)]
-        )
+        dealt = incoming_rows(plan, plan.dealer, owner, masks, people)
+        yield from transfer(plan, RowMasks, (), [dealt])
         columns = zip(plan.rings(owner), rows[owner], masks, strict=True)
         rows[owner] = [ring.reduce(masked - mask) for ring, masked, mask in columns]
     return rows
-
-
-def _incoming_rows(
-    plan: AlignmentPlan, peer: Party, owner: Party, columns: list[Elements], count: int
-) -> Incoming:
-    """Return what receives rows into columns."""
-    rings = plan.rings(owner)
-
-    def store(piece: slice, packed: Packed) -> None:
-        unpack_rows(rings, columns, piece, packed)
-
-    return Incoming(peer, owner, count, plan.row_bytes(owner), store)
 
 
 def shares_of(plan: AlignmentPlan, key: Stream, owner: Party, people: int) -> list[Elements]:
     """Return the shares of a site that is not the first: streams that it shares with the dealer."""
     rings = enumerate(plan.rings(owner))
     return [key.elements(r, plan.name("row share", owner, at), (people,)) for at, r in rings]
-
-
-# ---- checks --------------------------------------------------------------------------------------
 
 
 def _check_list(site: Member, plan: AlignmentPlan, identifiers: Sequence[bytes]) -> None:
@@ -244,18 +185,7 @@ def _check_left_out(site: Member, plan: AlignmentPlan, left_out: int) -> None:
 def deal_people(keys: Mapping[Party, Stream], plan: AlignmentPlan) -> Program[int]:
     """Follow the masks of the rows through the sites' orders; return the number of people.
 
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : AlignmentPlan
-
-    Raises
-    ------
-    MalformedMessageError
-        If places recur: the table of one person would be counted several times.
-    TooFewPeopleError, PeopleNotApartError
-        As all sites.
+    A MalformedMessageError says that places recur: one person would be counted several times.
     """
     people, _ = yield from expect_outcome(plan)
     chosen = {owner: np.empty(people, np.int64) for owner in plan.sites}
@@ -264,7 +194,8 @@ def deal_people(keys: Mapping[Party, Stream], plan: AlignmentPlan) -> Program[in
         check_numbers(places, plan.sizes[owner], plan.matcher, all_in=owner in plan.everyone)
     for owner, places in chosen.items():
         masks = _masks(keys, plan, owner, places)
-        yield from transfer(plan, RowMasks, [_outgoing_masks(plan, owner, masks, people)])
+        outgoing = outgoing_rows(plan, plan.sites[0], owner, masks, people)
+        yield from transfer(plan, RowMasks, [outgoing])
     return people
 
 
@@ -285,14 +216,3 @@ def _masks(
         for total, share in zip(totals, shares, strict=True):
             total += share
     return [ring.reduce(total) for ring, total in zip(rings, totals, strict=True)]
-
-
-def _outgoing_masks(
-    plan: AlignmentPlan, owner: Party, masks: list[Elements], people: int
-) -> Outgoing:
-    rings = plan.rings(owner)
-
-    def load(piece: slice) -> Packed:
-        return pack_rows(rings, masks, piece)
-
-    return Outgoing(plan.sites[0], owner, people, plan.row_bytes(owner), load)

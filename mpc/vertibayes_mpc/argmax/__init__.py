@@ -20,18 +20,16 @@ the largest set. Each step treats all sets at once; "all" stands for each site t
     Winners  S_s -> all and the analyst
                                the bits of the winner's place, plus zero shares
 
-A star then says which winners exceed all other values of their sets by more than a public margin.
-All sites know the winners: they put each of them first in its set, and S_1 subtracts the margin and
-one. The figure is the same with other masks, for the pairs of the first value with each other, for
-the ranks of the first values, and for one bit of each set. The scores are not shifted: where two
-are equal, none exceeds the other. The dealer does not learn which values were put first.
-
-`share_ranks` ends before Rank, with shares of how many others the first value of each set reaches:
-nothing is revealed.
+A star then says which winners exceed all other values of their sets by more than a public margin:
+the sites, who know the winners, put each first in its set, and S_1 subtracts the margin and one.
+The figure is the same with other masks, for the pairs of the first value with each other, for the
+ranks of the first values, and for one bit of each set. The scores are not shifted: where two are
+equal, none exceeds the other. `share_ranks` ends before Rank, with shares of how many others the
+first value of each set reaches: nothing is revealed.
 
 rho, a, b, beta and q are sums of masks that each site shares with the dealer. The sites' shares of
-what is dealt are XOR shares, except for beta; all sites except S_1 draw theirs from a stream. Sums
-of bits are XORs. A digit has 4 bits; the highest bit of an element is its sign and is not compared.
+what is dealt are XOR shares, except for beta; all sites except S_1 draw theirs from a stream. A
+digit has 4 bits; the highest bit of an element is its sign and is not compared.
 
 Security: honest-but-curious. Against the analyst and all sites except one, the messages of this
 site are simulated from the winners: each is under a mask that only this site and the dealer know,
@@ -44,16 +42,13 @@ can have a wrong winner.
 Cost: with sets of 33 to 64 values in Z_2^64, the dealer sends 36.3 bytes for each pair of values
 and 8 for each value; each site sends each other site 5.3 bytes for each pair and 9 for each value.
 Rounds: 8, if all pairs fit into one part; each further part of pairs takes 5. One site alone finds
-the winners in the clear, and sends them to the analyst. A star costs the same for s - 1 pairs, s
-values and one rank of a set of s values, and as many rounds.
+the winners in the clear. A star costs the same for s - 1 pairs, s values and one rank of a set of s
+values, and as many rounds.
 
 References
 ----------
-Damgard, Fitzi, Kiltz, Nielsen, Toft (2006). Unconditionally secure constant-rounds multi-party
-computation for equality, comparison, bits and exponentiation. doi:10.1007/11681878_15 (comparison
-of a revealed masked value with the bits of its mask).
-Beaver (1991). Efficient multiparty protocols using circuit randomization.
-doi:10.1007/3-540-46766-1_34 (products from dealt products of masks).
+Damgard, Fitzi, Kiltz, Nielsen, Toft (2006), doi:10.1007/11681878_15: comparison of a revealed
+masked value with the bits of its mask. Beaver (1991), doi:10.1007/3-540-46766-1_34: products.
 """
 
 from vertibayes_mpc.argmax.messages import deal_argmax, open_argmax

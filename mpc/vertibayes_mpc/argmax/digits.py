@@ -1,8 +1,5 @@
 """The streams that one site shares with the dealer, and digits of masked differences.
 
-The site and the dealer expand streams from the key and the public plan; nothing is sent. The first
-site draws masks only, because the dealer sends it its shares.
-
 d is public, r is secret, and d - r is a difference of two values. Of each digit of r the sites have
 XOR shares of a one-hot word. Whether the digit exceeds d's, or equals it, is the parity of those
 bits of the word that d selects; a share of the parity is the parity of the share.
@@ -103,14 +100,10 @@ def unit_digits(plan: ArgmaxPlan, values: Elements) -> Elements:
 
 
 class Comparison(NamedTuple):
-    """Shares of bits: a row for each digit that is left, the lowest first.
+    """Shares of bits: a row for each digit that is left, the lowest first."""
 
-    `less` says that the difference's digit is less than the mask's; `same`, without a row for the
-    lowest digit, that the digits are equal.
-    """
-
-    less: Bits
-    same: Bits
+    less: Bits  # the difference's digit is less than the mask's
+    same: Bits  # they are equal; without a row for the lowest digit
 
     def factors(self, pairs: int) -> tuple[Bits, Bits]:
         """Return what is multiplied to join digits in pairs: a row for each pair, and each product.
@@ -158,11 +151,7 @@ def _parity(words: Elements) -> Bits:
 
 
 def _selections(plan: ArgmaxPlan) -> tuple[Elements, Elements, np.unsignedinteger]:
-    """Return which bits of a one-hot digit say "more than d's", "equal to d's" and "top bit set".
-
-    The first two have a row for each place and a column for each digit of d. The ring's highest bit
-    is a sign: it is not compared.
-    """
+    """Return which bits of a one-hot digit mean "more than d's", "equal to it", "top bit set"."""
     base, dtype = 1 << plan.digit_bits, plan.digit_ring.dtype
     digits = np.arange(base)
     words = np.left_shift(dtype.type(1), digits.astype(dtype))

@@ -1,8 +1,4 @@
-"""The messages of an argmax, each for one part; the programs of the dealer and of the analyst.
-
-The dealer holds no data and receives none. Its messages are functions of the streams that it
-shares with the sites, under labels that follow from the public plan.
-"""
+"""The messages of an argmax, each for one part; the programs of the dealer and of the analyst."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.argmax.digits import Bits, Masks, both_factors, differences, unit_digits
-from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, packed_bytes
+from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
 from vertibayes_mpc.randomness import Stream
@@ -52,31 +48,23 @@ class Winners(Labelled, kind="winners"):
 def open_argmax(plan: ArgmaxPlan) -> Program[NDArray[np.intp]]:
     """Add up the sites' shares of the winners: the analyst's side.
 
-    Returns
-    -------
-    winners : ndarray of shape (sets,), dtype intp
-        The place of each set's highest value in its set; of a `StarPlan`, 1 if the winner exceeds
-        all others by more than the margin, otherwise 0.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a site's share has a wrong size.
-    UnknownFaultyPartyError
-        If a winner is outside its set: a site or the dealer is at fault.
+    Returns the place of each set's highest value in its set, intp of shape (sets,); of a
+    `StarPlan`, 1 if the winner exceeds all others by more than the margin, otherwise 0. A
+    MalformedMessageError says that a share has a wrong size; an UnknownFaultyPartyError, that a
+    winner is outside its set: a site or the dealer is at fault.
     """
     return add_up(plan, (yield from exchange({}, expected_winners(plan, plan.sites))))
 
 
 def expected_winners(plan: ArgmaxPlan, senders: Iterable[Party]) -> dict[Party, Expect[Winners]]:
     """Return the bounds of the shares that some sites send."""
-    return dict.fromkeys(senders, Expect(Winners, _size(plan) + LABEL_BYTES))
+    return dict.fromkeys(senders, Expect(Winners, plan.shown_bytes + LABEL_BYTES))
 
 
 def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.intp]:
     """Return the winners from the shares of all sites; errors as of `open_argmax`."""
     name = plan.winners_name
-    shares = [labelled_bytes(m, s, _size(plan), name) for s, m in messages.items()]
+    shares = [labelled_bytes(m, s, plan.shown_bytes, name) for s, m in messages.items()]
     bits = np.unpackbits(reduce(np.bitwise_xor, shares), count=len(plan.sizes) * plan.shown_bits)
     weights = np.left_shift(1, np.arange(plan.shown_bits), dtype=np.intp)
     winners: NDArray[np.intp] = (bits.reshape(-1, plan.shown_bits) * weights).sum(axis=1)
@@ -86,19 +74,8 @@ def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.in
     return winners
 
 
-def _size(plan: ArgmaxPlan) -> int:
-    return packed_bytes(len(plan.sizes) * plan.shown_bits)
-
-
 def deal_argmax(keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> Program[None]:
-    """Deal what the sites need to find the highest values; expect nothing.
-
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : ArgmaxPlan
-    """
+    """Deal what the sites need to find the highest values; expect nothing."""
     dealer, first = _Dealer(keys, plan), plan.sites[0]
     rho = dealer.scores()
     for part in plan.pair_parts:

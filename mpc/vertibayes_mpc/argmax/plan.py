@@ -1,10 +1,8 @@
 """What all parties know of an argmax: the sets, their pairs, the parts, the sizes of messages.
 
-The values of all sets lie one after the other. So do the pairs (i, j), i < j, of each set: those
-of its first value, then those of its second, and so on. The parties treat the pairs, and then the
+The values of all sets lie one after the other. So do the pairs (i, j), i < j, of each set: those of
+its first value, then those of its second, and so on. The parties treat the pairs, and then the
 values, in parts, so that memory stays bounded. Arrays have one column for each pair or value.
-
-A star compares the first value of each set alone with each other value of the set.
 """
 
 from __future__ import annotations
@@ -45,11 +43,7 @@ class Part(NamedTuple):
 
 
 def packed_bytes(bits: int) -> int:
-    """Return the number of bytes that hold some bits.
-
-    >>> packed_bytes(9)
-    2
-    """
+    """Return the number of bytes that hold some bits."""
     return -(-bits // 8)
 
 
@@ -57,39 +51,18 @@ def packed_bytes(bits: int) -> int:
 class ArgmaxPlan:
     """All that the parties do to find the highest value of each set.
 
-    Parameters
-    ----------
-    label : bytes
-        Names this argmax, and nothing else: the digest of the query, for example.
-    sites : tuple of Party
-        The sites that have shares of the values. The first receives what the dealer sends.
-    sizes : tuple of int
-        The number of values of each set: from 2 to 4096.
-    ring : Ring, default=Ring(64)
-        The ring of the shares. As signed numbers, two scores of one set must differ by less than
-        2^(ring.bits - 1 - tie_bits); scores of less than half of this in size do.
-    digit_bits : int, default=4
-        The number of bits that one one-hot digit compares: from 1 to 6.
-    most_pairs : int, default=2**17
-        The most pairs in a part.
-    shown : bytes, optional
-        The label of the message that shows the winners, for an analyst who does not know `label`;
-        `label` by default. It masks nothing.
-
-    Raises
-    ------
-    ValueError
-        If the sites are not distinct, a size is out of its range, or the ring has no bit left for
-        scores beside the bits that break ties.
+    As signed numbers, two scores of one set must differ by less than 2^(ring.bits - 1 - tie_bits);
+    scores of less than half of this in size do. A ValueError says that the sites are not distinct,
+    a size is out of its range, or the ring has no bit left for scores beside those that break ties.
     """
 
-    label: bytes
-    sites: tuple[Party, ...]
-    sizes: tuple[int, ...]
-    ring: Ring = WORDS
-    digit_bits: int = 4
-    most_pairs: int = 1 << 17
-    shown: bytes = b""
+    label: bytes  # names this argmax, and nothing else
+    sites: tuple[Party, ...]  # have shares; the first receives what the dealer sends
+    sizes: tuple[int, ...]  # of each set: from 2 to 4096 values
+    ring: Ring = WORDS  # of the shares
+    digit_bits: int = 4  # that one one-hot digit compares: from 1 to 6
+    most_pairs: int = 1 << 17  # in a part
+    shown: bytes = b""  # of the winners, for an analyst who does not know `label`; masks nothing
 
     def __post_init__(self) -> None:
         if not self.sites or len(set(self.sites)) < len(self.sites):
@@ -110,8 +83,6 @@ class ArgmaxPlan:
                 f"a ring of {self.ring.bits} bits cannot compare {max(self.sizes)} values; it must "
                 f"have at least {self.tie_bits + 1} bits"
             )
-
-    # ---- sets and values -------------------------------------------------------------------------
 
     @cached_property
     def values(self) -> int:
@@ -138,8 +109,6 @@ class ArgmaxPlan:
         """The last place of each value's set, which is also the winner's rank: shape (values,)."""
         return np.repeat(np.array(self.sizes, np.intp) - 1, self.sizes)
 
-    # ---- pairs -----------------------------------------------------------------------------------
-
     @property
     def compared(self) -> NDArray[np.intp]:
         """With how many later values of its set each value is compared: shape (values,)."""
@@ -162,8 +131,6 @@ class ArgmaxPlan:
         first_of_i = self._ends[i] - self.compared[i]
         return i, i + 1 + pairs - first_of_i
 
-    # ---- ranks -----------------------------------------------------------------------------------
-
     @property
     def ranked(self) -> NDArray[np.intp]:
         """The places of the values of which the parties learn, in shares, whether they win."""
@@ -174,7 +141,10 @@ class ArgmaxPlan:
         """How many bits of each set are shown: the place of its winner."""
         return self.tie_bits
 
-    # ---- parts -----------------------------------------------------------------------------------
+    @property
+    def shown_bytes(self) -> int:
+        """The bytes that show the winners."""
+        return packed_bytes(len(self.sizes) * self.shown_bits)
 
     @property
     def pair_parts(self) -> Iterator[Part]:
@@ -212,8 +182,6 @@ class ArgmaxPlan:
         """Return the label of a stream or message of one purpose, in one part."""
         return label(f"argmax {purpose}", self.digest, *parts)
 
-    # ---- digits, ranks, and the bits that are joined ---------------------------------------------
-
     @property
     def digits(self) -> int:
         """The number of digits of an element of the ring."""
@@ -226,11 +194,7 @@ class ArgmaxPlan:
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
-        """How many pairs of digits are joined in each round: half of those that are left.
-
-        >>> ArgmaxPlan(b"", ("a", "b"), (2,)).levels
-        (8, 4, 2, 1)
-        """
+        """How many pairs of digits are joined in each round: half of those that are left."""
         left, levels = self.digits, []
         while left > 1:
             levels.append(left // 2)
@@ -251,8 +215,6 @@ class ArgmaxPlan:
     def rank_words(self) -> int:
         """How many elements of `one_hot_ring` hold a one-hot rank."""
         return max((1 << self.tie_bits) // WORDS.bits, 1)
-
-    # ---- costs -----------------------------------------------------------------------------------
 
     @property
     def rounds(self) -> int:
@@ -278,11 +240,8 @@ class ArgmaxPlan:
     @property
     def sent_bytes(self) -> int:
         """The number of bytes that each site sends to each other site."""
-        shown = packed_bytes(len(self.sizes) * self.shown_bits)
-        if not self.is_shared:
-            return shown
         ranks = len(self.ranked) * self.rank_ring.dtype.itemsize
-        return self._sent_for_pairs + ranks + shown
+        return (self._sent_for_pairs + ranks) * self.is_shared + self.shown_bytes
 
     @property
     def _sent_for_pairs(self) -> int:
@@ -298,25 +257,17 @@ class ArgmaxPlan:
         words = min(self.values, self.most_values) * self.rank_words
         return self.values * 64 + max(part * per_pair, 4 * words * self.one_hot_ring.dtype.itemsize)
 
-    # ---- by how much a winner wins ---------------------------------------------------------------
-
     def star(self, margin: int) -> StarPlan:
         """Return the plan that says of each winner whether it exceeds all others by a margin.
 
-        The margin is at least 0. No two scores of a set differ by a margin that is too large for
-        the ring: then the largest one is taken, by which they do not differ either.
+        No two scores of a set differ by a margin that is too large for the ring: then the largest
+        one is taken, by which they do not differ either.
         """
         margin = min(margin, (1 << (self.ring.bits - 1 - self.tie_bits)) - 1)
-        return StarPlan(
-            label("argmax star", self.label, margin),
-            self.sites,
-            self.sizes,
-            self.ring,
-            self.digit_bits,
-            self.most_pairs,
-            label("argmax star shown", self.shown, margin) if self.shown else b"",
-            margin,
-        )
+        name = label("argmax star", self.label, margin)
+        shown = label("argmax star shown", self.shown, margin) if self.shown else b""
+        sets = self.sites, self.sizes, self.ring, self.digit_bits, self.most_pairs
+        return StarPlan(name, *sets, shown, margin)
 
 
 @dataclass(frozen=True)
@@ -325,14 +276,9 @@ class StarPlan(ArgmaxPlan):
 
     `ArgmaxPlan.star` returns it, under a label of its own. The winner is the first value of its
     set: the sites, who know the winners, put it there. The dealer does not learn where it was.
-
-    Parameters
-    ----------
-    margin : int, default=0
-        What a winner must exceed each other score of its set by, and one more.
     """
 
-    margin: int = 0
+    margin: int = 0  # what a winner must exceed each other score of its set by, and one more
 
     @property
     def compared(self) -> NDArray[np.intp]:

@@ -32,7 +32,7 @@ from vertibayes_mpc.argmax.messages import (
 )
 from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, RankPlan, StarPlan
 from vertibayes_mpc.commitments import Holder
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements, receive
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 from vertibayes_mpc.sharing import zero_share
@@ -43,32 +43,10 @@ def argmax(
 ) -> Program[NDArray[np.intp]]:
     """Find the highest value of each set with the other sites and the dealer.
 
-    Parameters
-    ----------
-    site : Holder
-        The keys of this site.
-    plan : ArgmaxPlan
-        The plan of the argmax. A label serves one argmax.
-    scores : ndarray of shape (values,), dtype `plan.ring.dtype`
-        This site's additive shares of the scores of all sets, one set after the other. As signed
-        numbers, the scores of one set must differ by less than 2^(ring.bits - 1 - tie_bits);
-        otherwise the winner is wrong.
-    analyst : Party
-        Who runs `open_argmax`.
-
-    Returns
-    -------
-    winners : ndarray of shape (sets,), dtype intp
-        The place of each set's highest value in its set; of equal values, the first wins.
-
-    Raises
-    ------
-    DealReusedError
-        If an argmax of this label was begun before.
-    MalformedMessageError
-        If a message of a site or of the dealer has a wrong shape.
-    UnknownFaultyPartyError
-        If a winner is outside its set.
+    `scores` are this site's shares of the scores of all sets, one set after the other: shape
+    (values,), in `plan.ring`; `analyst` runs `open_argmax`. Returns what it returns; of equal
+    values, the first wins. Errors are its errors, and a DealReusedError if an argmax of this label
+    was begun before.
     """
     if scores.shape != (plan.values,) or scores.dtype != plan.ring.dtype:
         given = f"shape {scores.shape} and type {scores.dtype}"
@@ -83,28 +61,8 @@ def exceed(
 ) -> Program[NDArray[np.bool_]]:
     """Find which winners exceed all other scores of their sets by more than the plan's margin.
 
-    Parameters
-    ----------
-    site : Holder
-        The keys of this site.
-    plan : StarPlan
-        The star of the plan of the argmax.
-    scores : ndarray of shape (values,), dtype `plan.ring.dtype`
-        As of `argmax`.
-    winners : ndarray of shape (sets,), dtype intp
-        What `argmax` has returned: all sites know it.
-    analyst : Party
-        Who runs `open_argmax`.
-
-    Returns
-    -------
-    exceeds : ndarray of shape (sets,), dtype bool
-        Of two equal scores, none exceeds the other.
-
-    Raises
-    ------
-    DealReusedError, MalformedMessageError
-        As `argmax`.
+    `winners` are what `argmax` has returned; the rest is as there. Returns bools of shape (sets,);
+    of two equal scores, none exceeds the other.
     """
     wins = yield from _wins(site, plan, _winners_first(site, plan, scores, winners))
     return (yield from _show(site, plan, wins.astype(np.intp), analyst)).astype(np.bool_)
@@ -113,24 +71,8 @@ def exceed(
 def share_ranks(site: Holder, plan: RankPlan, values: Elements) -> Program[Elements]:
     """Share how many other values of its set each set's first value equals or exceeds.
 
-    Parameters
-    ----------
-    site : Holder
-        The keys of this site.
-    plan : RankPlan
-        The plan; a label serves once.
-    values : ndarray of shape (values,), dtype `plan.ring.dtype`
-        This site's additive shares of the values of all sets, one set after the other.
-
-    Returns
-    -------
-    ranks : ndarray of shape (sets,), dtype `plan.rank_ring.dtype`
-        This site's additive shares, modulo `plan.rank_ring`.
-
-    Raises
-    ------
-    DealReusedError, MalformedMessageError
-        As `argmax`.
+    `values` are as the scores of `argmax`. Returns this site's shares in `plan.rank_ring`, of shape
+    (sets,).
     """
     site.use(plan.digest)
     if plan.is_shared:
@@ -145,10 +87,8 @@ def share_ranks(site: Holder, plan: RankPlan, values: Elements) -> Program[Eleme
 def _winners_first(
     site: Holder, plan: StarPlan, scores: Elements, winners: NDArray[np.intp]
 ) -> Elements:
-    """Exchange each winner with the first value of its set, and take the margin and one from it.
-
-    It exceeds another by more than the margin if what is left is not below the other.
-    """
+    """Put each winner first in its set, and subtract the margin and one from it."""
+    # A winner exceeds another by more than the margin if what is left is not below the other.
     order, places = np.arange(plan.values), plan.starts + winners
     order[places], order[plan.starts] = plan.starts, places
     values = scores[order]
@@ -162,10 +102,7 @@ def _is_first(site: Holder, plan: ArgmaxPlan) -> bool:
 
 
 def _wins(site: Holder, plan: ArgmaxPlan, values: Elements) -> Program[NDArray[np.bool_]]:
-    """Return this site's XOR shares of whether each ranked value is below no other of its set.
-
-    In an argmax all values of a set differ.
-    """
+    """Return XOR shares of whether each ranked value is below no other of its set."""
     site.use(plan.digest)
     if plan.is_shared:
         contest = _Contest(site, plan)
@@ -189,18 +126,13 @@ class _Contest:
     """One site's part in comparing the values that several sites share."""
 
     def __init__(self, site: Holder, plan: ArgmaxPlan) -> None:
-        self.site, self.plan = site, plan
+        self.site, self.plan, self.dealer = site, plan, site.commitments.dealer
         self.masks = Masks(site.dealer_key, plan)
         self.first = _is_first(site, plan)
         self.others = [peer for peer in plan.sites if peer != site.party]
 
-    # ---- ranks -----------------------------------------------------------------------------------
-
     def ranks(self, values: Elements) -> Program[Elements]:
-        """Return this site's shares of how many values of its set each ranked value exceeds.
-
-        In a star: how many the first value equals or exceeds.
-        """
+        """Return shares of how many of its set each ranked value exceeds; in a star, reaches."""
         plan, masked = self.plan, (yield from self._masked(values))
         ranks = np.zeros(plan.values, np.int64)
         for part in plan.pair_parts:
@@ -235,7 +167,7 @@ class _Contest:
         if not self.first:
             return self.masks.digits(part)
         shape, name = (self.plan.digits, part.size), self.plan.name("pairs", part.number)
-        return (yield from self._dealt(OneHots, self.plan.digit_ring, shape, name))
+        return (yield from receive(OneHots, self.dealer, self.plan.digit_ring, shape, name))
 
     def _products(self, part: Part) -> Program[list[Bits]]:
         """Return shares of the products of masks, for each level."""
@@ -244,7 +176,7 @@ class _Contest:
             return [self.masks.products(part, level) for level in range(len(plan.levels))]
         rows = [2 * pairs - 1 for pairs in plan.levels]
         shape, name = (sum(rows), part.packed), plan.name("pairs", part.number)
-        dealt = yield from self._dealt(BitProducts, Ring(8), shape, name)
+        dealt = yield from receive(BitProducts, self.dealer, Ring(8), shape, name)
         return np.split(dealt.astype(np.uint8, copy=False), np.cumsum(rows)[:-1])
 
     def _and(
@@ -262,7 +194,7 @@ class _Contest:
         """Return additive shares, in the ring of ranks, of bits of which this is a share."""
         ring, name = self.plan.rank_ring, self.plan.name("pairs", part.number)
         if self.first:
-            numbers = yield from self._dealt(BitNumbers, ring, (part.size,), name)
+            numbers = yield from receive(BitNumbers, self.dealer, ring, (part.size,), name)
         else:
             numbers = self.masks.numbers(part)
         flipped = yield from self._open(bits ^ self.masks.flip(part), name)
@@ -288,23 +220,12 @@ class _Contest:
         place = ring.reduce(reduce(np.add, shares) - lasts).astype(np.intp)
         if self.first:
             shape = plan.rank_words, part.size
-            one_hots = yield from self._dealt(OneHots, plan.one_hot_ring, shape, name)
+            one_hots = yield from receive(OneHots, self.dealer, plan.one_hot_ring, shape, name)
         else:
             one_hots = self.masks.one_hots(part)
         word, bit = np.divmod(place, plan.one_hot_ring.bits)
         words = one_hots[word, np.arange(part.size)]
         return (words >> bit.astype(words.dtype) & words.dtype.type(1)).astype(np.bool_)
-
-    # ---- messages --------------------------------------------------------------------------------
-
-    def _dealt(
-        self, kind: type[Labelled], ring: Ring, shape: tuple[int, ...], name: bytes
-    ) -> Program[Elements]:
-        """Receive elements from the dealer."""
-        dealer = self.site.commitments.dealer
-        expect = {dealer: Expect(kind, int(np.prod(shape)) + LABEL_BYTES)}
-        message = (yield from exchange({}, expect))[dealer]
-        return labelled_elements(message, dealer, ring, shape, name)
 
     def _open(self, bits: Bits, name: bytes) -> Program[Bits]:
         """Return the XOR of all sites' bits."""

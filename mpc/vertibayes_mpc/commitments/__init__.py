@@ -14,9 +14,9 @@ them is the key of the orders in which shuffled codes are revealed (`Holder.site
 
 Security: honest-but-curious. A masked column is uniform for everybody who does not know the stream.
 Its holder and the dealer know the stream; the dealer does not receive the masked column.
-Leakage: n, the number of codes of each column. Cost: 1 round for each block of rows; per record, a
-column takes 2 or 4 bytes for each indicator, 3 for the code, and 6 if values may be missing, to
-each other site.
+Leakage: n, the number of codes of each column.
+Cost: 1 round for each block of rows; per record, a column takes 2 or 4 bytes for each indicator, 3
+for the code, and 6 if values may be missing, to each other site.
 """
 
 from vertibayes_mpc.commitments.columns import CodeColumn, Column, PartColumn, SharedColumn

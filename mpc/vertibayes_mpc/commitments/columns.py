@@ -1,7 +1,4 @@
-"""What a site adds to a committed column: all of it, the rows that it holds, or a share; its mask.
-
-Only the site and the dealer know the streams of masks.
-"""
+"""What a site adds to a committed column: all, the rows that it holds, or a share; its mask."""
 
 from __future__ import annotations
 
@@ -27,15 +24,9 @@ class Column(Protocol):
 
 @dataclass(frozen=True)
 class CodeColumn:
-    """A column that one site holds.
+    """A column that one site holds."""
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        The code of each record.
-    """
-
-    codes: NDArray[np.unsignedinteger] = field(repr=False)
+    codes: NDArray[np.unsignedinteger] = field(repr=False)  # of each record
 
     def part(self, form: Form, rows: slice) -> Elements:
         """Return the column in a form; see `Column`."""
@@ -46,21 +37,10 @@ class CodeColumn:
 class PartColumn:
     """A column of which several sites hold different rows; a row that no site holds is missing.
 
-    The first holder adds the form of each code, and that of the missing code where it holds no
-    row. The others add the difference between the two, which is 0 where they hold no row. So
-    nobody learns which rows no site holds.
+    The first holder adds the form of each code, and that of the missing code where it holds no row.
+    The others add the difference between the two, which is 0 where they hold no row. So nobody
+    learns which rows no site holds.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        The code of each record; that of a missing value where the site does not hold the record.
-    missing : int
-        The code of a missing value.
-    first : bool
-        Whether the site is the first of the holders.
-
-    Examples
-    --------
     >>> from vertibayes_mpc.ring import Ring
     >>> form = Form("codes", Ring(8), width=1, missing=2)
     >>> one = PartColumn(np.array([1, 2, 2], np.uint8), missing=2, first=True)
@@ -69,9 +49,9 @@ class PartColumn:
     array([[1, 0, 2]], dtype=uint8)
     """
 
-    codes: NDArray[np.unsignedinteger] = field(repr=False)
-    missing: int
-    first: bool
+    codes: NDArray[np.unsignedinteger] = field(repr=False)  # `missing` for other sites' records
+    missing: int  # the code of a missing value
+    first: bool  # whether the site is the first of the holders
 
     def part(self, form: Form, rows: slice) -> Elements:
         """Return the site's part; see `Column`."""
@@ -84,15 +64,9 @@ class PartColumn:
 
 @dataclass(frozen=True)
 class SharedColumn:
-    """A site's shares of a column that no site holds.
+    """A site's shares of a column that no site holds."""
 
-    Parameters
-    ----------
-    shares : mapping of str to ndarray of shape (width of the form, n)
-        By the name of the form, in a ring that is at least as large as that of the form.
-    """
-
-    shares: Mapping[str, Elements] = field(repr=False)
+    shares: Mapping[str, Elements] = field(repr=False)  # by form: (width, n), in its ring or larger
 
     def part(self, form: Form, rows: slice) -> Elements:
         """Return the site's shares; see `Column`."""

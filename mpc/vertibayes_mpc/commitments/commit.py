@@ -34,31 +34,15 @@ class Columns(Labelled, kind="columns"):
 class Holder:
     """A site: its columns, its keys, and the masked columns of all sites.
 
-    Parameters
-    ----------
-    party : Party
-        The name of the site.
-    commitments : Commitments
-        What all parties know of the columns.
-    columns : mapping of int to Column
-        The site's part of each operand that it holds.
-    dealer_key : Stream
-        The key that it shares with the dealer.
-    peer_keys : mapping of Party to Stream
-        The keys that it shares with each other site.
-    sites_key : Stream
-        The key that all sites share, and neither the dealer nor the analyst knows.
-    masked : mutable mapping, optional
-        Where it keeps the masked columns of all sites, in memory by default: for each form, place
-        and block an array of shape (width of the form, rows).
+    `masked`, in memory by default, has them by form, place and block: (width of the form, rows).
     """
 
     party: Party
     commitments: Commitments
-    columns: Mapping[int, Column] = field(repr=False)
-    dealer_key: Stream = field(repr=False)
-    peer_keys: Mapping[Party, Stream] = field(repr=False)
-    sites_key: Stream = field(repr=False)
+    columns: Mapping[int, Column] = field(repr=False)  # its part of each operand that it holds
+    dealer_key: Stream = field(repr=False)  # shared with the dealer
+    peer_keys: Mapping[Party, Stream] = field(repr=False)  # shared with each other site
+    sites_key: Stream = field(repr=False)  # of all sites alone, not of dealer or analyst
     masked: MutableMapping[Hashable, Elements] = field(default_factory=dict, repr=False)
     _last: dict[str, int] = field(default_factory=dict, init=False, repr=False)
     _used: set[bytes] = field(default_factory=set, init=False, repr=False)
@@ -69,20 +53,14 @@ class Holder:
         return max(self._last.values(), default=-1)
 
     def begin(self, way: str, number: int) -> None:
-        """Begin a query; `way` names the protocol that counts.
-
-        Raise a DealReusedError if a query of this number, or a later one, was begun before.
-        """
+        """Begin a query of the protocol `way`; DealReusedError unless its number is the highest."""
         last = self._last.get(way, -1)
         if number <= last:
             raise DealReusedError(f"numbers must increase: query {number} comes after {last}")
         self._last[way] = number
 
     def use(self, label: bytes) -> None:
-        """Begin a protocol whose masks have a label; DealReusedError if it began before.
-
-        The label names the query, whose number `begin` has checked.
-        """
+        """Begin a protocol whose masks have a label; DealReusedError if it began before."""
         if label in self._used:
             raise DealReusedError("masks with this label have hidden other values before")
         self._used.add(label)
@@ -100,16 +78,9 @@ class Holder:
 def commit(site: Holder) -> Program[dict[Party, bytes]]:
     """Send a site's masked columns to the other sites, and keep theirs: a round for each block.
 
-    Returns
-    -------
-    digests : dict of Party to bytes of length 32
-        The SHA-256 digest of the columns of each other site, as they arrived: sites that compare
-        them notice a site that sent different columns to two receivers.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a site's columns have a wrong size.
+    Returns the SHA-256 digest of the columns of each other site, as they arrived: sites that
+    compare them notice a site that sent different columns to two receivers. A MalformedMessageError
+    names a site whose columns have a wrong size.
     """
     label = site.commitments.label
     others = [peer for peer in site.commitments.sites if peer != site.party]

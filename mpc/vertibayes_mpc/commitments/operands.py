@@ -24,10 +24,7 @@ FLAG_RING = Ring(48)  # a record with a missing value is counted with probabilit
 
 
 class TermShape(NamedTuple):
-    """A term's number of columns, its holders, and its parts by site.
-
-    An operand of several holders is a separate part.
-    """
+    """A term's columns, holders, and parts by site; an operand of several holders is one part."""
 
     width: int
     holders: tuple[Party, ...]
@@ -37,8 +34,6 @@ class TermShape(NamedTuple):
 class Form(NamedTuple):
     """A way in which a column is committed, and the ring of its mask.
 
-    Examples
-    --------
     >>> codes = np.array([0, 2, 1], np.uint8)
     >>> Form("indicators", Ring(16), width=2, missing=2).of(codes)
     array([[0, 0, 1],
@@ -64,69 +59,37 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One committed column.
+    """One committed column."""
 
-    Parameters
-    ----------
-    id : bytes
-        Its holder draws it at random for this commitment.
-    width : int
-        The number of codes minus 1; at least 1.
-    holders : tuple of Party
-        Who holds it: one site, or several sites that hold different rows.
-    missing : bool, default=False
-        Whether the last code means that the value is missing.
-    most_indicators : int, default=7
-        The largest width of which indicators are committed.
-    """
-
-    id: bytes
-    width: int
-    holders: tuple[Party, ...]
-    missing: bool = False
-    most_indicators: int = MOST_INDICATORS
+    id: bytes  # its holder draws it at random for this commitment
+    width: int  # the number of codes minus 1; at least 1
+    holders: tuple[Party, ...]  # one site, or several that hold different rows
+    missing: bool = False  # whether the last code means that the value is missing
+    most_indicators: int = MOST_INDICATORS  # the largest width of which indicators are committed
 
     @property
     def narrow(self) -> bool:
         """Whether its indicators are committed, so that it can be multiplied."""
         return self.width <= self.most_indicators
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of the forms in which it is committed."""
+        return ("indicators",) * self.narrow + ("codes",) + ("flags",) * self.missing
+
 
 @dataclass(frozen=True)
 class Commitments:
-    """The operands of a study, in order.
+    """The operands of a study, in order; a ValueError names what is not valid."""
 
-    Parameters
-    ----------
-    study : bytes
-        Names the study in every label.
-    ring : Ring
-        The ring of counts, and of the masks of indicators.
-    records : int
-        n, below ``2**ring.bits``.
-    operands : tuple of Operand
-        The committed columns.
-    dealer : Party, default="dealer"
-        Who holds no operand and shares a key with every holder.
-    block_rows : int, default=32768
-        The rows of a block, which is masked, sent and multiplied at a time; a multiple of 16.
-    code_ring, flag_ring : Ring
-        The rings of the masks of codes and of flags; exhaustive tests use smaller ones.
-
-    Raises
-    ------
-    ValueError
-        If a width, a holder, an id or `block_rows` is not valid.
-    """
-
-    study: bytes
-    ring: Ring
-    records: int
+    study: bytes  # named in every label
+    ring: Ring  # of counts, and of the masks of indicators
+    records: int  # n, below 2**ring.bits
     operands: tuple[Operand, ...]
-    dealer: Party = "dealer"
-    block_rows: int = BLOCK_ROWS
-    code_ring: Ring = CODE_RING
-    flag_ring: Ring = FLAG_RING
+    dealer: Party = "dealer"  # holds no operand and shares a key with every holder
+    block_rows: int = BLOCK_ROWS  # masked, sent, multiplied at a time; a multiple of 16
+    code_ring: Ring = CODE_RING  # of the masks of codes; exhaustive tests use smaller ones
+    flag_ring: Ring = FLAG_RING  # of the masks of flags
 
     def __post_init__(self) -> None:
         if self.block_rows < 1 or self.block_rows % 16:
@@ -157,34 +120,23 @@ class Commitments:
     @cached_property
     def forms(self) -> tuple[tuple[Form, int], ...]:
         """All that is committed: (form, place of the operand), the indicators first."""
-        places = range(len(self.operands))
         return tuple(
-            (form, place)
-            for name in ("indicators", "codes", "flags")
-            for place in places
-            if (form := self.form(name, place)) is not None
+            (self.form(kind, place), place)
+            for kind in ("indicators", "codes", "flags")
+            for place, operand in enumerate(self.operands)
+            if kind in operand.kinds
         )
 
-    def form(self, name: str, place: int) -> Form | None:
-        """Return a form of an operand; None if it is not committed in this form."""
-        operand = self.operands[place]
-        ring, width, has = {
-            "indicators": (self.ring, operand.width, operand.narrow),
-            "codes": (self.code_ring, 1, True),
-            "flags": (self.flag_ring, 1, operand.missing),
-        }[name]
-        return Form(name, ring, width, operand.width) if has else None
+    def form(self, name: str, place: int) -> Form:
+        """Return the indicators, codes or flags of an operand."""
+        width = self.operands[place].width
+        ring = {"indicators": self.ring, "codes": self.code_ring, "flags": self.flag_ring}[name]
+        return Form(name, ring, width if name == "indicators" else 1, width)
 
     @property
     def masked_bytes(self) -> int:
         """The bytes that the masked columns of all sites take in memory."""
         return sum(form.width * form.ring.dtype.itemsize for form, _ in self.forms) * self.records
-
-    def indicators(self, place: int) -> Form:
-        """Return the form in which a narrow operand is multiplied."""
-        form = self.form("indicators", place)
-        assert form is not None  # plans refuse wide operands
-        return form
 
     def forms_held_by(self, party: Party) -> list[tuple[Form, int]]:
         """Return what `party` commits: (form, place of the operand), the indicators first."""
@@ -244,21 +196,11 @@ class Commitments:
 
 @dataclass(frozen=True)
 class Selection:
-    """The records that a query counts, in blocks.
-
-    Parameters
-    ----------
-    commitments : Commitments
-        What all parties know of the columns.
-    indices : ndarray of shape (m,), dtype intp, optional
-        Ascending places of the records; by default all records.
-    name : bytes, default=b""
-        Names the selection in labels; equal selections have equal names.
-    """
+    """The records that a query counts, in blocks."""
 
     commitments: Commitments
-    indices: NDArray[np.intp] | None = None
-    name: bytes = b""
+    indices: NDArray[np.intp] | None = None  # ascending places of records; all by default
+    name: bytes = b""  # in labels; equal selections have equal names
 
     @property
     def records(self) -> int:
@@ -283,10 +225,7 @@ class Selection:
         return np.concatenate(pieces, axis=-1)
 
     def whole(self, load: Callable[[int], Elements]) -> Elements:
-        """Return all chosen rows of a column of one element per record: shape (records,).
-
-        `load` returns a committed block of the column, of shape (1, rows).
-        """
+        """Return all chosen rows of a column of one element per record: shape (records,)."""
         blocks: list[Elements] = [load(block)[0] for block in Selection(self.commitments).blocks]
         if len(blocks) == 1 and self.indices is None:
             return blocks[0]

@@ -4,11 +4,8 @@ The sites that hold a table's columns have shares of its cells, and need shares 
 each cell, a logarithm for a score or a cut for a release, without anybody seeing a cell. The
 function is a sum of few products of a function of the count's high digit and one of its low digit
 (`function`). The sites reveal the count under a mask that only the dealer knows, and turn the
-dealer's one-hot vectors of this mask by what they reveal (`rounds`). `two_sites` and
-`many_sites` have the messages, the security arguments and the costs.
-
-Files in this order: `logarithms`, `function`, `plan` (batches, parts, costs, streams), `rounds`
-(factors, several batches in the same rounds), `two_sites`, `many_sites`, `programs`.
+dealer's one-hot vectors of this mask by what they reveal (`rounds`). `two_sites` and `many_sites`
+have the messages, the security arguments and the costs.
 """
 
 from vertibayes_mpc.lookups.function import PublicFunction, cut, log_gamma, log_power

@@ -1,18 +1,13 @@
 """Public functions of a count, as sums of products of a function of its high and its low digit.
 
-A count is ``c = h low + l``. The integers ``f~(c) = sum_k left[h, k] right[l, k]`` stand for
-``f(c) 2**fraction_bits``. They are a function of the count alone, so that equal tables have equal
-scores, and the same on every machine.
+A count is ``c = h low + l``. The integers ``f~(c) = sum_k left[h, k] right[l, k]`` stand for ``f(c)
+2**fraction_bits``. They are a function of the count alone, so that equal tables have equal scores,
+and the same on every machine.
 
 `log_gamma` and `log_power` need eight products at any number of records. Two give the counts below
 ``2 low`` exactly (to rounding). Three are a constant, a line and a parabola in l; each of the last
-three has the shape of the row that the others approximate worst (adaptive cross approximation), so
-that it serves the rows around it too.
-
-References
-----------
-Bebendorf (2000). Approximation of boundary element matrices. doi:10.1007/PL00005410 (adaptive cross
-approximation).
+three has the shape of the row that the others approximate worst (adaptive cross approximation,
+Bebendorf 2000, doi:10.1007/PL00005410), so that it serves the rows around it too.
 """
 
 from __future__ import annotations
@@ -43,26 +38,8 @@ MOST_SCALE = 20  # bits of a shape
 class PublicFunction:
     """A function of the counts from 0 to `records`, which all parties know.
 
-    Parameters
-    ----------
-    left : ndarray of shape (high, terms), dtype int64
-        The factors of each high digit; `high` is a power of two.
-    right : ndarray of shape (low, terms), dtype int64
-        The factors of each low digit; `low` is a power of two.
-    fraction_bits : int
-        The values are multiples of ``2**-fraction_bits``.
-    records : int
-        The largest count, below ``high * low``.
-    error : float
-        The largest distance to the true function, over all counts.
+    A ValueError says that the shapes do not fit each other or the number of records.
 
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit each other or the number of records.
-
-    Examples
-    --------
     >>> function = log_gamma(1, 100, 40)
     >>> int(function(np.array([3]))[0]) / 2**40  # ln 3! - 3 ln 100
     -12.02375108873639
@@ -70,11 +47,11 @@ class PublicFunction:
     (16, 8, True)
     """
 
-    left: Integers = field(repr=False)
-    right: Integers = field(repr=False)
-    fraction_bits: int
-    records: int
-    error: float
+    left: Integers = field(repr=False)  # of each high digit: (high, terms), high a power of two
+    right: Integers = field(repr=False)  # of each low digit: (low, terms), low a power of two
+    fraction_bits: int  # the values are multiples of 2**-fraction_bits
+    records: int  # the largest count, below high * low
+    error: float  # the largest distance to the true function, over all counts
 
     def __post_init__(self) -> None:
         sizes = self.left.shape[0], self.right.shape[0]
@@ -128,26 +105,10 @@ class PublicFunction:
 
 @lru_cache(maxsize=64)
 def log_gamma(shift: int, records: int, fraction_bits: int) -> PublicFunction:
-    """Return ``lnG(c + shift) - c ln records``: its line cancels between cells and configurations.
+    """Return ``lnG(c + shift) - c ln records``, with eight terms.
 
-    Parameters
-    ----------
-    shift : int
-        At least 1.
-    records : int
-        The largest count, at most 2^24 less `shift`.
-    fraction_bits : int
-        The fraction bits of the values.
-
-    Returns
-    -------
-    function : PublicFunction
-        With eight terms.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
+    Its line cancels between cells and configurations. `shift` is at least 1, and `records`, the
+    largest count, at most 2^24 - `shift`; otherwise a ValueError.
     """
     if shift < 1 or not 0 <= records <= MOST_RECORDS - shift:
         raise ValueError(
@@ -160,31 +121,12 @@ def log_gamma(shift: int, records: int, fraction_bits: int) -> PublicFunction:
 
 @lru_cache(maxsize=64)
 def log_power(records: int, fraction_bits: int) -> PublicFunction:
-    """Return ``c ln c - c ln records``, 0 at c = 0: the logarithm of ``(c / records)^c``.
+    """Return ``c ln c - c ln records``, 0 at c = 0, with eight terms: ``ln (c / records)^c``.
 
-    Its line cancels between cells and configurations.
+    Its line cancels between cells and configurations. `records`, the largest count, is at most
+    2^24; otherwise a ValueError.
 
-    Parameters
-    ----------
-    records : int
-        The largest count, at most 2^24.
-    fraction_bits : int
-        The fraction bits of the values.
-
-    Returns
-    -------
-    function : PublicFunction
-        With eight terms.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
-    Examples
-    --------
-    >>> function = log_power(100, 40)
-    >>> int(function(np.array([50]))[0]) / 2**40  # 50 ln 1/2
+    >>> int(log_power(100, 40)(np.array([50]))[0]) / 2**40  # 50 ln 1/2
     -34.65735906478949
     """
     if not 0 <= records <= MOST_RECORDS:
@@ -195,20 +137,7 @@ def log_power(records: int, fraction_bits: int) -> PublicFunction:
 
 @lru_cache(maxsize=64)
 def cut(fewest: int, records: int) -> PublicFunction:
-    """Return the count itself from `fewest` on, and 0 below, exactly.
-
-    Parameters
-    ----------
-    fewest : int
-        The smallest count that is kept; at least 0.
-    records : int
-        The largest count; at least 0.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-    """
+    """Return the count itself from `fewest` on, and 0 below, exactly; `records` is the largest."""
     if fewest < 0 or records < 0:
         raise ValueError(f"fewest and records must be at least 0, got {fewest} and {records}")
     high, low = _digits(records)
@@ -225,10 +154,7 @@ def cut(fewest: int, records: int) -> PublicFunction:
 def _close(
     values_of: Callable[[int, int], Integers], records: int, shift: int, all_bits: tuple[int, int]
 ) -> PublicFunction:
-    """Return the function of few products that is close to some values, with fewer bits.
-
-    `values_of` takes how many values, and with how many fraction bits: the first of `all_bits`.
-    """
+    """Return the function of few products that is close to some values, with fewer bits."""
     bits, fraction_bits = all_bits
     if not 0 <= fraction_bits <= bits:
         raise ValueError(f"fraction_bits must be from 0 to {bits}, got {fraction_bits}")
@@ -248,14 +174,8 @@ def _digits(records: int) -> tuple[int, int]:
     return 1 << (bits - bits // 2), 1 << bits // 2
 
 
-# ---- low rank, in integers -----------------------------------------------------------------------
-
-
 def _products(values: Integers, guard: int) -> tuple[Integers, Integers]:
-    """Approximate values of shape (rows, low) by products: left (rows, k) and right (low, k).
-
-    The values have `guard` more fraction bits than the products.
-    """
+    """Approximate values (rows, low) by products of (rows, k), (low, k), `guard` bits coarser."""
     rows, low = values.shape
     left = np.zeros((rows, EXACT_ROWS), np.int64)
     right = np.zeros((low, EXACT_ROWS), np.int64)
@@ -288,16 +208,14 @@ def _factors(values: Integers, shapes: list[tuple[Integers, int]], guard: int) -
 def _worst(
     values: Integers, shapes: list[tuple[Integers, int]], guard: int
 ) -> tuple[Integers, int]:
-    """Return the shape of the row that is approximated worst, and the place where it is worst.
-
-    Its scale balances two roundings: a fine shape makes the factors coarse.
-    """
+    """Return the shape of the row that is approximated worst, and the place where it is worst."""
     columns = np.stack([shape for shape, _ in shapes], axis=1)
     rest = values - ((_factors(values, shapes, guard) @ columns.T) << guard)
     if not rest.any():
         return np.zeros(values.shape[1], np.int64), 0
     row, place = divmod(int(np.abs(rest).argmax()), values.shape[1])
     peak = int(rest[row, place])
+    # The scale balances two roundings: a fine shape makes the factors coarse.
     scale = min(max((abs(peak).bit_length() - guard) // 2, 0), MOST_SCALE)
     shape = [(2 * (int(x) << scale) + peak) // (2 * peak) for x in rest[row]]
     return np.array(shape, np.int64), place

@@ -25,11 +25,7 @@ _CHUNK = 1 << 15
 
 
 def fixed_log(number: int, bits: int) -> int:
-    """Return ``ln number`` with `bits` fraction bits, rounded to nearest.
-
-    >>> fixed_log(2, 20) / 2**20
-    0.6931467056274414
-    """
+    """Return ``ln number`` with `bits` fraction bits, rounded to nearest."""
     with localcontext() as context:
         context.prec = 40
         return int((Decimal(number).ln() * 2**bits).to_integral_value())
@@ -53,10 +49,7 @@ def _first_logs() -> Integers:
 
 
 def logs(numbers: Integers) -> Integers:
-    """Return the logarithms of numbers from 1 to 2^26 - 1, with `LOG_BITS` fraction bits.
-
-    Each is within `LOG_ERROR` nats.
-    """
+    """Return the logarithms of numbers from 1 to 2^26 - 1, in `LOG_BITS`, within `LOG_ERROR`."""
     bits = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
     words = numbers << (_WORD_BITS - bits)
     low = _WORD_BITS - _FIRST_BITS
@@ -87,10 +80,7 @@ def log_gammas(shift: int, records: int, count: int, bits: int) -> Integers:
 
 
 def log_powers(records: int, count: int, bits: int) -> Integers:
-    """Return ``c ln c - c ln records`` for c = 0 .. count - 1, with `bits` fraction bits.
-
-    Each is within ``count * (LOG_ERROR + 2**-bits)`` nats. Of no records, the line is 0.
-    """
+    """Return ``c ln c - c ln records`` for c = 0 .. count - 1; see `log_gammas` of shift 0."""
     slope = fixed_log(max(records, 1), LOG_BITS)
     values = np.zeros(count, np.int64)
     for part in _ranges(1, count):
@@ -99,11 +89,8 @@ def log_powers(records: int, count: int, bits: int) -> Integers:
 
 
 def _times(factors: Integers, values: Integers, bits: int) -> Integers:
-    """Multiply values of `LOG_BITS` fraction bits; the products have `bits`.
-
-    A product with `LOG_BITS` would need more than 64 bits: the low bits are multiplied apart.
-    """
-    drop = max(LOG_BITS - bits, 0)
+    """Multiply values of `LOG_BITS` fraction bits; the products have `bits`."""
+    drop = max(LOG_BITS - bits, 0)  # the low bits apart: a product could need more than 64
     high = values >> drop
     low = factors * (values - (high << drop))
     whole = factors * high << max(bits - LOG_BITS, 0)

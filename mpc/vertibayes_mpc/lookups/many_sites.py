@@ -28,7 +28,7 @@ from functools import reduce
 
 import numpy as np
 
-from vertibayes_mpc.labelled import Layout, Packed, Piece, packed, size_of, unpacked
+from vertibayes_mpc.labelled import Layout, Packed, packed, size_of, unpacked
 from vertibayes_mpc.lookups.plan import LookupPlan, Masks, Slice
 from vertibayes_mpc.lookups.rounds import Lookup, Step, factors
 from vertibayes_mpc.ring import Elements
@@ -95,13 +95,9 @@ def _revealed(
         inbox = yield Step({}, {first: piece.size})
         return next(unpacked(layout, inbox[first])), inbox
     inbox = yield Step({}, {**dict.fromkeys(others, piece.size), **dealt})
-    total = _sum(piece, share, [inbox[other] for other in others])
+    total = share.astype(piece.ring.dtype)
+    for other in others:
+        total += next(unpacked(layout, inbox[other]))
+    total = piece.ring.reduce(total)
     yield Step(dict.fromkeys(others, packed(layout, [total])), {})
     return total, inbox
-
-
-def _sum(piece: Piece, share: Elements, others: Sequence[Packed]) -> Elements:
-    total = share.astype(piece.ring.dtype)
-    for values in others:
-        total += next(unpacked((piece,), values))
-    return piece.ring.reduce(total)

@@ -1,9 +1,5 @@
 """From functions and numbers of counts to messages: which sites look up what, in which parts.
 
-Every party makes the same plan from the same public query.
-
-Examples
---------
 >>> from vertibayes_mpc.lookups import cut
 >>> function = cut(5, 1000)
 >>> batches = Batch(("a", "b"), ((function, 10),)), Batch(("a", "b", "c"), ((function, 7),))
@@ -14,7 +10,7 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -34,18 +30,10 @@ _BYTE = 8
 
 
 class Batch(NamedTuple):
-    """Lookups of the same sites.
+    """Lookups of the same sites."""
 
-    Parameters
-    ----------
-    holders : tuple of Party
-        Who has shares of the counts: two or more, sorted.
-    pieces : tuple of (PublicFunction, int)
-        Functions, each with its number of counts, in the order of the counts.
-    """
-
-    holders: tuple[Party, ...]
-    pieces: tuple[tuple[PublicFunction, int], ...]
+    holders: tuple[Party, ...]  # who has shares of the counts: two or more, sorted
+    pieces: tuple[tuple[PublicFunction, int], ...]  # each with its number of counts, in order
 
     @property
     def counts(self) -> int:
@@ -72,26 +60,10 @@ Part: TypeAlias = tuple[Slice, ...]  # of several batches, in the order of their
 
 @dataclass(frozen=True)
 class LookupPlan:
-    """All that the parties do for the lookups of one query.
+    """All that the parties do for the lookups of one query, by functions of one size."""
 
-    Parameters
-    ----------
-    label : bytes
-        Names the query, with its number, and the step of it: no two plans have the same.
-    ring : Ring
-        The ring of the results.
-    batches : tuple of Batch
-        The lookups.
-
-    Raises
-    ------
-    ValueError
-        If the holders of a batch are not two or more, sorted; or the functions have different
-        sizes.
-    """
-
-    label: bytes
-    ring: Ring
+    label: bytes  # names the query and its step: no two plans have the same
+    ring: Ring  # of the results
     batches: tuple[Batch, ...]
 
     def __post_init__(self) -> None:
@@ -153,12 +125,10 @@ class LookupPlan:
         """Return the label of the messages of a round of a part; the dealer's have step 0."""
         return label("lookup message", self.name, number, step)
 
-    # ---- parts -----------------------------------------------------------------------------------
-
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The lookups in parts of bounded memory: an even share of each batch in each."""
-        number = -(-self._most_held(batch.counts for batch in self.batches) // PART_BYTES)
+        number = -(-self._most_held(dict(enumerate(b.counts for b in self.batches))) // PART_BYTES)
         parts = (tuple(self._slices(place, number)) for place in range(number))
         return tuple(part for part in parts if part)
 
@@ -178,18 +148,13 @@ class LookupPlan:
                 yield function, slice(start, stop)
 
     def _bytes_held(self, batch: Batch) -> int:
-        """Return what one lookup takes in the memory of the first site, which has the most.
-
-        It holds factors, their masks and sums, and of each peer a message and its encoding.
-        """
+        """Return what one lookup takes at the first site: factors, masks, sums, peers' messages."""
         peers = len(batch.holders) - 1
         words = 2 * self.width * self.ring.dtype.itemsize
         one_hots = self.high + self.low
         if peers > 1:
             one_hots *= 2 * self.ring.dtype.itemsize
         return one_hots + words * (4 + 2 * peers) + 128
-
-    # ---- messages --------------------------------------------------------------------------------
 
     def dealt(self, part: Slice) -> Layout:
         """Return what the dealer sends one site: the second of two, or the first of more."""
@@ -247,22 +212,17 @@ class LookupPlan:
     @property
     def memory(self) -> int:
         """The bytes that a site needs at a time, at most."""
-        return max((self._most_held(_lookups(self, part)) for part in self.parts), default=0)
+        parts = ({each.batch: each.counts for each in part} for part in self.parts)
+        return max(map(self._most_held, parts), default=0)
 
-    def _most_held(self, counts: Iterable[int]) -> int:
+    def _most_held(self, counts: Mapping[int, int]) -> int:
         """Return what lookups, so many of each batch, take at the site that holds the most."""
         held = dict.fromkeys(self.parties, 0)
-        for batch, count in zip(self.batches, counts, strict=True):
+        for index, count in counts.items():
+            batch = self.batches[index]
             for holder in batch.holders:
                 held[holder] += count * self._bytes_held(batch)
         return max(held.values(), default=0)
-
-
-def _lookups(plan: LookupPlan, part: Part) -> list[int]:
-    counts = [0] * len(plan.batches)
-    for each in part:
-        counts[each.batch] = each.counts
-    return counts
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,4 @@
-"""The programs of lookups: a site's shares of counts in, its shares of the values out; a dealer.
-
-The dealer holds no data and receives none. Its messages are functions of the streams that it shares
-with the sites: the same for the same plan.
-"""
+"""The programs of lookups: a site's shares of counts in, its shares of the values out; a dealer."""
 
 from __future__ import annotations
 
@@ -23,31 +19,13 @@ from vertibayes_mpc.rounds import Party, Program, send
 def look_up(
     site: Holder, plan: LookupPlan, counts: Mapping[int, Elements]
 ) -> Program[dict[int, Elements]]:
-    """Look counts up with the other sites and the dealer.
+    """Look counts up with the other sites and the dealer; return this site's shares of the values.
 
-    Parameters
-    ----------
-    site : Holder
-        This site and its keys.
-    plan : LookupPlan
-        The plan of the lookups.
-    counts : mapping of int to ndarray of shape (batch.counts,)
-        By number of the batch, for the batches in which this site takes part: its shares of the
-        counts, modulo a multiple of high * low.
-
-    Returns
-    -------
-    values : dict of int to ndarray of shape (batch.counts,), dtype plan.ring.dtype
-        By number of the batch: this site's shares of the values.
-
-    Raises
-    ------
-    DealReusedError
-        If this site has looked up with this plan before.
-    MalformedMessageError
-        If a message of a site or of the dealer has a wrong size.
-    ValueError
-        If the counts are not those of the plan, or of a ring that is too small.
+    `counts` are this site's shares, by number of the batch, for the batches in which it takes part:
+    shape (batch.counts,), modulo a multiple of high * low. The values are alike, in `plan.ring`. A
+    DealReusedError says that this site has looked up with this plan before; a
+    MalformedMessageError, that a message has a wrong size; a ValueError, that the counts are not
+    those of the plan, or of a ring that is too small.
     """
     mine = [i for i, batch in enumerate(plan.batches) if site.party in batch.holders]
     sizes = {index: (plan.batches[index].counts,) for index in mine}
@@ -82,14 +60,7 @@ def _start(site: Holder, plan: LookupPlan, part: Slice, counts: Elements) -> Loo
 
 
 def deal_lookups(keys: Mapping[Party, Stream], plan: LookupPlan) -> Program[None]:
-    """Deal the masks of a plan's lookups, part by part; expect nothing.
-
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : LookupPlan
-    """
+    """Deal the masks of a plan's lookups, part by part; expect nothing."""
     for number, part in enumerate(plan.parts):
         outgoing: dict[Party, list[Packed]] = {}
         for each in part:

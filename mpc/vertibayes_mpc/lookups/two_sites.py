@@ -106,9 +106,6 @@ def look_up(
     return ring.reduce(ring.column_dots((product + other)[None], own.sign[None]) + own.signed)
 
 
-# ---- bits ----------------------------------------------------------------------------------------
-
-
 def _one_hot(places: NDArray[np.int64], like: Elements) -> NDArray[np.uint8]:
     """Return one-hot vectors as packed bits, the first bit the lowest: the shape of `like`."""
     bits = np.zeros(like.shape, np.uint8)

@@ -31,21 +31,20 @@ and reads 208 bytes per party: keys, lists and signatures. It agrees on 2 (k + 1
 
 References
 ----------
-K. Bonawitz et al. (2017), Practical secure aggregation for privacy-preserving machine learning,
-CCS 2017: figure 4, with the consistency check of the active setting.
-J. H. Bell et al. (2020), Secure single-server aggregation with (poly)logarithmic overhead, CCS
-2020: the graph of neighbours.
+K. Bonawitz et al. (2017), Practical secure aggregation for privacy-preserving machine learning:
+figure 4, with the consistency check of the active setting. J. H. Bell et al. (2020), Secure
+single-server aggregation with (poly)logarithmic overhead: the graph of neighbours.
 """
 
 from vertibayes_mpc.masked_sum.aggregator import Sum, collect
-from vertibayes_mpc.masked_sum.parameters import (
+from vertibayes_mpc.masked_sum.party import Member, contribute
+from vertibayes_mpc.masked_sum.plan import (
     Neighbourhood,
+    SumPlan,
     compromise_probability,
     failure_probability,
     smallest_neighbourhood,
 )
-from vertibayes_mpc.masked_sum.party import Member, contribute
-from vertibayes_mpc.masked_sum.plan import SumPlan
 
 __all__ = [
     "Member",

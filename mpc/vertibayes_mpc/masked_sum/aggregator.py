@@ -25,7 +25,6 @@ from vertibayes_mpc.masked_sum.messages import (
     Shared,
     SumMessage,
     Survivors,
-    array_of,
     as_rows,
     expected,
     of_sum,
@@ -38,38 +37,25 @@ from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program, exchange
 from vertibayes_mpc.shamir import SHARE_BYTES
+from vertibayes_mpc.sharing import checked
 from vertibayes_mpc.signing import SIGNATURE_BYTES, is_signed
 
 M = TypeVar("M", bound=SumMessage)
 
 
 class Sum(NamedTuple):
-    """A sum, and whose it is.
+    """A sum, and whose it is."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (plan.length,), dtype int64
-        The sum.
-    parties : tuple of Party
-        Whose vectors it adds up.
-    """
-
-    values: NDArray[np.int64]
-    parties: tuple[Party, ...]
+    values: NDArray[np.int64]  # of shape (plan.length,)
+    parties: tuple[Party, ...]  # whose vectors it adds up
 
 
 def collect(plan: SumPlan, present: Iterable[Party] | None = None) -> Program[Sum]:
     """Compute the sum of all vectors that arrive: 5 rounds.
 
-    At first it asks the parties that are `present`, by default all of the plan.
-
-    Raises
-    ------
-    PartyGoneError
-        If too few are left after a round; it names the parties that are gone, and who has too few
-        neighbours.
-    ProtocolError
-        If a party does not follow the protocol; it names the party.
+    At first it asks the parties that are `present`, by default all of the plan. A PartyGoneError
+    says that too few are left after a round, and names the parties that are gone and who has too
+    few neighbours; another ProtocolError names a party that does not follow the protocol.
     """
     return (yield from Collection(plan, present).converse())
 
@@ -130,8 +116,8 @@ class Collection:
         for place, said in shared.items():
             members, party = self.roster.circle.around(place).tolist(), self.plan.parties[place]
             self.rows[place] = {member: row for row, member in enumerate(members)}
-            array_of(said.sealed, party, (len(members), SEALED_BYTES))
-            array_of(said.digests, party, (len(members), DIGESTS_BYTES))
+            checked(said.sealed, party, (len(members), SEALED_BYTES), np.uint8)
+            checked(said.digests, party, (len(members), DIGESTS_BYTES), np.uint8)
         return {self.plan.parties[place]: self._delivered(place) for place in shared}
 
     def _delivered(self, receiver: int) -> Delivered:
@@ -152,7 +138,7 @@ class Collection:
         shape, dtype = (self.plan.length,), self.plan.ring.dtype
         self.total = np.zeros(shape, dtype)
         for place, said in masked.items():
-            self.total += array_of(said.values, self.plan.parties[place], shape, dtype)
+            self.total += checked(said.values, self.plan.parties[place], shape, dtype)
         return self._to(self.survivors, Survivors(self.plan.label, self.survivors))
 
     def relay_signatures(self, confirmed: dict[int, Confirmation]) -> dict[Party, SumMessage]:
@@ -178,14 +164,20 @@ class Collection:
                 self.total -= own_mask(self.plan, seed)
             else:
                 self.total += self._masks_left_by(place, KeyPair(seed.secret))
-        return self._checked(self.plan.decode(self.total))
+        values, parties = self.plan.decode(self.total), self.plan.parties_at(self.survivors)
+        limit = len(parties) * self.plan.bound
+        if np.any((values > limit) | (values < -limit)):
+            raise UnknownFaultyPartyError(parties, "one of them sent a vector beyond the bound")
+        return Sum(values, parties)
 
     def _shares(self, revealed: dict[int, Revealed]) -> dict[int, list[tuple[int, int]]]:
         """Return the shares of each sharer, as pairs of Shamir's place and value."""
         shares: dict[int, list[tuple[int, int]]] = {place: [] for place in self.shared}
         for member, said in revealed.items():
             owners = self._members(member)
-            rows = array_of(said.shares, self.plan.parties[member], (len(owners), SHARE_BYTES))
+            rows = checked(
+                said.shares, self.plan.parties[member], (len(owners), SHARE_BYTES), np.uint8
+            )
             for owner, row in zip(owners, rows, strict=True):
                 share = row.tobytes()
                 self._check_share(owner, member, share)
@@ -205,17 +197,8 @@ class Collection:
         party = self.plan.parties[place]
         if pair.public != self.roster.mask_key(place):
             raise FaultyPartyError(party, "shared out a key that is not its own")
-        neighbours = [member for member in self.rows[place] if member in self.survived]
-        peers = {
-            self.plan.parties[peer]: agree(
-                pair, self.roster.mask_key(peer), "masking", self.plan.parties[peer]
-            )
-            for peer in neighbours
-        }
+        peers = {}
+        for member in filter(self.survived.__contains__, self.rows[place]):
+            peer, key = self.plan.parties[member], self.roster.mask_key(member)
+            peers[peer] = agree(pair, key, "masking", peer)
         return pair_masks(self.plan, party, peers)
-
-    def _checked(self, values: NDArray[np.int64]) -> Sum:
-        limit, parties = len(self.survivors) * self.plan.bound, self.plan.parties_at(self.survivors)
-        if np.any((values > limit) | (values < -limit)):
-            raise UnknownFaultyPartyError(parties, "one of them sent a vector beyond the bound")
-        return Sum(values, parties)

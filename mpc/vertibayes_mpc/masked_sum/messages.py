@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import MalformedMessageError, UnexpectedMessageError
 from vertibayes_mpc.masked_sum.plan import SumPlan
@@ -106,7 +106,6 @@ class Revealed(SumMessage, kind="sum-revealed"):
 
 
 M = TypeVar("M", bound=SumMessage)
-A = TypeVar("A", bound=NDArray[Any])
 
 
 def expected(kind: type[M], plan: SumPlan) -> Expect[M]:
@@ -131,14 +130,6 @@ def of_sum(message: M, sender: Party, plan: SumPlan) -> M:
     if message.context != plan.label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another sum")
     return message
-
-
-def array_of(array: A, sender: Party, shape: tuple[int, ...], dtype: DTypeLike = np.uint8) -> A:
-    """Return an array, or blame its sender for another shape or type."""
-    if array.shape != shape or array.dtype != dtype:
-        came, wanted = f"{array.shape} and type {array.dtype}", f"{shape} and {np.dtype(dtype)}"
-        raise MalformedMessageError(sender, f"an array of shape {came}; expected {wanted}")
-    return array
 
 
 def list_of(places: Places, sender: Party, within: Places) -> Places:

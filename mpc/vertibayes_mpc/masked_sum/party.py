@@ -28,7 +28,6 @@ from vertibayes_mpc.masked_sum.messages import (
     Shared,
     SumMessage,
     Survivors,
-    array_of,
     as_rows,
     expected,
     list_of,
@@ -48,6 +47,7 @@ from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program, exchange, send
 from vertibayes_mpc.shamir import SHARE_BYTES
+from vertibayes_mpc.sharing import checked
 from vertibayes_mpc.signing import SIGNATURE_BYTES, SigningKey, is_signed
 
 SIGNATURES_CHECKED = 32  # of a list that is too long to check them all; see `Contribution.reveal`
@@ -59,27 +59,16 @@ M = TypeVar("M", bound=SumMessage)
 class Member:
     """A party that takes part in sums: its long-term key, and the names of its sums so far.
 
-    Parameters
-    ----------
-    party : Party
-        The name of the party.
-    signing : SigningKey
-        Its long-term key.
-    names : set of bytes, optional
-        The names of the sums in which it took part. They are kept in memory only: to refuse a name
-        after a restart, the caller stores them before it sends a sum's first message.
+    The names are kept in memory only: to refuse a name after a restart, the caller stores them
+    before it sends a sum's first message.
     """
 
     party: Party
-    signing: SigningKey = field(repr=False)
+    signing: SigningKey = field(repr=False)  # its long-term key
     names: set[bytes] = field(default_factory=set)
 
     def enter(self, plan: SumPlan) -> None:
-        """Note a sum before its first message.
-
-        Raise a DealReusedError if the party took part in a sum of this name, and a ValueError if
-        the plan does not have its public key.
-        """
+        """Note a sum before its first message; a DealReusedError if its name was used before."""
         if plan.signing_keys.get(self.party) != self.signing.public:
             raise ValueError(f"the plan does not have the public key of {self.party}")
         if plan.name in self.names:
@@ -96,33 +85,12 @@ def contribute(
 ) -> Program[tuple[Party, ...]]:
     """Add a vector to a sum: 5 rounds.
 
-    Parameters
-    ----------
-    member : Member
-        This party.
-    plan : SumPlan
-        The plan of the sum.
-    values : ndarray of shape (plan.length,), any integers
-        From ``-plan.bound`` to ``plan.bound``.
-    aggregator : Party
-        Who runs `collect`.
-    randomness : Randomness
-        Where seeds and keys are drawn from.
-
-    Returns
-    -------
-    parties : tuple of Party
-        Whose sum it is: the survivors, on whom they and this party agree.
-
-    Raises
-    ------
-    ValueError
-        If a value is beyond the bound, or the plan does not have this party's key.
-    DealReusedError
-        If the member took part in a sum of this name.
-    ProtocolError
-        If the aggregator or a neighbour does not follow the protocol; it names that party. This
-        party has then revealed no share.
+    `values` are integers from ``-plan.bound`` to ``plan.bound``, of shape (plan.length,);
+    `aggregator` runs `collect`. Returns whose sum it is: the survivors, on whom they and this party
+    agree. A ValueError says that a value is beyond the bound, or the plan does not have this
+    party's key; a DealReusedError, that the member took part in a sum of this name. A ProtocolError
+    names the aggregator or a neighbour that does not follow the protocol; this party has then
+    revealed no share.
     """
     elements = plan.encode(values)
     member.enter(plan)
@@ -198,8 +166,10 @@ class Contribution:
         self._check_named(self.sharers)
         self.roster.check_left(self.sharers, self.sharers)
         members = np.intersect1d(self.roster.circle.around(self.me), self.sharers).tolist()
-        sealed = array_of(delivered.sealed, self.aggregator, (len(members), SEALED_BYTES))
-        digests = array_of(delivered.digests, self.aggregator, (len(members), DIGESTS_BYTES))
+        sealed = checked(delivered.sealed, self.aggregator, (len(members), SEALED_BYTES), np.uint8)
+        digests = checked(
+            delivered.digests, self.aggregator, (len(members), DIGESTS_BYTES), np.uint8
+        )
         for place, piece, digest in zip(members, sealed, digests, strict=True):
             envelope = Envelope(self.plan.label, self.plan.parties[place], self.member.party)
             pieces = piece.tobytes(), digest.tobytes()
@@ -232,7 +202,7 @@ class Contribution:
         signers = list_of(confirmations.signers, self.aggregator, self.survivors)
         self.roster.check_left(self.sharers, signers)
         shape = len(signers), SIGNATURE_BYTES
-        signatures = array_of(confirmations.signatures, self.aggregator, shape)
+        signatures = checked(confirmations.signatures, self.aggregator, shape, np.uint8)
         for row in self._choice(len(signers)):
             self._check_confirmed(int(signers[row]), signatures[row].tobytes())
         shares = [

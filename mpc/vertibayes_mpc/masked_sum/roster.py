@@ -8,20 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import FaultyPartyError, PartyGoneError, UnknownFaultyPartyError
-from vertibayes_mpc.masked_sum.messages import KEYS_BYTES, Keys, Places, array_of, list_of
-from vertibayes_mpc.masked_sum.parameters import Neighbourhood
-from vertibayes_mpc.masked_sum.plan import SumPlan
+from vertibayes_mpc.masked_sum.messages import KEYS_BYTES, Keys, Places, list_of
+from vertibayes_mpc.masked_sum.plan import Neighbourhood, SumPlan
 from vertibayes_mpc.randomness import KEY_BYTES, StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Party
+from vertibayes_mpc.sharing import checked
 from vertibayes_mpc.signing import SIGNATURE_BYTES, is_signed
 
 
 class Circle:
-    """Who is whose neighbour: the roster in a circle, k/2 to each side (or all, in a small roster).
-
-    The order of the circle is expanded from the digest of the roster.
-    """
+    """Who is whose neighbour: k/2 to each side, or all, in an order expanded from the digest."""
 
     def __init__(self, places: Places, neighbourhood: Neighbourhood, seed: bytes) -> None:
         draws = StreamKey(seed).elements(Ring(64), label("circle"), places.shape)
@@ -62,9 +59,9 @@ class Roster:
         self.plan = plan
         everybody = np.arange(len(plan.parties), dtype=np.uint32)
         self.places = list_of(message.places, sender, everybody)
-        self.keys = array_of(message.keys, sender, (len(self.places), KEYS_BYTES))
+        self.keys = checked(message.keys, sender, (len(self.places), KEYS_BYTES), np.uint8)
         shape = (len(self.places), SIGNATURE_BYTES)
-        self.signatures = array_of(message.signatures, sender, shape)
+        self.signatures = checked(message.signatures, sender, shape, np.uint8)
         if len(self.places) < plan.quorum:
             self._refuse(np.setdiff1d(everybody, self.places), self.places, everybody[:0])
         self._rows = {place: row for row, place in enumerate(self.places.tolist())}
@@ -80,11 +77,7 @@ class Roster:
         return self.keys[self._rows[place], KEY_BYTES:].tobytes()
 
     def check_keys(self, places: Iterable[int], sender: Party) -> None:
-        """Check that parties signed their keys, and that no two have the same key.
-
-        A neighbour with the key of another neighbour would know the other's mask and could cancel
-        it.
-        """
+        """Check that parties signed their keys, and that no two share one: masks would cancel."""
         own: dict[bytes, Party] = {}
         for place in places:
             party, signature = self.plan.parties[place], self.signatures[self._rows[place]]
@@ -97,11 +90,7 @@ class Roster:
                     raise UnknownFaultyPartyError((own[key], party), "advertised the same key")
 
     def check_left(self, of: Places, left: Places) -> None:
-        """Check that a quorum is left, and of each party `of` the threshold of its neighbourhood.
-
-        Raise a PartyGoneError if too few are left; it names the parties that are gone, and who has
-        too few neighbours.
-        """
+        """Check that a quorum is left, and of each party `of` the threshold of its neighbours."""
         short = self.circle.short(of, left)
         if len(left) < self.plan.quorum or len(short):
             self._refuse(np.setdiff1d(self.places, left), left, short)

@@ -65,11 +65,7 @@ def agree(pair: KeyPair, public: bytes, purpose: str, peer: Party) -> StreamKey:
 
 
 class Envelope(NamedTuple):
-    """From whom, to whom, in which sum: what a sealed message is bound to.
-
-    The key belongs to one sum and two parties. Each of them seals one message, and the two nonces,
-    which come from the envelopes, differ.
-    """
+    """From whom, to whom, in which sum: what a sealed message is bound to."""
 
     label: bytes
     sender: Party
@@ -77,6 +73,7 @@ class Envelope(NamedTuple):
 
     def seal(self, key: StreamKey, shares: SeedShares) -> bytes:
         """Seal shares (ChaCha20-Poly1305, RFC 8439)."""
+        # Each of the two parties of a key seals one message: their nonces differ.
         bound = label("seal", *self)
         return ChaCha20Poly1305(key.secret).encrypt(bound[:NONCE_BYTES], b"".join(shares), bound)
 
@@ -96,7 +93,7 @@ class Envelope(NamedTuple):
 
 
 def seed_of(shares: Mapping[int, int], party: Party) -> bytes:
-    """Recover a seed, or blame the party that shared out something else (ProtocolError)."""
+    """Recover a seed, or blame the party that shared out something else."""
     try:
         return recover(shares).to_bytes(KEY_BYTES, "big")
     except (ValueError, OverflowError):  # a share, or the secret, is out of range

@@ -14,9 +14,6 @@ key with each of them. X is the 0/1 matrix of a column's states (except the firs
     Share     s                the sum of its parts: its shares of the cells
     Open      s -> analyst     its shares + zero shares
 
-Files in this order: `plan` (with streams), `block` (extend and multiply), `site`, `dealer`, `basis`
-(cells).
-
 A term's mask is the sum of its holders' A_s. A_s, D_s and C_s are streams under the key that s
 shares with the dealer, each under a label that names the study, the query and the operands. Every
 query has a new number, and every commitment new random ids: no stream is used twice. A term over
@@ -27,9 +24,10 @@ Security: honest-but-curious. Against the analyst and all sites except one, the 
 site are simulated from the revealed tables; against the dealer alone, everything is. The dealer and
 one site together read every column.
 Leakage: the revealed tables to the analyst; n, the number of states and which tables are asked, to
-all. Cost: a commitment, n x columns elements to each site, once; a term over several sites, n x
-columns from the dealer, from each holder, and from R to each site that multiplies by it; a table,
-its cells. Rounds: `Plan.rounds`, whatever the number of tables.
+all.
+Cost: a commitment, n x columns elements to each site, once; a term over several sites, n x columns
+from the dealer, from each holder, and from R to each site that multiplies by it; a table, its
+cells. Rounds: `Plan.rounds`, whatever the number of tables.
 """
 
 from vertibayes_mpc.masked_tables.dealer import deal_tables

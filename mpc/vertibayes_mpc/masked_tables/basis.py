@@ -21,8 +21,7 @@ def table_shares(plan: Plan, products: Elements, sums: Elements, party: Party) -
     """Convert shares of products into shares of the cells that the plan reveals.
 
     `products`, of shape (plan.height, columns of the study), are inner products of the left terms
-    with each column; `sums` are those of the left terms' columns, then of the study's columns. The
-    number of records, the sum of each table, is the share of one holder of the table.
+    with each column; `sums` are those of the left terms' columns, then of the study's columns.
     """
     holders = [plan.commitments.operands[group.prefix[0]].holders for group in plan.groups]
     ones = [plan.selection.records if held[0] == party else 0 for held in holders]

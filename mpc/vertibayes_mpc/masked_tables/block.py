@@ -38,8 +38,6 @@ class Block:
         self._masks: dict[Term, Elements] = {}
         self._unmasked: dict[Term, Elements] = {}
 
-    # ---- Extend: messages ------------------------------------------------------------------------
-
     def extend(self, step: Step) -> Program[None]:
         """Take one round of extension: send what others need, keep what they send."""
         me, sizes = self.site.party, self.site.commitments.width
@@ -75,8 +73,6 @@ class Block:
                 self._masked[term] = piece
             else:
                 self.parts[term] = self.parts[term] + piece if term in self.parts else piece
-
-    # ---- Table: products and sums ----------------------------------------------------------------
 
     def add_products(self, products: Elements) -> None:
         """Add this block's shares of all products to `products`, of shape (height, columns)."""
@@ -122,8 +118,6 @@ class Block:
             return -self.ring.row_sums(self.mask(term))
         return np.zeros(self.site.commitments.width(term), self.ring.dtype)
 
-    # ---- terms, under which masks ----------------------------------------------------------------
-
     def is_own(self, term: Term) -> bool:
         """Whether this site alone holds the term."""
         return self.site.commitments.holders(term) == (self.site.party,)
@@ -160,7 +154,7 @@ class Block:
 
     def _gathered(self, load: Callable[[Form, int, int], Elements], place: int) -> Elements:
         """Return an operand's indicators, which `load` returns, over the chosen records."""
-        form = self.site.commitments.indicators(place)
+        form = self.site.commitments.form("indicators", place)
         return self.plan.selection.gather(lambda block: load(form, place, block), self.block)
 
     def unmasked(self, term: Term) -> Elements:

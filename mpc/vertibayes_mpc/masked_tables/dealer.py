@@ -1,8 +1,4 @@
-"""The dealer's program: corrections for what the sites' masks add to extensions and products.
-
-The dealer holds no data and receives none. Its messages are functions of the streams that it
-shares with the sites, under labels that follow from the public plan: the same for the same plan.
-"""
+"""The dealer's program: corrections for what the sites' masks add to extensions and products."""
 
 from __future__ import annotations
 
@@ -19,14 +15,7 @@ from vertibayes_mpc.rounds import Message, Party, Program, send
 
 
 def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
-    """Deal the corrections for the tables of a plan, block by block; expect nothing.
-
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : Plan
-    """
+    """Deal the corrections for the tables of a plan, block by block; expect nothing."""
     masks = {s: Masks(plan.commitments, key, plan.selection, plan.label) for s, key in keys.items()}
     columns = int(plan.commitments.offsets[-1])
     products = np.zeros((plan.height, columns), plan.commitments.ring.dtype)
@@ -35,7 +24,9 @@ def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
         for step in plan.steps:
             yield from send(block.corrections(step))
         block.add_products(products)
-    _subtract_parts(plan, masks, products)
+    for site, streams in masks.items():
+        for at, part in streams.table_corrections(plan, site):
+            products[at] -= part
     outbox = {site: _correction(plan, products, site) for site in plan.parties}
     yield from send({site: message for site, message in outbox.items() if message.values.size})
 
@@ -102,15 +93,6 @@ class MaskBlock:
                 columns = np.concatenate([self.mask_of(site, (z,)) for z in lasts])
                 at = np.ix_(self.plan.rows_of(terms), self.plan.columns(lasts))
                 products[at] += self.ring.dot(rows, columns)
-
-
-def _subtract_parts(plan: Plan, masks: Mapping[Party, Masks], products: Elements) -> None:
-    """Subtract the sites' parts of the corrections from the products of masks."""
-    for term in plan.lefts:
-        for site, streams in masks.items():
-            if places := plan.corrected(term, site):
-                columns = plan.columns(places)
-                products[plan.rows[term], columns] -= streams.table_correction(term)[:, columns]
 
 
 def _correction(plan: Plan, products: Elements, lead: Party) -> Correction:

@@ -48,7 +48,7 @@ Table: the shares of the number of records with x = y = z = 1; P and Q add their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -67,12 +67,11 @@ STEP_BYTES = 1 << 22  # of one message of an extension, unless one term alone ta
 
 Step: TypeAlias = dict[tuple[Party, Party], list[Term]]  # (sender, receiver) -> terms, in order
 
+At: TypeAlias = tuple[slice, NDArray[np.intp]]  # rows and columns of products
+
 
 class Group(NamedTuple):
-    """The tables of one prefix with each of several last operands; without any, the prefix's table.
-
-    A table's axes are the prefix's operands in the order given, then the last operand.
-    """
+    """The tables of one prefix with each of several last operands, or the prefix's own table."""
 
     prefix: tuple[int, ...]
     lasts: tuple[int, ...] = ()
@@ -96,31 +95,16 @@ def _ranges(starts: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.int
 class Plan:
     """All that the parties do for one query.
 
-    Parameters
-    ----------
-    commitments : Commitments
-        What all parties know of the columns.
-    groups : sequence of Group
-        The tables.
-    selection : Selection
-        The records that are counted.
-    missing : bool, default=False
-        Whether the cells of missing values are revealed too.
-    number : int, default=0
-        The number of the query, ascending: masks are for one query. A site that uses a mask again
-        on other columns would send a difference that shows its own masks.
-
-    Raises
-    ------
-    ValueError
-        If an operand appears twice in a table or is unknown, or a group is not valid.
+    Masks are for one query: a site that uses a mask again on other columns would send a difference
+    that shows its own masks. A ValueError says that an operand appears twice in a table or is
+    unknown, or that a group is not valid.
     """
 
     commitments: Commitments
-    groups: tuple[Group, ...]
-    selection: Selection
-    missing: bool = False
-    number: int = 0
+    groups: tuple[Group, ...]  # the tables
+    selection: Selection  # the records that are counted
+    missing: bool = False  # whether the cells of missing values are revealed too
+    number: int = 0  # of the query, ascending
     _leads: dict[Term, set[Party]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -167,8 +151,6 @@ class Plan:
         """The rounds of the query: the steps for each block, the correction, the shares."""
         dealt = any(self.dealt_to(site) for site in self.parties)
         return len(self.steps) * len(self.selection.blocks) + dealt + 1
-
-    # ---- Extend: which masked terms are sent to whom ---------------------------------------------
 
     @cached_property
     def receivers(self) -> dict[Term, set[Party]]:
@@ -245,8 +227,6 @@ class Plan:
                 step.setdefault((self.commitments.lead(term), receiver), []).append(term)
         return step
 
-    # ---- Table: which terms are multiplied where -------------------------------------------------
-
     @cached_property
     def rows(self) -> dict[Term, slice]:
         """Where each left term's columns lie in the stacked products."""
@@ -290,10 +270,7 @@ class Plan:
         return [t for t in self.lefts_at(lead) if {*self.commitments.holders(t), *shared} != {lead}]
 
     def corrected(self, term: Term, site: Party) -> list[int]:
-        """Return the last operands whose products with a term have a part of a site's correction.
-
-        Another site multiplies by them; `site` holds them or an operand of the term.
-        """
+        """Return the last operands whose products at other sites a site's stream corrects."""
         leads = sorted(self._leads[term] - {site})
         places = [z for lead in leads for z in self.rights_at(lead)]
         if site in self.commitments.holders(term):
@@ -310,8 +287,6 @@ class Plan:
         for z in self.rights:
             rights.setdefault(self.lead_of(z), []).append(z)
         return rights
-
-    # ---- Open: which cells the analyst receives --------------------------------------------------
 
     def states(self, place: int) -> int:
         """Return the length of an operand's axis in the revealed tables."""
@@ -349,7 +324,7 @@ class Masks:
 
     def committed(self, place: int, block: int) -> Elements:
         """Return the mask of an operand's indicators in a committed block: shape (width, rows)."""
-        form = self.commitments.indicators(place)
+        form = self.commitments.form("indicators", place)
         return column_mask(self.commitments, self.key, form, place, block)
 
     def of(self, term: Term, block: int) -> Elements:
@@ -363,12 +338,16 @@ class Masks:
         return self._extension("extend", term, block)
 
     def table_correction(self, term: Term) -> Elements:
-        """Return C_s, the site's part of the correction of a term's products with all columns.
-
-        Its shape is (width of the term, columns of the study).
-        """
+        """Return C_s, the part of the correction of products with all columns of the study."""
         shape = self.commitments.width(term), int(self.commitments.offsets[-1])
         return self.key.elements(self.commitments.ring, self._label("table", term), shape)
+
+    def table_corrections(self, plan: Plan, site: Party) -> Iterator[tuple[At, Elements]]:
+        """Yield the site's parts of the corrections of all products, and their places."""
+        for term in plan.lefts:
+            if places := plan.corrected(term, site):
+                columns = plan.columns(places)
+                yield (plan.rows[term], columns), self.table_correction(term)[:, columns]
 
     def _extension(self, purpose: str, term: Term, block: int) -> Elements:
         width = self.commitments.width(term)

@@ -6,42 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.commitments import Holder
-from vertibayes_mpc.labelled import LABEL_BYTES, labelled_elements
+from vertibayes_mpc.labelled import receive
 from vertibayes_mpc.masked_tables.basis import table_shares, tables_of
 from vertibayes_mpc.masked_tables.block import Block, Correction
 from vertibayes_mpc.masked_tables.plan import Masks, Plan
 from vertibayes_mpc.ring import Elements
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.rounds import Party, Program
 from vertibayes_mpc.sharing import open_sum, send_share, zero_share
 
 
 def share_tables(site: Holder, plan: Plan, part: int = 0) -> Program[Elements]:
     """Count the tables of a plan with the other sites and the dealer; reveal them to nobody.
 
-    Only the holders of a table's columns have shares of it that are not zero. The shares of one
-    site say nothing of the cells; those of all holders of a table do: whoever sends its share adds
-    a zero share first.
-
-    Parameters
-    ----------
-    site : Holder
-        The columns and keys of this site.
-    plan : Plan
-        The plan of the query, or of one part of it.
-    part : int, default=0
-        The number of the part: the parts of a query have its number, and different tables.
-
-    Returns
-    -------
-    shares : ndarray of shape (plan.cells,)
-        This site's shares of the cells in the order of `tables_of`, in the ring of the commitments.
-
-    Raises
-    ------
-    DealReusedError
-        If a query of this number, or a later one, was counted before.
-    MalformedMessageError
-        If a message of a site or of the dealer has a wrong shape.
+    Returns this site's shares of the cells in the order of `tables_of`: shape (plan.cells,), in the
+    ring of the commitments. The shares of one site say nothing of the cells; those of all holders
+    of a table do: whoever sends its share adds a zero share first. The parts of a query have its
+    number, and different tables. A DealReusedError says that a query of this number, or a later
+    one, was counted before; a MalformedMessageError, that a message has a wrong shape.
     """
     site.begin(f"products {part}" if part else "products", plan.number)
     ring = site.commitments.ring
@@ -59,15 +40,7 @@ def share_tables(site: Holder, plan: Plan, part: int = 0) -> Program[Elements]:
 
 
 def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
-    """Count the tables of a plan with the other sites and the dealer; reveal them to the analyst.
-
-    Parameters
-    ----------
-    site, plan
-        As of `share_tables`, which raises the same errors.
-    analyst : Party
-        Who runs `open_tables`.
-    """
+    """Count as `share_tables`, and reveal the tables to the analyst, who runs `open_tables`."""
     shares = yield from share_tables(site, plan)
     ring = site.commitments.ring
     peers = {peer: site.peer_keys[peer] for peer in plan.parties if peer != site.party}
@@ -78,32 +51,17 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
 def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
     """Add this site's parts of the corrections, from its own stream or from the dealer."""
     masks = Masks(site.commitments, site.dealer_key, plan.selection, plan.label)
-    for term in plan.lefts:
-        if places := plan.corrected(term, site.party):
-            columns = plan.columns(places)
-            products[plan.rows[term], columns] += masks.table_correction(term)[:, columns]
+    for at, part in masks.table_corrections(plan, site.party):
+        products[at] += part
     rows = plan.rows_of(plan.dealt_to(site.party))
     columns = plan.columns(plan.rights_at(site.party))
     if rows.size:
         dealer, shape = site.commitments.dealer, (rows.size, columns.size)
-        cells = rows.size * columns.size + LABEL_BYTES
-        message = (yield from exchange({}, {dealer: Expect(Correction, cells)}))[dealer]
-        dealt = labelled_elements(message, dealer, site.commitments.ring, shape, plan.label)
+        dealt = yield from receive(Correction, dealer, site.commitments.ring, shape, plan.label)
         products[np.ix_(rows, columns)] += dealt
 
 
 def open_tables(plan: Plan) -> Program[list[NDArray[np.int64]]]:
-    """Add up the sites' shares: the analyst's side.
-
-    Returns
-    -------
-    tables : list of ndarray, dtype int64
-        In the order of `tables_of`.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a site's share has a wrong shape.
-    """
+    """Add up the sites' shares to tables, int64, in the order of `tables_of`: the analyst."""
     cells = yield from open_sum(plan.parties, plan.commitments.ring, plan.cells)
     return tables_of(plan, cells)

@@ -25,24 +25,29 @@ Trust: the factors of N are forgotten; public keys belong to their owners; whoev
 and leaves is honest: a party whose announced neighbours all collude has no secret from them.
 Therefore everybody can see the blocks.
 Drop-outs: a party that is gone before the roll costs nothing. A party that fails after the roll
-ends the time. The next time has a roll without it, and is a new release with new noise: if the
-same exact counts were summed again, a late answer would reveal its sender's count.
+ends the time. The next time has a roll without it, and is a new release with new noise: if the same
+exact counts were summed again, a late answer would reveal its sender's count.
 Leakage: the sums; who is present.
 Cost: 2 rounds a sum; a join or leave changes keys in at most four blocks, whatever n is.
 
 References
 ----------
 M. Huai, L. Huang, W. Yang, L. Li, M. Qi: Privacy-preserving naive Bayes classification (2015),
-sections 4.3 and 4.4.
-K. Kursawe, G. Danezis, M. Kohlweiss: Privacy-friendly aggregation for the smart-grid (2011).
-J. Bell, K. Bonawitz, A. Gascon, T. Lepoint, M. Raykova: Secure single-server aggregation with
-(poly)logarithmic overhead (2020): sparse graphs of pairs, and when they keep a sum together.
+sections 4.3 and 4.4. K. Kursawe, G. Danezis, M. Kohlweiss: Privacy-friendly aggregation for the
+smart-grid (2011). J. Bell, K. Bonawitz, A. Gascon, T. Lepoint, M. Raykova: Secure single-server
+aggregation with (poly)logarithmic overhead (2020): sparse graphs of pairs.
 """
 
 from vertibayes_mpc.membership.estimates import Estimates, tolerable_dropouts
 from vertibayes_mpc.membership.groups import Groups
-from vertibayes_mpc.membership.pair_keys import Aggregator, Member, pair_key
-from vertibayes_mpc.membership.roll import Roll, answer_roll, call_roll
+from vertibayes_mpc.membership.pair_keys import (
+    Aggregator,
+    Member,
+    Roll,
+    answer_roll,
+    call_roll,
+    pair_key,
+)
 
 __all__ = [
     "Aggregator",

@@ -21,20 +21,8 @@ from vertibayes_mpc.rounds import Party
 
 
 class Estimates:
-    """The dealer's record of all u_k: public numbers, no secret.
+    """The dealer's record of all u_k, `values`, of some parties, each once: public numbers.
 
-    Parameters
-    ----------
-    parties : iterable of Party
-        The first members, each once.
-
-    Attributes
-    ----------
-    values : dict of Party to int
-        u_k of each party.
-
-    Examples
-    --------
     >>> estimates = Estimates("abcd")
     >>> estimates.values
     {'a': 3, 'b': 3, 'c': 4, 'd': 4}
@@ -51,10 +39,7 @@ class Estimates:
         self.values = dict(zip(names, first, strict=True))
 
     def join(self, party: Party) -> dict[Party, int]:
-        """Take a party in; return the u that change: at most two, the newcomer's among them.
-
-        Raise a ValueError if it is a member already.
-        """
+        """Take a party in; return the u that change: at most two, the newcomer's among them."""
         if party in self.values:
             raise ValueError(f"{party} is a member already")
         n = len(self.values) + 1
@@ -63,10 +48,7 @@ class Estimates:
         return self._set({party: n, fewest: n})
 
     def leave(self, party: Party) -> dict[Party, int]:
-        """Let a party go; return the u that change: at most two.
-
-        Raise a ValueError if it is not a member.
-        """
+        """Let a member go; return the u that change: at most two."""
         if party not in self.values:
             raise ValueError(f"{party} is not a member")
         left = self.values.pop(party)
@@ -86,22 +68,8 @@ class Estimates:
 def tolerable_dropouts(members: int, dishonest: int, gamma: float) -> int:
     """Return how many honest members may drop out of a sum that was diluted with `gamma`.
 
-    Parameters
-    ----------
-    members : int
-        The number of members.
-    dishonest : int
-        How many of them are dishonest.
-    gamma : float
-        The share of honest parties for which the noise was diluted.
+    `gamma` is the share of honest parties for which the noise was diluted.
 
-    Raises
-    ------
-    ValueError
-        If `gamma` is not a share, or fewer are honest even without drop-outs.
-
-    Examples
-    --------
     >>> tolerable_dropouts(100, dishonest=30, gamma=0.5)
     20
     """

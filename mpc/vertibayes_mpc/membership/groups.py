@@ -7,9 +7,6 @@
 A block that grows to 2 least is split; a block that shrinks below least joins the next. A new party
 is put into a random block, and blocks are split at random, so that nobody can choose whom to
 surround. All of this is public.
-
-To separate the remaining members, 2 least of them must be taken away: two whole blocks that are not
-adjacent. An aggregator that lies about who is absent needs fewer; see `vertibayes_mpc.membership`.
 """
 
 from __future__ import annotations
@@ -26,24 +23,9 @@ LEAST = 20
 class Groups:
     """The ring of blocks: kept by whoever announces joins and leaves.
 
-    Parameters
-    ----------
-    parties : iterable of Party
-        The first members; at least two, each once.
-    randomness : Randomness
-        Where the order of the parties is drawn from.
-    least : int, default=20
-        The least size of a block: coalitions of fewer than twice as many cannot separate the other
-        parties, if the aggregator's rolls are true.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two parties, one appears twice, or `least` is below 3.
-
-    Examples
-    --------
-    Twelve parties in four blocks: each has eight neighbours, itself not counted.
+    There are at least two parties, each once; their order is drawn from `randomness`. `least` is
+    the least size of a block, at least 3: coalitions of fewer than twice as many cannot separate
+    the other parties, if the aggregator's rolls are true. Anything else is a ValueError.
 
     >>> from vertibayes_mpc.randomness import SystemRandomness
     >>> groups = Groups("abcdefghijkl", SystemRandomness(), least=3)
@@ -77,10 +59,7 @@ class Groups:
         return tuple(map(frozenset, self._blocks))
 
     def neighbourhood(self, party: Party) -> tuple[frozenset[Party], ...]:
-        """Return a member's own block and those beside it.
-
-        Raise a ValueError if the party is not a member.
-        """
+        """Return a member's own block and those beside it."""
         if party not in self._place:
             raise ValueError(f"{party} is not a member")
         around = self._around(self._place[party], 1)
@@ -91,10 +70,7 @@ class Groups:
         return frozenset[Party]().union(*self.neighbourhood(party)) - {party}
 
     def join(self, party: Party) -> frozenset[Party]:
-        """Take a party in; return whose keys change: the newcomer, and all whose neighbours change.
-
-        Raise a ValueError if it is a member already.
-        """
+        """Take a party in; return whose keys change: it, and all whose neighbours change."""
         if party in self._place:
             raise ValueError(f"{party} is a member already")
         i = uniform_below(len(self._blocks), self.randomness)
@@ -104,11 +80,7 @@ class Groups:
         return self._changed(before) | {party}
 
     def leave(self, party: Party) -> frozenset[Party]:
-        """Let a party go; return whose keys change: all whose neighbours change.
-
-        Raise a ValueError if it is not a member, or one of the last two: a sum over one is its
-        count.
-        """
+        """Let a member go; return whose keys change: all whose neighbours change."""
         if party not in self._place or len(self._place) <= 2:
             raise ValueError(f"{party} is not a member, or one of the last two")
         i = self._place[party]

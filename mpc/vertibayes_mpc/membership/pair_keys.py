@@ -1,7 +1,9 @@
-"""Keys of a changing set of parties: each is the signed sum of secrets shared with neighbours.
+"""Keys of a changing set of parties, from secrets of neighbours; a sum over those who are present.
 
-    i, j      e_ij = e_ji in [0, 2^128 N^2), expanded from the key that they agreed (X25519)
-    key       sk_j(present) = sum over present neighbours i > j of e_ij, less that over i < j
+    i, j                e_ij = e_ji in [0, 2^128 N^2), expanded from the key that they agreed
+    key                 sk_j(present) = sum over present neighbours i > j of e_ij, minus i < j
+    aggregator -> j     the time, who is absent
+    j -> aggregator     (1 + x_j N) H(t, absent)^sk_j(present) mod N^2
 
 The aggregator is a neighbour of all. Keys are zero in sum over any set with the aggregator, if each
 party takes its pairs within the set. Absent parties are left out; nobody reveals anything for them.
@@ -10,28 +12,27 @@ party takes its pairs within the set. Absent parties are left out; nobody reveal
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.additive_scheme.parameters import Parameters
-from vertibayes_mpc.additive_scheme.scheme import decrypt, encrypt
-from vertibayes_mpc.aggregation import Ciphertexts, Counts, Times
-from vertibayes_mpc.errors import FaultyPartyError
+from vertibayes_mpc.additive_scheme.scheme import Parameters, decrypt, encrypt
+from vertibayes_mpc.aggregation import (
+    OVERHEAD_CELLS,
+    Ciphertexts,
+    Counts,
+    Times,
+    check_time,
+    collect,
+)
+from vertibayes_mpc.errors import FaultyPartyError, UnexpectedMessageError
 from vertibayes_mpc.randomness import StreamKey, label
-from vertibayes_mpc.rounds import Party
+from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 
 
 def pair_key(stream: StreamKey, parameters: Parameters) -> int:
-    """Expand the secret of two neighbours for one study.
-
-    Parameters
-    ----------
-    stream : StreamKey
-        What the two agreed, for pair keys only.
-    parameters : Parameters
-        The public parameters of the sums.
-    """
+    """Expand the secret of two neighbours, `stream`, for one study."""
     stream_label = label("pair key", parameters.modulus, parameters.study)
     size = (parameters.key_bound.bit_length() + 7) // 8
     return int.from_bytes(stream.expand(stream_label, size), "big")
@@ -45,29 +46,13 @@ def signed_sum(party: Party, pairs: Mapping[Party, int]) -> int:
 class Member:
     """A party's pair keys, and the times at which it has encrypted.
 
-    A join or leave that changes its neighbours makes it a new member, with the old one's last time.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        The public parameters of the sums.
-    party : Party
-        The name of the member.
-    aggregator : Party
-        Who decrypts the sums.
-    neighbourhood : sequence of frozenset of Party
-        Its own block and the adjacent blocks, from `Groups.neighbourhood`.
-    streams : mapping of Party to StreamKey
-        What it agreed with each neighbour and with the aggregator; other streams are ignored.
-    last_time : int
-        The highest time at which it ever encrypted with its key pair, also before it left and came
-        back; `NEVER` for a new key pair. After each `encrypt`, the caller stores `times.last`
-        before it sends the ciphertexts.
-
-    Raises
-    ------
-    ValueError
-        If the party is not in its neighbourhood, or the stream of a neighbour is missing.
+    `neighbourhood` is its own block and the adjacent ones (`Groups.neighbourhood`), `streams` what
+    it agreed with each neighbour and with the aggregator; other streams are ignored. `last_time` is
+    the highest time at which it ever encrypted with its key pair, also before it left and came
+    back; `NEVER` for a new key pair. After each `encrypt`, the caller stores `times.last` before it
+    sends the ciphertexts. A join or leave that changes its neighbours makes it a new member, with
+    the old one's last time. A ValueError says that the party is not in its neighbourhood, or that
+    the stream of a neighbour is missing.
     """
 
     def __init__(
@@ -96,10 +81,10 @@ class Member:
     def encrypt(self, counts: Counts, time: int, absent: Collection[Party] = ()) -> Ciphertexts:
         """Encrypt this party's counts for the sum over those who are not absent, as the roll says.
 
-        Raise a ProtocolError, before the time is used up, if the aggregator calls the party itself,
-        the aggregator, or more than a third of an adjacent block absent. It names the aggregator,
-        which could otherwise separate the parties, or let anybody read the sum without a key.
-        Further errors are those of `vertibayes_mpc.additive_scheme.scheme.encrypt`.
+        A ProtocolError, before the time is used up, names an aggregator that calls the party
+        itself, the aggregator, or more than a third of an adjacent block absent: it could otherwise
+        separate the parties, or let anybody read the sum without a key. Further errors are those of
+        `additive_scheme.Encryptor.encrypt`.
         """
         gone = frozenset(absent)
         if self.party in gone:
@@ -118,24 +103,14 @@ class Member:
 def roll_digest(absent: Collection[Party]) -> bytes:
     """Return a digest of who is absent, which is part of every base of the sum.
 
-    Parties that receive different rolls encrypt under different bases. So an aggregator cannot call
-    more parties absent than each party accepts by sending each party a roll of its neighbours only.
+    So an aggregator cannot call more parties absent than each party accepts by sending each party a
+    roll of its neighbours only.
     """
     return label("absent", *sorted(set(absent)))
 
 
 class Aggregator:
-    """The aggregator's pair keys: one with each party.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        The public parameters of the sums.
-    party : Party
-        The name of the aggregator.
-    streams : mapping of Party to StreamKey
-        What it agreed with each party.
-    """
+    """The aggregator's pair keys, from the streams that it agreed with each party."""
 
     def __init__(
         self, parameters: Parameters, party: Party, streams: Mapping[Party, StreamKey]
@@ -158,13 +133,49 @@ class Aggregator:
         count: int,
         absent: Collection[Party] = (),
     ) -> NDArray[np.int64]:
-        """Decrypt the sums over all who are not absent, as the roll says: at least two parties.
-
-        Arguments and errors are those of `vertibayes_mpc.additive_scheme.decrypt`.
-        """
+        """Decrypt the sums over the two or more who are present; as `additive_scheme.decrypt`."""
         parties = sorted(set(self._pairs) - set(absent))
         if len(parties) < 2:
             raise ValueError(f"at least two parties must be present, got {len(parties)}")
         key = signed_sum(self.party, {party: self._pairs[party] for party in parties})
         context = roll_digest(absent)
         return decrypt(self.parameters, key, parties, received, time, count, context)
+
+
+NAME_CELLS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Roll(Message, kind="roll"):
+    """Which members are absent from one sum."""
+
+    label: bytes
+    time: int
+    absent: tuple[Party, ...]
+
+
+def answer_roll(member: Member, counts: Counts, time: int) -> Program[None]:
+    """Wait for the roll of a time and encrypt for it, or blame the aggregator: a party's side."""
+    cells = OVERHEAD_CELLS + NAME_CELLS * member.parameters.most
+    expect = {member.aggregator: Expect(Roll, cells)}
+    roll = (yield from exchange({}, expect))[member.aggregator]
+    if roll.label != member.parameters.label:
+        raise UnexpectedMessageError(member.aggregator, "a roll under other parameters")
+    check_time(roll.time, time, member.aggregator, "the roll")
+    yield from send({member.aggregator: member.encrypt(counts, time, roll.absent)})
+
+
+def call_roll(
+    aggregator: Aggregator, absent: Collection[Party], time: int, count: int
+) -> Program[NDArray[np.int64]]:
+    """Ask all who are not absent for a sum, and decrypt it: the aggregator's program.
+
+    `absent` are gone before the roll, as the transport knows. A party that fails after the roll
+    ends the program with an error that names it; the caller may call another roll, of a later time.
+    Returns what `Aggregator.decrypt` returns, and raises what it raises.
+    """
+    present = sorted(set(aggregator.parties) - set(absent))
+    roll = Roll(aggregator.parameters.label, time, tuple(sorted(set(absent))))
+    yield from send(dict.fromkeys(present, roll))
+    received = yield from collect(present, aggregator.parameters.expected(time, count))
+    return aggregator.decrypt(received, time, count, absent)

@@ -10,19 +10,17 @@ a callable from a number of counts to as many integers: `Noise`; for exact count
 
 Security: DiscreteLaplace is (eps, 0)-differentially private for a count that one neighbour changes
 by at most Delta. DiscreteGaussian is rho-zCDP for such a count, with scale^2 = Delta^2 / (2 rho).
-DilutedGeometric is (eps, delta) against an adversary who knows the noise of all
-except gamma n of the parties: with probability 1 - delta one of these adds a whole copy. The
-adversary may even know which parties added one. PolyaShare is (eps, 0) while the n parties add
-their shares and keep them secret; if one share is missing, there is no guarantee. Against a party
-that adds a share and sees the result, the others add less than one copy: choose n smaller than the
-number of parties that add a share, by the number of those that may see the result.
-eps and delta are those of one count, with separate coins for each. A publisher of several counts
-that one person changes divides both among them; where Delta protects a party, delta among all
-cells.
+DilutedGeometric is (eps, delta) against an adversary who knows the noise of all except gamma n of
+the parties, and even who added a copy: with probability 1 - delta one of these adds a whole copy.
+PolyaShare is (eps, 0) while the n parties add their shares and keep them secret; if one share is
+missing, there is no guarantee. Against a party that adds a share and sees the result, the others
+add less than one copy: choose n smaller than the number of parties that add a share, by the number
+of those that may see the result. eps and delta are those of one count, with separate coins for
+each. A publisher of several counts that one person changes divides both among them; where Delta
+protects a party, delta among all cells.
 Leakage: samplers take longer for larger noise; their time is not constant.
 Cost: DiscreteLaplace and PolyaShare add 1 copy of noise to a sum, DilutedGeometric n beta =
-ln(1/delta) / gamma copies: 11.5 at delta = 1e-5 and gamma = 1, for a standard deviation of 9.5
-against 2.8 at eps = 0.5. Where gamma n < ln(1/delta), beta is 1 and all n copies are added.
+ln(1/delta) / gamma copies; where gamma n < ln(1/delta), beta is 1 and all n copies are added.
 
 References
 ----------
@@ -33,7 +31,6 @@ References
 .. [3] C. Canonne, G. Kamath, T. Steinke (2020). The Discrete Gaussian for Differential Privacy.
    Algorithm 1, Theorem 4.
 .. [4] G. Acs, C. Castelluccia (2011). I Have a DREAM! Differentially Private Smart Metering.
-   Information Hiding: noise that is infinitely divisible.
 .. [5] I. Mironov (2012). On Significance of the Least Significant Bits for Differential Privacy.
 """
 

@@ -1,6 +1,7 @@
 """Whole copies of noise on counts: discrete Laplace and Gaussian by OpenDP's samplers, diluted.
 
-What all noise has in common: its parameters, and a bound on its sums.
+OpenDP draws by exact rational arithmetic, from the operating system's generator; it cannot be
+seeded.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class Noise(Protocol):
     """Draws noise: from a number of counts to as many integers."""
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
-        """Draw noise for `count` counts: shape (count,), dtype int64."""
+        """Draw noise for `count` counts: shape (count,)."""
         ...
 
 
 def no_noise(count: int, /) -> NDArray[np.int64]:
-    """Return noise for whoever publishes exact counts: zeros of shape (count,), dtype int64."""
+    """Return zeros of shape (count,), for whoever publishes exact counts."""
     return np.zeros(count, np.int64)
 
 
@@ -40,24 +41,12 @@ def no_noise(count: int, /) -> NDArray[np.int64]:
 class IntegerNoise(ABC):
     """Noise made of copies, or shares, of the discrete Laplace distribution Geom(alpha).
 
-    Parameters
-    ----------
-    eps : float
-        The privacy parameter of one count; above 0.
-    Delta : int, default=1
-        The most by which a neighbour changes a count: 1 protects a record, the largest number of
-        records of a party protects the party.
-
-    Raises
-    ------
-    ValueError
-        If `eps` or `Delta` is out of its range.
-    TypeError
-        If `Delta` is not an integer.
+    With Delta = 1 it protects a record; with the largest number of records of a party, the party. A
+    ValueError or TypeError says which parameter is out of its range, or not an integer.
     """
 
-    eps: float
-    Delta: int = 1
+    eps: float  # of one count; above 0
+    Delta: int = 1  # the most by which a neighbour changes a count
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.eps) and self.eps > 0):
@@ -89,18 +78,14 @@ class IntegerNoise(ABC):
 
     @abstractmethod
     def __call__(self, count: int, /) -> NDArray[np.int64]:
-        """Draw a party's noise for `count` counts: shape (count,), dtype int64."""
+        """Draw a party's noise for `count` counts: shape (count,)."""
 
     @abstractmethod
     def log_moment(self, t: float) -> float:
         """Return ln E exp(t X) of a party's noise X, for 0 < t < `rate`."""
 
     def bound(self, parties: int, tail: float) -> int:
-        """Return B with Pr[|X_1 + .. + X_parties| > B] <= tail, by Chernoff's bound: for slots.
-
-        Of q counts, one is larger with at most q times this probability. Raise a ValueError if
-        `parties` is below 1 or `tail` not between 0 and 1.
-        """
+        """Return B with Pr[|X_1 + .. + X_parties| > B] <= tail per count, by Chernoff's bound."""
         check_integer("parties", parties)
         check_open_unit("tail", tail)
         excess = math.log(2) - math.log(tail)
@@ -142,13 +127,7 @@ SLACK = 1 + 2.0**-50  # more than the rounding of beta's logarithm and quotient
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteLaplace(IntegerNoise):
-    """One copy of Geom(alpha): Pr[X = k] = (alpha - 1) / (alpha + 1) alpha^-|k|.
-
-    Notes
-    -----
-    OpenDP draws by exact rational arithmetic, from the operating system's generator; it cannot be
-    seeded. Its scale is the smallest float that is not below Delta / eps.
-    """
+    """One copy of Geom(alpha): Pr[X = k] = (alpha - 1) / (alpha + 1) alpha^-|k|."""
 
     @property
     def copies(self) -> float:
@@ -156,11 +135,8 @@ class DiscreteLaplace(IntegerNoise):
         return 1.0
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
-        """Draw `count` copies: shape (count,), dtype int64."""
-        count = checked_count(count)
-        if not count:
-            return np.zeros(0, np.int64)
-        return np.array(measurement("laplace", _scale(self.rate))([0] * count), np.int64)
+        """Draw `count` copies."""
+        return _drawn("laplace", _scale(self.rate), count)
 
     def log_moment(self, t: float) -> float:
         """Return ln E exp(t X), for 0 < t < `rate`."""
@@ -171,36 +147,14 @@ class DiscreteLaplace(IntegerNoise):
 class DilutedGeometric(IntegerNoise):
     """The beta-diluted Geom(alpha): a copy with probability beta, else 0.
 
-    Parameters
-    ----------
-    eps, Delta
-        As of `IntegerNoise`.
-    delta : float
-        The probability that the honest parties add no noise; between 0 and 1.
-    gamma : float
-        The least share of honest parties; above 0, at most 1.
-    n : int
-        The number of parties; where it changes, a lower bound that the party knows.
-    randomness : Randomness, optional
-        Where the coins come from; OpenDP draws the copies.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or gamma n is below 1: no party would be honest.
-    TypeError
-        If `n` or `Delta` is not an integer.
-
-    Examples
-    --------
     >>> noise = DilutedGeometric(eps=0.5, delta=1e-5, gamma=0.5, n=100)
     >>> round(noise.beta, 4), round(100 * noise.copies, 1)
     (0.2303, 23.0)
     """
 
-    delta: float
-    gamma: float
-    n: int
+    delta: float  # the probability that the honest parties add no noise; between 0 and 1
+    gamma: float  # the least share of honest parties; gamma n is at least 1, a party
+    n: int  # the number of parties; where it changes, a lower bound that the party knows
     randomness: Randomness = field(default_factory=SystemRandomness, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -259,33 +213,15 @@ ABOVE = 1 + 2.0**-50  # more than the rounding of the scale
 class DiscreteGaussian:
     """Integers X with Pr[X = k] proportional to exp(-k^2 / (2 scale^2)).
 
-    Parameters
-    ----------
-    rho : float
-        Of zero-concentrated differential privacy (zCDP), of one count; above 0.
-    Delta : int, default=1
-        The most by which a neighbour changes the count.
-
-    Raises
-    ------
-    ValueError
-        If `rho` or `Delta` is out of its range.
-    TypeError
-        If `Delta` is not an integer.
-
-    Notes
-    -----
     A count with this noise is rho-zCDP for scale^2 = Delta^2 / (2 rho), and rho adds up over counts
-    (Canonne, Kamath, Steinke 2020, Theorem 4).
+    (Canonne, Kamath, Steinke 2020, Theorem 4). Errors are as of `IntegerNoise`.
 
-    Examples
-    --------
     >>> round(DiscreteGaussian(rho=0.02, Delta=3).scale, 9)
     15.0
     """
 
-    rho: float
-    Delta: int = 1
+    rho: float  # of zero-concentrated differential privacy, of one count; above 0
+    Delta: int = 1  # the most by which a neighbour changes the count
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.rho) and self.rho > 0):
@@ -311,21 +247,19 @@ class DiscreteGaussian:
         return self.scale**2
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
-        """Draw `count` copies: shape (count,), dtype int64."""
-        count = checked_count(count)
-        if not count:
-            return np.zeros(0, np.int64)
-        return np.array(measurement("gaussian", self.scale)([0] * count), np.int64)
+        """Draw `count` copies: shape (count,)."""
+        return _drawn("gaussian", self.scale, count)
 
     def bound(self, parties: int, tail: float) -> int:
-        """Return a bound of the sum of so many copies, which is larger with a chance of `tail`.
-
-        The distribution is sub-Gaussian with the parameter `scale`. Raise a ValueError if `parties`
-        is below 1 or `tail` not between 0 and 1.
-        """
+        """Return B as `IntegerNoise.bound`: the noise is sub-Gaussian with parameter `scale`."""
         check_integer("parties", parties)
         check_open_unit("tail", tail)
         return math.ceil(self.scale * math.sqrt(2 * parties * (math.log(2) - math.log(tail)))) + 1
+
+
+def _drawn(kind: str, scale: float, count: int) -> NDArray[np.int64]:
+    count = checked_count(count)
+    return np.array(measurement(kind, scale)([0] * count) if count else [], np.int64)
 
 
 @cache
@@ -338,16 +272,12 @@ def measurement(kind: str, scale: float) -> Any:
     measurements, mod = load("opendp.measurements", "noise"), load("opendp.mod", "noise")
     consented = FEATURE in mod.GLOBAL_FEATURES
     mod.enable_features(FEATURE)
+    domains, metrics = load("opendp.domains", "noise"), load("opendp.metrics", "noise")
     try:
-        return _made(measurements, kind, scale)
+        vectors = domains.vector_domain(domains.atom_domain(T="i64"))
+        if kind == "laplace":
+            return measurements.make_laplace(vectors, metrics.l1_distance(T="i64"), scale=scale)
+        return measurements.make_gaussian(vectors, metrics.l2_distance(T="f64"), scale=scale)
     finally:
         if not consented:
             mod.disable_features(FEATURE)
-
-
-def _made(measurements: Any, kind: str, scale: float) -> Any:
-    domains, metrics = load("opendp.domains", "noise"), load("opendp.metrics", "noise")
-    vectors = domains.vector_domain(domains.atom_domain(T="i64"))
-    if kind == "laplace":
-        return measurements.make_laplace(vectors, metrics.l1_distance(T="i64"), scale=scale)
-    return measurements.make_gaussian(vectors, metrics.l2_distance(T="f64"), scale=scale)

@@ -9,11 +9,6 @@ one copy.
 
 The samplers have no floating point: comparisons of integers decide, on draws that are 2^-128 from
 uniform.
-
-References
-----------
-.. [1] C. Canonne, G. Kamath, T. Steinke (2020). The Discrete Gaussian for Differential Privacy.
-   Algorithm 1: Bernoulli(exp(-x)).
 """
 
 from __future__ import annotations
@@ -44,7 +39,7 @@ def bernoulli(numerator: int, denominator: int, randomness: Randomness) -> bool:
 
 
 def bernoulli_exp(numerator: int, denominator: int, randomness: Randomness) -> bool:
-    """Return True with probability ``exp(-numerator / denominator)`` ([1]_)."""
+    """Return True with probability ``exp(-numerator / denominator)``: Canonne et al., alg. 1."""
     while numerator > denominator:
         if not bernoulli_exp(1, 1, randomness):
             return False
@@ -83,10 +78,7 @@ def logarithmic(rate: Fraction, randomness: Randomness) -> int:
 
 
 def poisson(mean: Decimal, randomness: Randomness) -> int:
-    """Draw a Poisson number, by inversion of 128 bits in decimals of 80 digits.
-
-    Each step of the distribution function is off by 2^-128 at most.
-    """
+    """Draw a Poisson number by inversion of 128 bits: each step is off by 2^-128 at most."""
     with localcontext(DIGITS):
         draw = int.from_bytes(randomness.bytes(STATISTICAL_BITS // 8), "big")
         k, term = 0, _chance_of_none(mean) * 2**STATISTICAL_BITS
@@ -108,29 +100,13 @@ def _chance_of_none(mean: Decimal) -> Decimal:
 class PolyaShare(IntegerNoise):
     """A share of Geom(alpha): G - G', with G and G' of NB(1/n, 1/alpha).
 
-    Parameters
-    ----------
-    eps, Delta
-        As of `IntegerNoise`.
-    n : int
-        The number of parties that are trusted to add their share and to keep it secret. If these
-        are a part gamma of all, their shares are one copy, and all shares 1 / gamma copies.
-    randomness : Randomness, optional
-        Where the events are drawn from.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-    TypeError
-        If `n` or `Delta` is not an integer.
-
-    Notes
-    -----
     There is no floating point: sizes use rational arithmetic, the number of events the inversion of
     128 bits. For vectors of up to 100,000 counts, draws are at most 2^-100 from the distribution
     stated: each event takes about 20 draws that are 2^-128 from uniform, and moves one step of the
     inversion by 2^-128. So the guarantee has a delta of 2^-100, not of 0.
+
+    `n` is the number of parties that are trusted to add their share and to keep it secret. If these
+    are a part gamma of all, their shares are one copy, and all shares 1 / gamma copies.
     """
 
     n: int
@@ -151,7 +127,7 @@ class PolyaShare(IntegerNoise):
         return _events(self.rate, int(self.n))
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
-        """Draw a party's share of the noise of `count` counts: shape (count,), dtype int64."""
+        """Draw a party's share of the noise of `count` counts."""
         count = checked_count(count)
         noise = np.zeros(count, np.int64)
         with localcontext(DIGITS):

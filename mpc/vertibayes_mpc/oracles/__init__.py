@@ -20,10 +20,10 @@ Security: one report is (eps, 0)-locally differentially private: for any two val
 probabilities of each report differ by a factor of at most e^eps. The factor is exact. Probabilities
 are multiples of 2^-64, p is rounded down and q up, and integers are compared with draws of 64 bits.
 The draws come from AES-256 under a key of 32 fresh bytes for each call. OpenDP draws the noise of
-SummationHistogram on a grid of 2^-10. Several reports of one person add up: k reports are
-(k eps)-private, also if the value is the same, because nothing is memorized between calls. Nobody
-protects the result from people who lie: a person moves an estimate by up to 1 / (p - q), and by
-the largest noise with SummationHistogram. Malformed reports are refused.
+SummationHistogram on a grid of 2^-10. Several reports of one person add up: k reports are (k
+eps)-private, also if the value is the same, because nothing is memorized between calls. Nobody
+protects the result from people who lie: a person moves an estimate by up to 1 / (p - q), and by the
+largest noise with SummationHistogram. Malformed reports are refused.
 Leakage: the aggregator learns n. The time of a call depends on the coins.
 Cost: bytes per report, and variance of a rare value at eps = 1 for each of n reports:
 
@@ -37,11 +37,8 @@ Cost: bytes per report, and variance of a rare value at eps = 1 for each of n re
 
 Subset selection has the least variance of rare values of all six [3]_; with k = 1 it is
 DirectEncoding. SummationHistogram takes some 10 microseconds per cell, the others some 10
-nanoseconds, and subset selection k times 30 nanoseconds per report.
-Hadamard response [5]_ is left out. With p = e^eps / (e^eps + 1) and q = 1/2, its variance is
-(e^eps + 1)^2 / (e^eps - 1)^2, larger than that of OptimalUnary, 4 e^eps / (e^eps - 1)^2, at each
-eps. Its form for large eps also has larger errors than subset selection [6]_. It sends fewer
-bytes, log2(d) bits, which matters for domains of many thousands of values.
+nanoseconds, and subset selection k times 30 nanoseconds per report. Hadamard response [4]_ is left
+out: its variance is larger than that of OptimalUnary at each eps.
 
 References
 ----------
@@ -50,13 +47,10 @@ References
 .. [2] E. Yilmaz, M. Al-Rubaie, J. M. Chang (2019). Locally Differentially Private Naive Bayes
    Classification. Section 2.2.1. arXiv, doi:10.48550/arXiv.1905.01039.
 .. [3] M. Ye, A. Barg (2018). Optimal Schemes for Discrete Distribution Estimation Under Locally
-   Differential Privacy. IEEE Trans. Inf. Theory 64(8). doi:10.48550/arXiv.1702.00610.
-.. [4] S. Wang, L. Huang, P. Wang, Y. Nie, H. Xu, W. Yang, X. Li, C. Qiao (2016). Mutual Information
-   Optimally Local Private Discrete Distribution Estimation. doi:10.48550/arXiv.1607.08025.
-.. [5] J. Acharya, Z. Sun, H. Zhang (2019). Hadamard Response: Estimating Distributions Privately,
+   Differential Privacy. IEEE Trans. Inf. Theory 64(8). doi:10.48550/arXiv.1702.00610. Subset
+   selection is also in S. Wang et al. (2016), doi:10.48550/arXiv.1607.08025.
+.. [4] J. Acharya, Z. Sun, H. Zhang (2019). Hadamard Response: Estimating Distributions Privately,
    Efficiently, and with Little Communication. AISTATS. doi:10.48550/arXiv.1802.04705.
-.. [6] V. Feldman, J. Nelson, H. Nguyen, K. Talwar (2022). Private Frequency Estimation via
-   Projective Geometry. ICML: subset selection beside Hadamard response.
 """
 
 from vertibayes_mpc.oracles.encodings import ORACLES, DirectEncoding, SubsetSelection, best_oracle

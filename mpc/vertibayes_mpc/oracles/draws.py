@@ -28,13 +28,9 @@ class Draws:
         return np.frombuffer(self._bytes(8 * count), "<u8").astype(np.uint64, copy=False)
 
     def coins(self, threshold: int, count: int) -> NDArray[np.bool_]:
-        """Toss coins that are heads with probability ``threshold / 2^64``.
-
-        The first byte of a draw decides against the first byte of the threshold. Only where the two
-        are equal, one time in 256, the other seven bytes are drawn.
-        """
+        """Toss coins that are heads with probability ``threshold / 2^64``."""
         first, rest = divmod(threshold, 1 << _LOW_BITS)
-        drawn = np.frombuffer(self._bytes(count), np.uint8)
+        drawn = np.frombuffer(self._bytes(count), np.uint8)  # of each draw; the rest if it is a tie
         heads = drawn < first
         ties = np.flatnonzero(drawn == first)
         heads[ties] = self.words(len(ties)) >> np.uint64(64 - _LOW_BITS) < np.uint64(rest)

@@ -21,8 +21,6 @@ from vertibayes_mpc.oracles.unary import BitOracle, OptimalUnary, SymmetricUnary
 class DirectEncoding(PureOracle):
     """A report is the own value with p = e^eps / (e^eps + d - 1), or another, each with p / e^eps.
 
-    Examples
-    --------
     >>> oracle = DirectEncoding(eps=1.0, domain=3)
     >>> round(oracle.p, 4), round(oracle.q, 4)
     (0.5761, 0.2119)
@@ -69,11 +67,9 @@ class SubsetSelection(BitOracle):
     """A report is a uniform set of k values with the own value, or without it.
 
     The own value is in the set with probability p = k e^eps / (k e^eps + d - k), and each other
-    value with probability q = (k - p) / (d - 1). The size k is the integer above or below
-    d / (e^eps + 1) with the least variance.
+    value with probability q = (k - p) / (d - 1). The size k is the integer above or below d /
+    (e^eps + 1) with the least variance.
 
-    Examples
-    --------
     >>> oracle = SubsetSelection(eps=1.0, domain=8)
     >>> oracle.size, round(oracle.p, 4), round(oracle.q, 4)
     (2, 0.4754, 0.2178)
@@ -149,8 +145,6 @@ TIE = 1 + 1e-9  # variances that differ by less are equal: the cheaper oracle is
 def best_oracle(eps: float, domain: int) -> FrequencyOracle:
     """Return the oracle with the least variance of rare values, of all except SummationHistogram.
 
-    Examples
-    --------
     >>> [best_oracle(1.0, domain).name for domain in (2, 4, 8, 1000)]
     ['de', 'de', 'ss', 'ss']
     """

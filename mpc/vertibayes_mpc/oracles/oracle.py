@@ -30,27 +30,16 @@ Reports = NDArray[Any]
 class FrequencyOracle(ABC):
     """A way in which people report one of `domain` values each, under local privacy.
 
-    Parameters
-    ----------
-    eps : float
-        The privacy parameter of one report; above 0.
-    domain : int
-        The number of values, from 2 to 2^24. The values are 0 to ``domain - 1``.
-
-    Raises
-    ------
-    ValueError
-        If `eps` is not a finite number above 0, or so small that probabilities of 64 bits cannot
-        express it; or if `domain` is out of its range.
-    TypeError
-        If `domain` is not an integer.
+    A ValueError says that `eps` is not a finite number above 0, or so small that probabilities of
+    64 bits cannot express it, or that `domain` is out of its range; a TypeError, that it is not an
+    integer.
     """
 
     name: ClassVar[str]
     report_dtype: ClassVar[type[np.generic]]
 
-    eps: float
-    domain: int
+    eps: float  # of one report; above 0
+    domain: int  # the values are 0 to domain - 1; from 2 to 2^24
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.eps) and self.eps > 0):
@@ -75,7 +64,7 @@ class FrequencyOracle(ABC):
 
         Of values of shape (n,), or a single value, it returns an array of n reports, of
         `report_shape` and `report_dtype`. The key of the draws comes from `randomness`: the
-        operating system's by default. Raise a ValueError if a value is not an integer or not in the
+        operating system's by default. A ValueError names the place of a value that is not in the
         domain.
         """
         held = self._checked_values(values)
@@ -90,8 +79,7 @@ class FrequencyOracle(ABC):
     def support(self, reports: Reports) -> NDArray[np.int64]:
         """Return how many reports support each value, shape (domain,): the aggregator's part.
 
-        The reports may be anybody's. Raise a ValueError if one is not a report that `perturb`
-        returns.
+        A ValueError says that one is not what `perturb` returns: anybody may have made it.
         """
         given = np.asarray(reports)
         dtype = np.dtype(self.report_dtype)
@@ -119,10 +107,7 @@ class FrequencyOracle(ABC):
 
     @abstractmethod
     def variance(self, n: int, counts: ArrayLike = 0.0) -> Any:
-        """Return the variance of estimated counts: a float, or an array of the shape of `counts`.
-
-        Of `n` people, `counts` truly hold the value; 0 for a rare value.
-        """
+        """Return the variance of estimates of some true counts, in their shape, among n people."""
 
     @abstractmethod
     def _perturb(self, values: NDArray[np.int64], draws: Draws) -> Reports:
@@ -197,14 +182,10 @@ class PureOracle(FrequencyOracle):
 
 
 def exp_below(exponent: Fraction) -> Fraction:
-    """Return a rational number just below e^exponent, by a part in 10^70.
-
-    p rises and q falls with e^eps. What is computed exactly from a number that is not above e^eps
-    is therefore at least as private as promised.
-    """
+    """Return a rational number just below e^exponent, by a part in 10^70."""
     with localcontext(_DIGITS):
         power = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
-        return Fraction(power * _BELOW)
+        return Fraction(power * _BELOW)  # p rises, q falls with it: a lower one is safe
 
 
 def exact_eps(eps: float) -> Fraction:
@@ -215,22 +196,6 @@ def exact_eps(eps: float) -> Fraction:
 class Tally:
     """What the reports of one oracle add up to.
 
-    Parameters
-    ----------
-    oracle : FrequencyOracle
-        The oracle of all reports.
-
-    Attributes
-    ----------
-    oracle : FrequencyOracle
-        The oracle of all reports.
-    n : int
-        The number of reports.
-    support : ndarray of shape (domain,), dtype int64
-        How many reports support each value.
-
-    Examples
-    --------
     >>> from vertibayes_mpc.oracles import DirectEncoding
     >>> tally = Tally(DirectEncoding(eps=1.0, domain=2))
     >>> tally.update(np.array([0, 0, 0, 1], np.uint32))
@@ -249,7 +214,7 @@ class Tally:
         self.n += len(reports)
 
     def merge(self, other: Tally) -> None:
-        """Add the reports of another tally; raise a ValueError if it is of another oracle."""
+        """Add the reports of another tally, of the same oracle."""
         if other.oracle != self.oracle:
             raise ValueError(f"tallies must have one oracle, got {self.oracle} and {other.oracle}")
         self.support += other.support

@@ -23,18 +23,13 @@ class SummationHistogram(FrequencyOracle):
     """1 for the own value and 0 for the others, each with Laplace noise of scale 2 / eps.
 
     Reports are integers on a grid, where 2^10 stands for one. Another value changes two cells by
-    one each, and OpenDP draws discrete Laplace noise for this sensitivity of 2 * 2^10.
-    eps is from 2^-10 to 2^20.
+    one each, and OpenDP draws discrete Laplace noise for this sensitivity of 2 * 2^10; it cannot be
+    seeded: the `randomness` of `perturb` has no effect. eps is from 2^-10 to 2^20.
 
-    Notes
-    -----
     The person clips the noisy cells to what the noise of 0 and of 1 stays within, which changes a
     cell with probability 2^-100 at most. The bounds are the same for all cells: if the noise were
-    clipped instead, before 1 is added, the largest number would show the own value. The aggregator
-    refuses larger numbers. OpenDP cannot be seeded: the `randomness` of `perturb` has no effect.
+    clipped instead, before 1 is added, the largest number would show the own value.
 
-    Examples
-    --------
     >>> oracle = SummationHistogram(eps=1.0, domain=3)
     >>> oracle.support(np.array([[1024, -512, 0], [512, 0, 512]])).tolist()
     [1536, -512, 512]

@@ -21,10 +21,7 @@ _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np
 
 @dataclass(frozen=True, kw_only=True)
 class BitOracle(PureOracle):
-    """An oracle whose reports are sets of values: packed bits, the first value in the highest bit.
-
-    A report has ``ceil(domain / 8)`` bytes. Unused bits of the last byte are 0.
-    """
+    """An oracle whose reports are sets of values: packed bits, the first value's the highest."""
 
     report_dtype: ClassVar[type[np.generic]] = np.uint8
 
@@ -74,13 +71,10 @@ class UnaryOracle(BitOracle):
 class SymmetricUnary(UnaryOracle):
     """Symmetric unary encoding (basic RAPPOR): p = e^(eps/2) / (e^(eps/2) + 1), q = 1 - p.
 
-    Examples
-    --------
     >>> oracle = SymmetricUnary(eps=2.0, domain=3)
     >>> round(oracle.p, 4), round(oracle.q, 4)
     (0.7311, 0.2689)
-    >>> reports = np.array([[0b10000000], [0b10100000]], np.uint8)
-    >>> oracle.support(reports).tolist()
+    >>> oracle.support(np.array([[0b10000000], [0b10100000]], np.uint8)).tolist()
     [2, 0, 1]
     """
 
@@ -94,8 +88,6 @@ class SymmetricUnary(UnaryOracle):
 class OptimalUnary(UnaryOracle):
     """Optimal unary encoding: p = 1/2, q = 1 / (e^eps + 1).
 
-    Examples
-    --------
     >>> oracle = OptimalUnary(eps=1.0, domain=100)
     >>> round(oracle.p, 4), round(oracle.q, 4), oracle.report_bytes
     (0.5, 0.2689, 13)
@@ -113,24 +105,10 @@ class ThresholdHistogram(UnaryOracle):
 
     A cell is 1 for the own value and 0 for the others, with Laplace noise of scale 2 / eps. It is
     above theta with p = 1 - e^((theta - 1) eps/2) / 2 for the own value, and q = e^(-theta eps/2) /
-    2 for the others. The bits are drawn with these probabilities, and no noise is drawn.
+    2 for the others. The bits are drawn with these probabilities, and no noise is drawn. They are a
+    function of Laplace noise that is (eps, 0)-private, and so is the report. Its eps is smaller: (p
+    (1-q)) / (q (1-p)) is below e^eps.
 
-    Parameters
-    ----------
-    eps, domain
-        As of `FrequencyOracle`. The bits are a function of Laplace noise that is (eps, 0)-private,
-        and so is the report. Its eps is smaller: (p (1-q)) / (q (1-p)) is below e^eps.
-    theta : float, optional
-        From 0 to 1; by default the threshold of the least variance, which lies in (1/2, 1). Yilmaz
-        et al. (2019) use 0.25.
-
-    Raises
-    ------
-    ValueError
-        If `theta` is not from 0 to 1.
-
-    Examples
-    --------
     >>> oracle = ThresholdHistogram(eps=1.0, domain=3)
     >>> round(oracle.threshold, 2), round(oracle.p, 4), round(oracle.q, 4)
     (0.62, 0.5868, 0.367)
@@ -138,7 +116,7 @@ class ThresholdHistogram(UnaryOracle):
 
     name: ClassVar[str] = "the"
 
-    theta: float | None = None
+    theta: float | None = None  # from 0 to 1 (0.25 in [2]); the least variance's by default
 
     def __post_init__(self) -> None:
         if self.theta is not None and not 0 <= self.theta <= 1:

@@ -12,10 +12,9 @@ from vertibayes_mpc.paillier.scalar_product import (
     encrypt_column,
     open_tables,
 )
-from vertibayes_mpc.paillier.vectors import ComputedCounts, EncryptedCounts, Packing
+from vertibayes_mpc.paillier.vectors import EncryptedCounts, Packing
 
 __all__ = [
-    "ComputedCounts",
     "EncryptedCounts",
     "Packing",
     "PrivateKey",

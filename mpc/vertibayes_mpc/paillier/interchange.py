@@ -31,37 +31,24 @@ def to_phe_private(key: PrivateKey) -> Any:
 
 
 def from_phe_public(key: Any) -> PublicKey:
-    """Return the key of a `phe.PaillierPublicKey`.
-
-    Raise a ValueError if it has fewer than 2048 bits.
-    """
+    """Return the key of a `phe.PaillierPublicKey` of at least 2048 bits."""
     return PublicKey(int(key.n))
 
 
 def from_phe_private(key: Any) -> PrivateKey:
-    """Return the key of a `phe.PaillierPrivateKey`.
-
-    Raise a ValueError if it has fewer than 2048 bits.
-    """
+    """Return the key of a `phe.PaillierPrivateKey` of at least 2048 bits."""
     return PrivateKey(int(key.p), int(key.q))
 
 
 def to_phe(public: PublicKey, ciphertexts: Sequence[int]) -> list[Any]:
-    """Return ciphertexts of integers as `phe.EncryptedNumber` of exponent 0.
-
-    Raise a ValueError if one is not a ciphertext.
-    """
+    """Return ciphertexts of integers as `phe.EncryptedNumber` of exponent 0."""
     public.check_ciphertexts(ciphertexts)
     key = to_phe_public(public)
     return [_phe().EncryptedNumber(key, int(c), 0) for c in ciphertexts]
 
 
 def from_phe(public: PublicKey, numbers: Sequence[Any]) -> list[int]:
-    """Return the ciphertexts of `phe.EncryptedNumber`, re-randomized if they were computed.
-
-    Raise a ValueError if a number is of another key, has an exponent other than 0, or is not a
-    ciphertext.
-    """
+    """Return the ciphertexts of `phe.EncryptedNumber`, re-randomized if they were computed."""
     for place, number in enumerate(numbers):
         if number.public_key.n != public.modulus:
             raise ValueError(f"number {place} is encrypted under another key")

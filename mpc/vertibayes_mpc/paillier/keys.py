@@ -31,22 +31,11 @@ NEAR_BITS = 100
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A modulus whose factors only the key's owner knows.
+    """A modulus N of at least 2048 bits, whose factors only the key's owner knows.
 
-    Parameters
-    ----------
-    modulus : int
-        N, at least 2048 bits long.
-
-    Raises
-    ------
-    ValueError
-        If N is too short or easy to factor (`vertibayes_mpc.moduli`).
-
-    References
-    ----------
-    Paillier (1999), Public-key cryptosystems based on composite degree residuosity classes,
-    scheme 1, with g = 1 + N.
+    The scheme is the first of Paillier (1999), Public-key cryptosystems based on composite degree
+    residuosity classes, with g = 1 + N. A ValueError says that N is too short or easy to factor
+    (`vertibayes_mpc.moduli`).
     """
 
     modulus: int = field(repr=False)
@@ -64,11 +53,18 @@ class PublicKey:
         """N^2, the modulus of ciphertexts."""
         return fast(self.modulus * self.modulus)
 
-    def encrypt(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
-        """Encrypt integers from 0 to N - 1, as anybody can: 10 ms each at 2048 bits.
+    @property
+    def plaintext_bytes(self) -> int:
+        """The bytes of an integer modulo N."""
+        return -(-self.bits // 8)
 
-        Raise a ValueError if a plaintext is out of range.
-        """
+    @property
+    def ciphertext_bytes(self) -> int:
+        """The bytes of an integer modulo N^2."""
+        return 2 * self.plaintext_bytes
+
+    def encrypt(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
+        """Encrypt integers from 0 to N - 1, as anybody can: 10 ms each at 2048 bits."""
         self.check_plaintexts(plaintexts)
         return [
             (1 + m * self.modulus)
@@ -84,18 +80,11 @@ class PublicKey:
         return unit
 
     def add(self, left: Sequence[int], right: Sequence[int]) -> list[int]:
-        """Add the plaintexts of two vectors of ciphertexts, modulo N.
-
-        Raise a ValueError if their lengths differ.
-        """
+        """Add the plaintexts of two vectors of ciphertexts of one length, modulo N."""
         return [a * b % self.square for a, b in zip(left, right, strict=True)]
 
     def scale(self, ciphertexts: Sequence[int], factors: Sequence[int]) -> list[int]:
-        """Multiply the plaintexts of ciphertexts by known integers, modulo N.
-
-        The results have as little randomness as the ciphertexts: `rerandomize` what leaves. Raise a
-        ValueError if their lengths differ.
-        """
+        """Multiply plaintexts by known integers, modulo N: `rerandomize` what leaves."""
         pairs = zip(ciphertexts, factors, strict=True)
         return [powmod(c, factor % self.modulus, self.square) for c, factor in pairs]
 
@@ -123,20 +112,11 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class PrivateKey:
-    """The factors of a modulus.
+    """The factors of a modulus: different primes of the same length.
 
-    The first encryption makes two tables: 0.2 seconds and 41 MB at 2048 bits.
-
-    Parameters
-    ----------
-    p, q : int
-        Different primes of the same length.
-
-    Raises
-    ------
-    ValueError
-        If they are not prime, are equal, have different lengths (one might then divide the other
-        minus 1) or are too close to each other, or their product is too short.
+    The first encryption makes two tables: 0.2 seconds and 41 MB at 2048 bits. A ValueError says
+    that the factors are not prime, are equal, have different lengths (one might then divide the
+    other minus 1) or are too close to each other, or that their product is too short.
     """
 
     p: int = field(repr=False)
@@ -155,10 +135,7 @@ class PrivateKey:
 
     @classmethod
     def generate(cls, bits: int = FEWEST_BITS) -> PrivateKey:
-        """Draw a key from OpenSSL's generator, by `cryptography`.
-
-        Raise a ValueError if `bits` is below 2048.
-        """
+        """Draw a key of at least 2048 bits from OpenSSL's generator, by `cryptography`."""
         return cls(*rsa_primes(bits))
 
     @cached_property
@@ -174,52 +151,38 @@ class PrivateKey:
         """Encrypt integers from 0 to N - 1 as the owner can: about thirty times as fast.
 
         The ciphertexts have the distribution of `PublicKey.encrypt`: the exponents are uniform over
-        the whole order, so that security needs no further assumption. Raise a ValueError if a
-        plaintext is out of range.
+        the whole order, so that security needs no further assumption.
         """
         self.public.check_plaintexts(plaintexts)
         at_p, at_q = (r.encrypt(plaintexts, randomness) for r in self._residues)
-        return [
-            x + self._p_square * ((y - x) * self._p_square_inverse % self._q_square)
-            for x, y in zip(at_p, at_q, strict=True)
-        ]
+        p2, q2, inverse = self._squares
+        return [x + p2 * ((y - x) * inverse % q2) for x, y in zip(at_p, at_q, strict=True)]
 
     def rerandomize(self, ciphertexts: Sequence[int], randomness: Randomness) -> list[int]:
         """Make new ciphertexts of the same plaintexts, as the owner can."""
         return self.public.add(ciphertexts, self.encrypt([0] * len(ciphertexts), randomness))
 
     @cached_property
-    def _p_square(self) -> int:
-        return fast(self.p**2)
-
-    @cached_property
-    def _q_square(self) -> int:
-        return fast(self.q**2)
-
-    @cached_property
-    def _p_square_inverse(self) -> int:
-        return fast(invert(self.p**2, self.q**2))
+    def _squares(self) -> tuple[int, int, int]:
+        """p^2, q^2, and the inverse of p^2 modulo q^2."""
+        p2, q2 = self.p**2, self.q**2
+        return fast(p2), fast(q2), fast(invert(p2, q2))
 
     def decrypt(self, ciphertexts: Sequence[int]) -> list[int]:
-        """Decrypt ciphertexts.
-
-        Raise a ValueError if one is 0, not below N^2, or not coprime to N.
-        """
+        """Decrypt ciphertexts; a ValueError if one is 0, not below N^2, or not coprime to N."""
         self.public.check_ciphertexts(ciphertexts)
         return [self._decrypt(ciphertext) for ciphertext in ciphertexts]
 
     def _decrypt(self, ciphertext: int) -> int:
-        at_p = _decrypt_modulo(ciphertext, self.p, self._p_square) * -self._q_inverse % self.p
-        at_q = _decrypt_modulo(ciphertext, self.q, self._q_square) * -self._p_inverse % self.q
-        return int(at_p + self.p * ((at_q - at_p) * self._p_inverse % self.q))
+        (p2, q2, _), (inverse_p, inverse_q) = self._squares, self._inverses
+        at_p = _decrypt_modulo(ciphertext, self.p, p2) * -inverse_q % self.p
+        at_q = _decrypt_modulo(ciphertext, self.q, q2) * -inverse_p % self.q
+        return int(at_p + self.p * ((at_q - at_p) * inverse_p % self.q))
 
     @cached_property
-    def _p_inverse(self) -> int:
-        return invert(self.p, self.q)
-
-    @cached_property
-    def _q_inverse(self) -> int:
-        return invert(self.q, self.p)
+    def _inverses(self) -> tuple[int, int]:
+        """P modulo q, and q modulo p, inverted."""
+        return invert(self.p, self.q), invert(self.q, self.p)
 
 
 def _decrypt_modulo(ciphertext: int, prime: int, square: int) -> int:

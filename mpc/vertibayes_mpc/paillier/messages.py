@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc.errors import MalformedMessageError, UnexpectedMessageError
 from vertibayes_mpc.paillier.keys import PublicKey
 from vertibayes_mpc.rounds import Expect, Message, Party
+from vertibayes_mpc.sharing import checked
 
 LABEL_BYTES = 32
 
@@ -44,27 +45,12 @@ class Masks(Integers, kind="paillier masks"):
 
 
 def to_bytes(integers: Sequence[int], width: int) -> NDArray[np.uint8]:
-    """Return integers as an array of shape (count, width), dtype uint8.
-
-    >>> to_bytes([1, 256], 2)
-    array([[1, 0],
-           [0, 1]], dtype=uint8)
-    """
+    """Return integers as an array of shape (count, width), dtype uint8."""
     joined = b"".join(int(value).to_bytes(width, "little") for value in integers)
     return np.frombuffer(joined, np.uint8).reshape(len(integers), width)
 
 
 N = TypeVar("N", bound=Integers)
-
-
-def plaintext_width(public: PublicKey) -> int:
-    """Return the bytes of an integer modulo N."""
-    return -(-public.bits // 8)
-
-
-def ciphertext_width(public: PublicKey) -> int:
-    """Return the bytes of an integer modulo N^2."""
-    return 2 * plaintext_width(public)
 
 
 def expect(kind: type[N], count: int, width: int) -> Expect[N]:
@@ -75,36 +61,29 @@ def expect(kind: type[N], count: int, width: int) -> Expect[N]:
 def ciphertexts_of(
     message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
 ) -> list[int]:
-    """Return a message's ciphertexts, or blame its sender.
-
-    Ciphertexts must have the plan's label, number and width, be below N^2 and coprime to N.
-    """
-    ciphertexts = _integers(message, sender, label, count, ciphertext_width(public))
-    try:
-        public.check_ciphertexts(ciphertexts)
-    except ValueError as error:
-        raise MalformedMessageError(sender, str(error)) from None
-    return ciphertexts
+    """Return a message's ciphertexts, below N^2 and coprime to N, or blame its sender."""
+    ciphertexts = _integers(message, sender, label, count, public.ciphertext_bytes)
+    return _checked(public.check_ciphertexts, ciphertexts, sender)
 
 
 def plaintexts_of(
     message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
 ) -> list[int]:
     """Return a message's integers modulo N, or blame its sender."""
-    plaintexts = _integers(message, sender, label, count, plaintext_width(public))
+    plaintexts = _integers(message, sender, label, count, public.plaintext_bytes)
+    return _checked(public.check_plaintexts, plaintexts, sender)
+
+
+def _checked(check: Callable[[list[int]], None], integers: list[int], sender: Party) -> list[int]:
     try:
-        public.check_plaintexts(plaintexts)
+        check(integers)
     except ValueError as error:
         raise MalformedMessageError(sender, str(error)) from None
-    return plaintexts
+    return integers
 
 
 def _integers(message: Integers, sender: Party, label: bytes, count: int, width: int) -> list[int]:
     if message.label != label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another table")
-    values = message.values
-    if values.shape != (count, width) or values.dtype != np.uint8:
-        came, expected = f"{values.shape} and type {values.dtype}", f"{(count, width)} and uint8"
-        reason = f"{type(message).__name__} of shape {came}; expected {expected}"
-        raise MalformedMessageError(sender, reason)
-    return [int.from_bytes(row.tobytes(), "little") for row in values]
+    rows = checked(message.values, sender, (count, width), np.uint8, type(message).__name__)
+    return [int.from_bytes(row.tobytes(), "little") for row in rows]

@@ -26,11 +26,7 @@ LARGEST_TRIED = 1 << 16
 
 
 def digits_of(numbers: Sequence[int], size: int) -> list[list[int]]:
-    """Return the digits of numbers, to the base 256: a list for each of `size` places.
-
-    >>> digits_of([1, 258], 2)
-    [[1, 2], [0, 1]]
-    """
+    """Return the digits of numbers, to the base 256: a list for each of `size` places."""
     joined = b"".join(number.to_bytes(size, "little") for number in numbers)
     return [list(joined[place::size]) for place in range(size)]
 
@@ -62,10 +58,7 @@ class Residues:
         return powers, quotients
 
     def encrypt(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
-        """Return ``(1 + N)**m * w(base**a)`` modulo p^2, for each plaintext and a fresh a.
-
-        It takes one row of the table at a time, so that the row stays in the processor's cache.
-        """
+        """Return ``(1 + N)**m * w(base**a)`` modulo p^2, for each plaintext and a fresh a."""
         prime, square = self._prime, self._square
         exponents = [uniform_below(self._order, randomness) for _ in plaintexts]
         products = [fast(1)] * len(plaintexts)
@@ -83,9 +76,6 @@ def primitive_base(prime: int) -> int:
 
     Its powers are all of Z_p^*, unless it is an l-th power for an l that was not tried: this
     happens for one random prime in 700,000 (the sum of 1/l^2 over the primes l above 2^16).
-
-    >>> primitive_base(23)
-    5
     """
     factors = list[int]()
     for number in range(2, LARGEST_TRIED):

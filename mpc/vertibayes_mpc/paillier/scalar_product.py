@@ -9,9 +9,6 @@ The analyst receives the tables. Each row is one message.
     owner -> analyst    D_j = Dec(C_j)
     analyst             D_j - rho_j mod N = sum_k #(x = k, y = j) 2^(b k)
 
-One ciphertext a record serves all states of x: its scalar product with the indicator of y = j is a
-column of the table at once.
-
 Security: honest-but-curious. The other party sees ciphertexts, which reveal nothing if nobody can
 distinguish N-th residues modulo N^2 from other units (decisional composite residuosity). For the
 owner C_j is uniform in Z_{N^2}^*, by rho_j and by the fresh randomness of Enc(rho_j). For the
@@ -20,8 +17,7 @@ analyst together with either party learns the tables and no more. Only the analy
 masks: an owner who reads the analyst's link to the other party reads the tables.
 Leakage: the tables, to the analyst; n, block size and numbers of states, to all.
 Cost: 3 rounds. n ciphertexts to the other party (512 bytes each at 2048 bits), one back for each of
-its states, and as many integers modulo N from both to the analyst. The owner encrypts n times, the
-other party multiplies n times a column and encrypts once a state.
+its states, and as many integers modulo N from both to the analyst.
 
 References
 ----------
@@ -50,10 +46,8 @@ from vertibayes_mpc.paillier.messages import (
     Integers,
     MaskedCounts,
     Masks,
-    ciphertext_width,
     ciphertexts_of,
     expect,
-    plaintext_width,
     plaintexts_of,
     to_bytes,
 )
@@ -64,45 +58,18 @@ from vertibayes_mpc.rounds import Expect, Party, Program, exchange, send
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What all three agree on before they count.
+    """What three different parties agree on before they count; a ValueError if it does not fit."""
 
-    Parameters
-    ----------
-    study : bytes
-        Names this count, different from every other under the key: parties refuse messages of
-        another study.
-    public : PublicKey
-        The owner's public key.
-    owner, other, analyst : Party
-        Three different parties.
-    records : int
-        n, at most what a slot can count.
-    owner_states : int
-        The number of states of the owner's column: at most the number of slots, 63 at 2048 bits, 95
-        at 3072.
-    other_states : tuple of int
-        The number of states of each of the other party's columns.
-    slot_bits : int, default=32
-        The bits of a slot.
-    block : int, default=1024
-        The number of records of a message.
-
-    Raises
-    ------
-    ValueError
-        If the parties are not three, a slot might overflow, or a number is too small or too large.
-    """
-
-    study: bytes
-    public: PublicKey
+    study: bytes  # names this count, unlike every other under the key
+    public: PublicKey  # the owner's
     owner: Party
     other: Party
     analyst: Party
-    records: int
-    owner_states: int
-    other_states: tuple[int, ...]
+    records: int  # n, at most what a slot can count
+    owner_states: int  # at most the slots: 63 at 2048 bits, 95 at 3072
+    other_states: tuple[int, ...]  # of each of the other party's columns
     slot_bits: int = 32
-    block: int = 1024
+    block: int = 1024  # records of a message
 
     def __post_init__(self) -> None:
         if len({self.owner, self.other, self.analyst}) != 3:
@@ -121,7 +88,7 @@ class TablePlan:
         """A digest of the plan: part of every message."""
         parties = self.owner, self.other, self.analyst
         numbers = self.records, self.owner_states, *self.other_states, self.slot_bits, self.block
-        modulus = self.public.modulus.to_bytes(plaintext_width(self.public), "big")
+        modulus = self.public.modulus.to_bytes(self.public.plaintext_bytes, "big")
         return label("paillier table", self.study, modulus, *parties, *numbers)
 
     @property
@@ -146,36 +113,23 @@ def encrypt_column(
 ) -> Program[None]:
     """Send the owner's column encrypted, and decrypt the answer: the owner's side.
 
-    Parameters
-    ----------
-    plan : TablePlan
-        What the parties agreed on.
-    key : PrivateKey
-        The private key of `plan.public`.
-    codes : ndarray of shape (records,) of integers
-        The state of each record, from 0 on.
-    randomness : Randomness
-        Where the ciphertexts' randomness is drawn from.
-
-    Raises
-    ------
-    ValueError
-        If the key or the column is not that of the plan.
-    MalformedMessageError
-        If the answer has a wrong shape, or a number is not a ciphertext; it names the other party.
+    `key` is the private key of `plan.public`; `codes` are integers of shape (records,), the state
+    of each record, from 0 on. A ValueError says that the key or the column is not that of the plan;
+    a MalformedMessageError names the other party if its answer has a wrong shape, or a number is
+    not a ciphertext.
     """
     if key.public != plan.public:
         raise ValueError("the key is not that of the plan")
     indicators = [1 << plan.slot_bits * state for state in range(plan.owner_states)]
     states = _checked(codes, plan.records, plan.owner_states).tolist()
-    width = ciphertext_width(plan.public)
+    width = plan.public.ciphertext_bytes
     for rows in plan.blocks:
         ciphertexts = key.encrypt([indicators[state] for state in states[rows]], randomness)
         block = EncryptedBlock(plan.label, to_bytes(ciphertexts, width), rows.start)
         yield from send({plan.other: block})
     received = yield from exchange({}, {plan.other: expect(Answer, plan.answers, width)})
     answer = ciphertexts_of(received[plan.other], plan.other, plan.label, plan.answers, plan.public)
-    counts = to_bytes(key.decrypt(answer), plaintext_width(plan.public))
+    counts = to_bytes(key.decrypt(answer), plan.public.plaintext_bytes)
     yield from send({plan.analyst: MaskedCounts(plan.label, counts)})
 
 
@@ -184,21 +138,9 @@ def count_by_state(
 ) -> Program[None]:
     """Multiply the ciphertexts of the records of each state, and mask them: the other side.
 
-    Parameters
-    ----------
-    plan : TablePlan
-        What the parties agreed on.
-    columns : sequence of ndarray of shape (records,) of integers
-        The state of each record, from 0 on, in each column.
-    randomness : Randomness
-        Where the masks are drawn from.
-
-    Raises
-    ------
-    ValueError
-        If the columns are not those of the plan.
-    MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
-        If a block is malformed, came before, or is not the next one; the error names the owner.
+    The columns are as in `encrypt_column`. An error names the owner if a block is malformed
+    (MalformedMessageError), came before (ReplayedMessageError), or is not the next one
+    (UnexpectedMessageError).
     """
     offsets = np.cumsum((0, *plan.other_states[:-1]))
     columns = [
@@ -215,8 +157,8 @@ def count_by_state(
     answer = plan.public.add(products, plan.public.encrypt(masks, randomness))
     yield from send(
         {
-            plan.owner: Answer(plan.label, to_bytes(answer, ciphertext_width(plan.public))),
-            plan.analyst: Masks(plan.label, to_bytes(masks, plaintext_width(plan.public))),
+            plan.owner: Answer(plan.label, to_bytes(answer, plan.public.ciphertext_bytes)),
+            plan.analyst: Masks(plan.label, to_bytes(masks, plan.public.plaintext_bytes)),
         }
     )
 
@@ -224,19 +166,11 @@ def count_by_state(
 def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
     """Subtract the masks and unpack the counts: the analyst's side.
 
-    Returns
-    -------
-    tables : list of ndarray of shape (owner_states, states), dtype int64
-        One for each column of the other party.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a message has a wrong shape or range.
-    UnknownFaultyPartyError
-        If the two messages do not add up to tables of `records` records; it names both parties.
+    Returns, for each column of the other party, an int64 table of shape (owner_states, states). A
+    MalformedMessageError says that a message has a wrong shape or range; an UnknownFaultyPartyError
+    names both parties, if their messages do not add up to tables of `records` records.
     """
-    limit = plan.answers, plaintext_width(plan.public)
+    limit = plan.answers, plan.public.plaintext_bytes
     expected: dict[Party, Expect[Integers]] = {
         plan.owner: expect(MaskedCounts, *limit),
         plan.other: expect(Masks, *limit),
@@ -260,7 +194,7 @@ def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
 def _receive_block(plan: TablePlan, rows: slice) -> Program[list[int]]:
     """Receive the ciphertexts of these records, and no others."""
     count = rows.stop - rows.start
-    limit = expect(EncryptedBlock, count, ciphertext_width(plan.public))
+    limit = expect(EncryptedBlock, count, plan.public.ciphertext_bytes)
     message = (yield from exchange({}, {plan.owner: limit}))[plan.owner]
     reason = f"sent records from {message.start} on; expected records from {rows.start} on"
     if message.start < rows.start:

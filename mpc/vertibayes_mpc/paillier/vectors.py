@@ -1,10 +1,6 @@
 """Counts packed into plaintexts, each in its own slot; vectors of encrypted counts.
 
 plaintext = sum_i count_i 2^(b i),      b bits a slot,      floor((bits of N - 1) / b) slots
-
-Sums and multiples are those of all slots at once. A vector knows a public upper bound of its
-counts, and refuses a sum or multiple in which a slot might overflow into the next. The result of a
-sum or multiple is a `ComputedCounts`: it has no ciphertexts to send before it is randomized again.
 """
 
 from __future__ import annotations
@@ -24,22 +20,8 @@ MOST_SLOT_BITS = 62  # counts are handed out as int64
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How counts lie in the plaintexts of a key.
+    """How counts lie in the plaintexts of a key; a ValueError if a slot does not fit.
 
-    Parameters
-    ----------
-    key_bits : int
-        The length of N in bits.
-    slot_bits : int, default=32
-        The bits of a slot, at most 62.
-
-    Raises
-    ------
-    ValueError
-        If `slot_bits` is out of range, or a slot does not fit.
-
-    Examples
-    --------
     >>> packing = Packing(key_bits=17, slot_bits=8)
     >>> packing.pack([1, 2, 3])  # 1 + 2 * 2^8, then 3
     [513, 3]
@@ -47,8 +29,8 @@ class Packing:
     array([1, 2, 3])
     """
 
-    key_bits: int
-    slot_bits: int = 32
+    key_bits: int  # of N
+    slot_bits: int = 32  # at most 62
 
     def __post_init__(self) -> None:
         if not 1 <= self.slot_bits <= MOST_SLOT_BITS or self.slots < 1:
@@ -71,11 +53,7 @@ class Packing:
         return -(-length // self.slots)
 
     def pack(self, counts: Sequence[int] | NDArray[np.integer]) -> list[int]:
-        """Pack a vector of counts.
-
-        Raise a TypeError if a count is not an integer, and a ValueError if it is negative or does
-        not fit a slot; it names the place.
-        """
+        """Pack a vector of counts; a ValueError names the place of one that does not fit a slot."""
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
             if not 0 <= value <= self.largest:
@@ -84,10 +62,7 @@ class Packing:
         return [sum(v << self.slot_bits * i for i, v in enumerate(part)) for part in parts]
 
     def unpack(self, plaintexts: Sequence[int], length: int) -> NDArray[np.int64]:
-        """Unpack a vector of `length` counts.
-
-        Raise a ValueError if there are too many or too few plaintexts, or bits outside the slots.
-        """
+        """Unpack a vector of `length` counts; a ValueError if there are bits outside its slots."""
         if len(plaintexts) != (needed := self.plaintexts(length)):
             raise ValueError(f"{length} counts need {needed} plaintexts, got {len(plaintexts)}")
         counts = np.zeros(length, np.int64)
@@ -103,32 +78,16 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class EncryptedCounts:
-    """A vector of counts, packed and encrypted.
+    """A vector of counts, packed and encrypted, with a public upper bound.
 
-    Parameters
-    ----------
-    public : PublicKey
-        The key of the ciphertexts.
-    packing : Packing
-        How the counts lie in the plaintexts.
-    length : int
-        The number of counts.
-    largest : int
-        The upper bound of the counts; public.
-    ciphertexts : tuple of int
-        The encrypted plaintexts.
-
-    Raises
-    ------
-    ValueError
-        If the bound does not fit a slot, there are too many or too few ciphertexts, or one is not
-        a ciphertext.
+    It refuses a sum or multiple in which a slot might overflow into the next. A ValueError says
+    that the bound does not fit a slot, or which ciphertexts are not those of such a vector.
     """
 
     public: PublicKey
     packing: Packing
-    length: int
-    largest: int
+    length: int  # the number of counts
+    largest: int  # the upper bound of the counts; public
     ciphertexts: tuple[int, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -155,8 +114,8 @@ class EncryptedCounts:
     ) -> EncryptedCounts:
         """Encrypt counts of shape (n,), in slots of `slot_bits`; the owner's private key is faster.
 
-        `largest` is public: an upper bound of the counts that does not depend on the data. Raise a
-        ValueError if a count is negative or above it, or it does not fit a slot.
+        `largest` is public: an upper bound of the counts that does not depend on the data. A
+        ValueError says that a count is negative or above it, or that it does not fit a slot.
         """
         public = key.public if isinstance(key, PrivateKey) else key
         packing, largest = Packing(public.bits, slot_bits), operator.index(largest)
@@ -181,8 +140,8 @@ class EncryptedCounts:
     def decrypt(self, key: PrivateKey) -> NDArray[np.int64]:
         """Decrypt the counts: shape (length,), dtype int64.
 
-        Raise a ValueError if the key is another, or a count is above `largest`: its encryptor broke
-        the promise.
+        A ValueError says that the key is another, or that an encryptor broke the promise of
+        `largest`.
         """
         if key.public != self.public:
             raise ValueError("the key is not that of this vector")
@@ -199,11 +158,6 @@ class ComputedCounts:
     Their ciphertexts are products of powers of the ciphertexts that they are computed from: whoever
     knows these tries small factors, and reads the factors. So they are kept inside, and
     `rerandomized` returns what may leave.
-
-    Parameters
-    ----------
-    counts : EncryptedCounts
-        The vector as it is computed.
     """
 
     _counts: EncryptedCounts = field(repr=False)
@@ -214,11 +168,7 @@ class ComputedCounts:
         return self._counts.largest
 
     def __add__(self, other: EncryptedCounts | ComputedCounts) -> ComputedCounts:
-        """Add two vectors, place by place.
-
-        Raise a ValueError if they have different keys, packings or lengths, or a slot might
-        overflow.
-        """
+        """Add two vectors of one key, packing and length, place by place."""
         left, right = self._counts, other._counts if isinstance(other, ComputedCounts) else other
         ours, theirs = ((v.public, v.packing, v.length) for v in (left, right))
         if ours != theirs:
@@ -228,10 +178,7 @@ class ComputedCounts:
         return ComputedCounts(replace(left, largest=largest, ciphertexts=added))
 
     def scaled(self, factor: int) -> ComputedCounts:
-        """Multiply all counts by a known factor.
-
-        Raise a ValueError if it is negative, or a slot might overflow.
-        """
+        """Multiply all counts by a known factor, at least 0."""
         counts, factor = self._counts, operator.index(factor)
         scaled = counts.public.scale(counts.ciphertexts, [factor] * len(counts.ciphertexts))
         largest = counts.largest * factor

@@ -7,16 +7,14 @@
     Decrypt   aggregator             M = H(t)^sk_0 C_1 .. C_n = (x_1 .. x_n)^2 mod p
                                      x_1 .. x_n = the root of M that is at most (p - 1) / 2
 
-The scheme is the product variant of Huai et al. (2015), in a group where it hides its plaintexts. H
-maps to the squares and all messages are squares, because a Legendre symbol distinguishes squares
+H maps to the squares and all messages are squares, because a Legendre symbol distinguishes squares
 from other residues. No count is zero, because its ciphertext would be zero.
 
 Security: the aggregator and any of the parties together learn only the product over the other
 parties, if the decisional Diffie-Hellman problem is hard among the squares modulo p, H is a random
 oracle, no party encrypts twice at one time, and the dealer forgot the keys. Ciphertexts are
 malleable: C y^2 makes the product y times as large; so messages must travel sealed.
-Leakage: the product, and often its factors: about ten of the multisets of three counts up to 500
-are compatible with a typical product (`docs/protocols/product_scheme.md`). The counts should
+Leakage: the product, and often its factors (`docs/protocols/product_scheme.md`). The counts should
 therefore be noisy, or such that the aggregator may know them.
 Cost: 1 round, |p| bits a count from each party, one exponentiation a count for each, and for the
 aggregator n + 2.
@@ -24,12 +22,10 @@ aggregator n + 2.
 References
 ----------
 M. Huai, L. Huang, W. Yang, L. Li, M. Qi: Privacy-preserving naive Bayes classification (2015),
-section 5.4.
-T. Kivinen, M. Kojo: More modular exponential (MODP) Diffie-Hellman groups for Internet key
-exchange (IKE), RFC 3526 (2003).
+section 5.4. T. Kivinen, M. Kojo: MODP Diffie-Hellman groups, RFC 3526 (2003).
 """
 
-from vertibayes_mpc.aggregation import NEVER, Ciphertexts, Keys, contribute
+from vertibayes_mpc.aggregation import NEVER, Keys, contribute
 from vertibayes_mpc.product_scheme.scheme import (
     MODP_PRIMES,
     Encryptor,
@@ -42,7 +38,6 @@ from vertibayes_mpc.product_scheme.scheme import (
 __all__ = [
     "MODP_PRIMES",
     "NEVER",
-    "Ciphertexts",
     "Encryptor",
     "Keys",
     "Parameters",

@@ -1,7 +1,4 @@
-"""What all parties know of a product; keys, encryption, decryption, and the two programs.
-
-One message goes from each party to the aggregator.
-"""
+"""What all parties know of a product; keys, encryption, decryption, and the two programs."""
 
 from __future__ import annotations
 
@@ -26,28 +23,23 @@ from vertibayes_mpc.integers import powmod, uniform_below
 from vertibayes_mpc.randomness import Randomness, label
 from vertibayes_mpc.rounds import Party, Program
 
+# The primes of RFC 3526 begin with the same digits of pi.
+_LEADING = (
+    "FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A0879"
+    "8E3404DDEF9519B3CD3A431B302B0A6DF25F14374FE1356D6D51C245E485B576625E7EC6F44C42E9A637ED6B"
+    "0BFF5CB6F406B7EDEE386BFB5A899FA5AE9F24117C4B1FE649286651ECE45B3DC2007CB8A163BF0598DA4836"
+    "1C55D39A69163FA8FD24CF5F83655D23DCA3AD961C62F356208552BB9ED529077096966D670C354E4ABC9804"
+    "F1746C08CA18217C32905E462E36CE3BE39E772C180E86039B2783A2EC07A28FB5C55DF06F4C52C9DE2BCBF6"
+    "955817183995497CEA956AE515D2261898FA051015728E5A8AA"
+)
 MODP_PRIMES = {
-    2048: int(
-        "FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22"
-        "514A08798E3404DDEF9519B3CD3A431B302B0A6DF25F14374FE1356D6D51C245E485B576625E7EC6"
-        "F44C42E9A637ED6B0BFF5CB6F406B7EDEE386BFB5A899FA5AE9F24117C4B1FE649286651ECE45B3D"
-        "C2007CB8A163BF0598DA48361C55D39A69163FA8FD24CF5F83655D23DCA3AD961C62F356208552BB"
-        "9ED529077096966D670C354E4ABC9804F1746C08CA18217C32905E462E36CE3BE39E772C180E8603"
-        "9B2783A2EC07A28FB5C55DF06F4C52C9DE2BCBF6955817183995497CEA956AE515D2261898FA0510"
-        "15728E5A8AACAA68FFFFFFFFFFFFFFFF",
-        16,
-    ),
+    2048: int(_LEADING + "CAA68FFFFFFFFFFFFFFFF", 16),
     3072: int(
-        "FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22"
-        "514A08798E3404DDEF9519B3CD3A431B302B0A6DF25F14374FE1356D6D51C245E485B576625E7EC6"
-        "F44C42E9A637ED6B0BFF5CB6F406B7EDEE386BFB5A899FA5AE9F24117C4B1FE649286651ECE45B3D"
-        "C2007CB8A163BF0598DA48361C55D39A69163FA8FD24CF5F83655D23DCA3AD961C62F356208552BB"
-        "9ED529077096966D670C354E4ABC9804F1746C08CA18217C32905E462E36CE3BE39E772C180E8603"
-        "9B2783A2EC07A28FB5C55DF06F4C52C9DE2BCBF6955817183995497CEA956AE515D2261898FA0510"
-        "15728E5A8AAAC42DAD33170D04507A33A85521ABDF1CBA64ECFB850458DBEF0A8AEA71575D060C7D"
-        "B3970F85A6E1E4C7ABF5AE8CDB0933D71E8C94E04A25619DCEE3D2261AD2EE6BF12FFA06D98A0864"
-        "D87602733EC86A64521F2B18177B200CBBE117577A615D6C770988C0BAD946E208E24FA074E5AB31"
-        "43DB5BFCE0FD108E4B82D120A93AD2CAFFFFFFFFFFFFFFFF",
+        _LEADING
+        + "AC42DAD33170D04507A33A85521ABDF1CBA64ECFB850458DBEF0A8AEA71575D060C7DB3970F85A6E1E4C"
+        "7ABF5AE8CDB0933D71E8C94E04A25619DCEE3D2261AD2EE6BF12FFA06D98A0864D87602733EC86A64521"
+        "F2B18177B200CBBE117577A615D6C770988C0BAD946E208E24FA074E5AB3143DB5BFCE0FD108E4B82D12"
+        "0A93AD2CAFFFFFFFFFFFFFFFF",
         16,
     ),
 }
@@ -55,30 +47,12 @@ MODP_PRIMES = {
 
 @dataclass(frozen=True)
 class Parameters:
-    """The public parameters of products.
+    """The public parameters of products; a ValueError if one could exceed (p - 1) / 2."""
 
-    Parameters
-    ----------
-    bits : int
-        The length of the safe prime: 2048 or 3072 (RFC 3526).
-    study : bytes
-        Names what the products are for: part of every hash.
-    most : int
-        The largest number of parties of a product.
-    highest : int
-        The largest count; the smallest is 1.
-
-    Raises
-    ------
-    ValueError
-        If `bits` is another number, or the product could exceed (p - 1) / 2: its square would then
-        have a smaller root.
-    """
-
-    bits: int
-    study: bytes
-    most: int
-    highest: int
+    bits: int  # of the safe prime: 2048 or 3072 (RFC 3526)
+    study: bytes  # names what the products are for: part of every hash
+    most: int  # the largest number of parties of a product
+    highest: int  # the largest count; the smallest is 1
 
     primes: ClassVar[Mapping[int, int]] = MODP_PRIMES
 
@@ -134,14 +108,14 @@ def deal_keys(parameters: Parameters, parties: Iterable[Party], randomness: Rand
 
 
 class Encryptor(KeyOwner[Parameters]):
-    """A party that encrypts its counts; its parameters are those of `KeyOwner`."""
+    """A party that encrypts its counts."""
 
     def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
         """Encrypt this party's counts for one time, each under a base of its own.
 
-        Counts are at least 1: the caller smooths them and adds noise. Raise a ValueError if one is
-        not, or over the bound; the time is not used up then. Raise a DealReusedError if the time,
-        or a higher one, was used before.
+        Counts are at least 1: the caller smooths them and adds noise. A ValueError says that one is
+        not, or is over the bound, before the time is used up; a DealReusedError, that the time or a
+        higher one was used before.
         """
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
@@ -167,12 +141,8 @@ def decrypt(
 ) -> list[int]:
     """Decrypt the products over all parties.
 
-    Raises
-    ------
-    ProtocolError
-        If parties are missing, a message is not what it should be, or a ciphertext is not a square;
-        it names them. If a product is larger than the parties can make it, it names all: nobody
-        can know who of them sent a wrong ciphertext.
+    A ProtocolError names parties that are missing, or sent a wrong message or a ciphertext that is
+    not a square. It names all if a product is larger than they can make it.
     """
     check_senders(received, parties)
     expected = parameters.expected(time, count)

@@ -10,69 +10,45 @@ result is sum_records D_1 D_2 .. D_n; products below are record by record.
     i -> receiver      its sum;  the receiver adds up all sums
 
 Multiplied out, this contains the product of k masks R_K with the data of the other parties 1 - k
-times. So, for each set K of 2 to n - 1 parties, the following is still missing:
-
-    (k - 1) sum R_K prod_{i not in K} D_i
-
-This is a scalar product of n - k + 1 factors, and R_K is one of them: a *sub-protocol* with new
-masks R', whose result is taken k - 1 times. Only the dealer knows R_K, and sends it masked. Its
-mask R'_K is the sum of masks of all parties in K, and each of them multiplies by its own mask:
+times. So, for each set K of 2 to n - 1 parties, (k - 1) sum R_K prod_{i not in K} D_i is still
+missing: a scalar product of n - k + 1 factors, and R_K is one of them. It is computed by a
+*sub-protocol* with new masks R', whose result is taken k - 1 times. Only the dealer knows R_K, and
+sends it masked. Its mask R'_K is the sum of masks of all parties in K, and each of them multiplies
+by its own mask:
 
     i not in K -> the others    D_i + R'_i
     dealer -> all not in K      R_K + R'_K    R'_K = sum of R'_i, i in K
     i in K                      -sum R'_i prod_{j not in K} (D_j + R'_j)
 
 and so on recursively. R_i and C_i are streams under the key that i shares with the dealer, under
-labels that name the study, the product and the sub-protocol. In the published protocol, one of the
-parties of K deals the masks of the sub-protocol: with K = {i, j}, i and one party outside K read
-the data of j.
+labels that name the study, the product and the sub-protocol.
 
 Security: honest-but-curious. Against the receiver and all parties except one, the messages of this
 party and of the dealer are simulated from the result alone; against the dealer alone, everything
-is. The dealer and one party together read every vector.
-Leakage: the result to the receiver; q, m and n to all. Cost: T(n) sub-protocols, T(n) = 1 +
-sum_{k=2}^{n-1} binom(n, k) T(n - k + 1) = 1, 4, 29, 336, 5687 for n = 2 .. 6; that is 2, 15, 148,
-2145, 43,566 vectors sent, and 2, 5, 21, 161, 1983 rounds. `vertibayes_mpc.masked_tables` is linear
-in n.
+is. The dealer and one party together read every vector. In the published protocol, one of the
+parties of K deals the masks of the sub-protocol: with K = {i, j}, i and one party outside K read
+the data of j.
+Leakage: the result to the receiver; q, m and n to all.
+Cost: T(n) sub-protocols, T(n) = 1 + sum_{k=2}^{n-1} binom(n, k) T(n - k + 1) = 1, 4, 29, 336, 5687
+for n = 2 .. 6.
 
 References
 ----------
 .. [1] F. van Daalen, L. Ippel, A. Dekker, I. Bermejo (2023). Privacy Preserving n-Party Scalar
    Product Protocol. IEEE Transactions on Parallel and Distributed Systems 34(4).
 .. [2] W. Du, Z. Zhan (2002). Building Decision Tree Classifier on Private Data: two parties.
-
-Examples
---------
->>> import numpy as np
->>> from vertibayes_mpc.randomness import StreamKey
->>> from vertibayes_mpc.ring import Ring
->>> from vertibayes_mpc.scheduler import run_all
->>> keys = {party: StreamKey(party.encode() * 32) for party in "abc"}
->>> product = Product(b"an example", b"1", Ring(16), tuple(keys), count=1, records=3)
->>> vectors = {"a": [[1, 2, 3]], "b": [[1, 0, 1]], "c": [[2, 5, 4]]}
->>> programs = {
-...     party: scalar_product(
-...         Multiplier(party, keys[party]), product, np.array(vector, np.uint16), "analyst"
-...     )
-...     for party, vector in vectors.items()
-... }
->>> programs |= {"dealer": deal_product(keys, product), "analyst": receive_product(product)}
->>> run_all(programs)[0]["analyst"]  # 1 * 1 * 2 + 2 * 0 * 5 + 3 * 1 * 4
-array([14], dtype=uint16)
 """
 
-from vertibayes_mpc.scalar_product.party import (
+from vertibayes_mpc.scalar_product.product import (
+    MaskedFactor,
+    MaskedMasks,
     Multiplier,
+    Product,
+    ProductCorrection,
     deal_product,
     receive_product,
     scalar_product,
     share_product,
-)
-from vertibayes_mpc.scalar_product.product import (
-    MaskedFactor,
-    MaskedMasks,
-    Product,
-    ProductCorrection,
     subprotocols,
 )
 

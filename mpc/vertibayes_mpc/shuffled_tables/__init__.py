@@ -51,7 +51,7 @@ Chase, Ghosh, Poburinnaya (2020). Secret-shared shuffle. doi:10.1007/978-3-030-6
 
 from vertibayes_mpc.shuffled_tables.analyst import open_shuffled
 from vertibayes_mpc.shuffled_tables.dealer import deal_shuffled
-from vertibayes_mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
+from vertibayes_mpc.shuffled_tables.plan import ShufflePlan
 from vertibayes_mpc.shuffled_tables.site import count_shuffled
 
-__all__ = ["ShufflePlan", "ShuffledTable", "count_shuffled", "deal_shuffled", "open_shuffled"]
+__all__ = ["ShufflePlan", "count_shuffled", "deal_shuffled", "open_shuffled"]

@@ -18,17 +18,9 @@ from vertibayes_mpc.shuffled_tables.plan import Codes, ShuffledTable, ShufflePla
 def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:
     """Count the tables of a plan from the codes that its sites reveal.
 
-    Returns
-    -------
-    tables : list of ndarray, dtype int64, C-contiguous
-        In the order of `plan.families`, each with the axes of its family.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a site's shares have a wrong size.
-    ImpossibleTablesError
-        If a code lies outside its table: a holder or the dealer lies.
+    Returns int64 tables in the order of `plan.families`, each with the axes of its family. A
+    MalformedMessageError says that a site's shares have a wrong size; an ImpossibleTablesError,
+    that a code lies outside its table: a holder or the dealer lies.
     """
     if not plan.tables:
         return []

@@ -1,8 +1,4 @@
-"""The dealer's program: the sums of the sites' masks, in the orders of the sites.
-
-The dealer holds no data and receives none. Its messages are functions of the streams that it
-shares with the sites, under labels that follow from the public plan.
-"""
+"""The dealer's program: the sums of the sites' masks, in the orders of the sites."""
 
 from __future__ import annotations
 
@@ -20,14 +16,7 @@ from vertibayes_mpc.shuffled_tables.plan import Masks, ShuffledTable, ShufflePla
 
 
 def deal_shuffled(keys: Mapping[Party, Stream], plan: ShufflePlan) -> Program[None]:
-    """Deal the masks of a plan's tables; expect nothing.
-
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : ShufflePlan
-    """
+    """Deal the masks of a plan's tables; expect nothing."""
     dealer = _Dealer(keys, plan)
     vectors: dict[Party, list[Packed]] = {site: [] for site in plan.parties}
     for table in plan.shuffled:
@@ -96,7 +85,6 @@ class _Dealer:
         if key not in self._columns:
             commitments = self.plan.commitments
             form = commitments.form(name, place)
-            assert form is not None  # codes are always committed, flags where values are missing
             load = partial(column_mask, commitments, self.keys[site], form, place)
             self._columns[key] = self.plan.selection.whole(load)
         return self._columns[key]

@@ -1,7 +1,4 @@
-"""From a query to chains of holders, who shuffles what; the streams and messages of a shuffle.
-
-Every party makes the same plan from the same public query.
-"""
+"""From a query to chains of holders, who shuffles what; the streams and messages of a shuffle."""
 
 from __future__ import annotations
 
@@ -21,30 +18,14 @@ from vertibayes_mpc.rounds import ArrayMessage, Party
 
 @dataclass(frozen=True)
 class ShuffledTable:
-    """What all parties know of one table.
+    """What all parties know of one table."""
 
-    Parameters
-    ----------
-    index : int
-        Its place in the query: part of its labels.
-    members : tuple of int
-        The places of its operands, in the order of its axes.
-    chain : tuple of Party
-        The holders, in the order in which they shuffle.
-    shape : tuple of int
-        The number of states on each axis.
-    dropping : tuple of int
-        The members of which a missing value drops the record.
-    ring : Ring
-        The smallest that holds its cells: a site that lies has no room for tags beside the codes.
-    """
-
-    index: int
-    members: tuple[int, ...]
-    chain: tuple[Party, ...]
-    shape: tuple[int, ...]
-    dropping: tuple[int, ...]
-    ring: Ring
+    index: int  # its place in the query: part of its labels
+    members: tuple[int, ...]  # operands, in the order of its axes
+    chain: tuple[Party, ...]  # the holders, in the order in which they shuffle
+    shape: tuple[int, ...]  # states on each axis
+    dropping: tuple[int, ...]  # members of which a missing value drops the record
+    ring: Ring  # the smallest: a site that lies has no room for tags beside the codes
 
     @property
     def cells(self) -> int:
@@ -66,30 +47,15 @@ class ShuffledTable:
 class ShufflePlan:
     """All that the parties do to count tables by shuffle in one query.
 
-    Parameters
-    ----------
-    commitments : Commitments
-        What all parties know of the columns.
-    families : tuple of tuple of int
-        For each table the places of its operands, in the order of its axes.
-    selection : Selection
-        The records that are counted.
-    missing : bool, default=False
-        Whether a missing value is a state; otherwise records with a missing value drop out.
-    number : int, default=0
-        The number of the query, ascending: masks and orders are for one query.
-
-    Raises
-    ------
-    ValueError
-        If an operand is unknown or appears twice in a table, or a table has too many cells.
+    Masks and orders are for one query. A ValueError says that an operand is unknown or appears
+    twice in a table, or that a table has too many cells.
     """
 
     commitments: Commitments
-    families: tuple[tuple[int, ...], ...]
-    selection: Selection
-    missing: bool = False
-    number: int = 0
+    families: tuple[tuple[int, ...], ...]  # of each table the operands, in the order of its axes
+    selection: Selection  # the records that are counted
+    missing: bool = False  # a missing value is a state; otherwise such records drop out
+    number: int = 0  # of the query, ascending
 
     def __post_init__(self) -> None:
         known = range(len(self.commitments.operands))
@@ -180,11 +146,11 @@ class Tags(Labelled, kind="tags"):
 class Codes(ArrayMessage, kind="codes"):
     """A holder's shares of the codes, or the cells of a table that it counted by itself.
 
-    `complete` has the number of revealed records of each table in which records drop out. Zeros pad
-    the shares of these tables, so that the size of the message does not reveal this number.
+    Zeros pad the shares of tables in which records drop out, so that the size of the message does
+    not reveal how many are revealed.
     """
 
-    complete: NDArray[np.uint32] = field(repr=False)
+    complete: NDArray[np.uint32] = field(repr=False)  # how many, by such table
 
 
 @dataclass(frozen=True)

@@ -28,21 +28,8 @@ from vertibayes_mpc.shuffled_tables.plan import (
 def count_shuffled(site: Holder, plan: ShufflePlan, analyst: Party) -> Program[None]:
     """Count the tables of a plan with the other sites and the dealer; reveal them to the analyst.
 
-    Parameters
-    ----------
-    site : Holder
-        The columns and keys of this site.
-    plan : ShufflePlan
-        The plan of the query.
-    analyst : Party
-        Who runs `open_shuffled`.
-
-    Raises
-    ------
-    DealReusedError
-        If a query of this number, or a later one, was counted by shuffle before.
-    MalformedMessageError
-        If a message of a site or of the dealer has a wrong size.
+    The analyst runs `open_shuffled`. A DealReusedError says that a query of this number, or a later
+    one, was counted by shuffle before; a MalformedMessageError, that a message has a wrong size.
     """
     site.begin("shuffle", plan.number)
     chains = _Chains(site, plan)
@@ -55,11 +42,7 @@ def count_shuffled(site: Holder, plan: ShufflePlan, analyst: Party) -> Program[N
 
 
 class _Chains:
-    """One site's part in the chains of all tables.
-
-    `carried` has the codes, and the tags, of each table whose chain has reached this site; `masks`
-    what the dealer sent; `places` the complete records of tables in which others drop out.
-    """
+    """One site's part in the chains of all tables."""
 
     def __init__(self, site: Holder, plan: ShufflePlan) -> None:
         self.site, self.plan, self.me = site, plan, site.party
@@ -71,8 +54,6 @@ class _Chains:
         self.places: dict[int, NDArray[np.intp]] = {}
         self._columns: dict[tuple[str, int], Elements] = {}
 
-    # ---- columns ---------------------------------------------------------------------------------
-
     def column(self, name: str, place: int) -> Elements:
         """Return an operand's codes or flags under the others' masks; own ones are in the clear."""
         if (name, place) not in self._columns:
@@ -82,7 +63,6 @@ class _Chains:
     def _column(self, name: str, place: int) -> Elements:
         site, whole = self.site, self.plan.selection.whole
         form, holders = site.commitments.form(name, place), site.commitments.operands[place].holders
-        assert form is not None  # codes are always committed, flags where values are missing
         if holders == (self.me,):
             return whole(lambda block: site.clear(form, place, block))
         masked = whole(lambda block: site.masked[form.name, place, block])
@@ -97,8 +77,6 @@ class _Chains:
             codes = self.column("codes", place).astype(total.dtype, copy=False)
             total += codes * total.dtype.type(stride)
         return total
-
-    # ---- noise on incomplete records -------------------------------------------------------------
 
     def noise(self, table: ShuffledTable) -> Elements:
         """Return this site's noise: uniform where a value is missing, without the site's key."""
@@ -124,8 +102,6 @@ class _Chains:
             self.carried[table.index] = [self.joint_codes(table), self.noise(table)]
         for table, (noise,) in noises:
             self.carried[table.index][1] += noise
-
-    # ---- the chain -------------------------------------------------------------------------------
 
     def hand_on(self, hop: int) -> Program[None]:
         """Shuffle the tables that are at this site, and receive those of the site before."""
@@ -166,8 +142,6 @@ class _Chains:
             if table.chain[-1] == self.me:
                 self.carried[table.index] = self.shuffled(table)
 
-    # ---- records that drop out -------------------------------------------------------------------
-
     def drop_incomplete(self) -> Program[None]:
         """Reveal the tags to all holders, who keep the records whose tag is 0."""
         if not self.plan.dropping:
@@ -190,8 +164,6 @@ class _Chains:
     def _keep_complete(self, table: ShuffledTable, masked_tags: Elements) -> None:
         tags = self.plan.commitments.flag_ring.reduce(masked_tags - self.masks[table.index][-1])
         self.places[table.index] = np.flatnonzero(tags == 0)
-
-    # ---- opening ---------------------------------------------------------------------------------
 
     def opened(self) -> Codes:
         """Return this site's shares of its tables, and the tables that it counts alone."""
@@ -237,8 +209,6 @@ class _Chains:
         joint = np.ravel_multi_index([column[complete] for column in codes], table.shape)
         counts = np.bincount(joint, minlength=prod(table.shape))
         return counts.astype(self.site.commitments.ring.dtype)
-
-    # ---- messages --------------------------------------------------------------------------------
 
     def _outbox(
         self,

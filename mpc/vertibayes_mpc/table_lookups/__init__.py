@@ -31,7 +31,6 @@ randomness in secure computation. doi:10.1007/978-3-642-36594-2_34 (one-time tru
 
 from vertibayes_mpc.table_lookups.counts import CountPlan, deal_counts, share_counts
 from vertibayes_mpc.table_lookups.rows import (
-    MOST_CELLS,
     TableLookupPlan,
     Tables,
     deal_rows,
@@ -41,7 +40,6 @@ from vertibayes_mpc.table_lookups.rows import (
 )
 
 __all__ = [
-    "MOST_CELLS",
     "CountPlan",
     "TableLookupPlan",
     "Tables",

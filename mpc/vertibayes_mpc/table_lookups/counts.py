@@ -29,32 +29,13 @@ from vertibayes_mpc.unit_vectors import Indices, deal_units, reveal_masked, turn
 
 @dataclass(frozen=True)
 class CountPlan:
-    """All that the parties do to count shared indices.
+    """All that the parties do to count shared indices."""
 
-    Parameters
-    ----------
-    label : bytes
-        Names the query, with its number: no two plans have the same.
-    sites : tuple of Party
-        Who has shares of the indices. The first receives what the dealer sends.
-    records : int
-        The number of indices.
-    bits : int
-        Of an index: from 1 to 16.
-    ring : Ring
-        The ring of the counts.
-
-    Raises
-    ------
-    ValueError
-        If there are no sites, or `bits` is out of its range.
-    """
-
-    label: bytes
-    sites: tuple[Party, ...]
-    records: int
-    bits: int
-    ring: Ring
+    label: bytes  # names the query, with its number: no two plans have the same
+    sites: tuple[Party, ...]  # have shares; the first receives what the dealer sends
+    records: int  # the number of indices
+    bits: int  # of an index: from 1 to 16
+    ring: Ring  # of the counts
 
     def __post_init__(self) -> None:
         if not self.sites or not 1 <= self.bits <= 16:
@@ -95,40 +76,17 @@ class CountPlan:
 
 
 def deal_counts(keys: Mapping[Party, Stream], plan: CountPlan) -> Program[None]:
-    """Deal unit vectors for the counts of a plan; expect nothing.
-
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : CountPlan
-    """
+    """Deal unit vectors for the counts of a plan; expect nothing."""
     yield from deal_units(keys, plan.shared)
 
 
 def share_counts(site: Holder, plan: CountPlan, indices: Elements) -> Program[Elements]:
     """Count shared indices with the other sites and the dealer.
 
-    Parameters
-    ----------
-    site : Holder
-        The keys of this site.
-    plan : CountPlan
-        The plan of the counts.
-    indices : ndarray of shape (records,), dtype `plan.indices.dtype`
-        This site's shares of the indices.
-
-    Returns
-    -------
-    counts : ndarray of shape (2**bits,), dtype `plan.ring.dtype`
-        This site's shares of the counts.
-
-    Raises
-    ------
-    DealReusedError
-        If this site has counted with this plan before.
-    MalformedMessageError, UnexpectedMessageError
-        If a message has a wrong size or is for other counts; they name the sender.
+    `indices` are this site's shares, of shape (records,), in `plan.indices`. Returns its shares of
+    the counts, of shape (2**bits,), in `plan.ring`. A DealReusedError says that this site has
+    counted with this plan before; a MalformedMessageError or UnexpectedMessageError names the
+    sender of a message of a wrong size, or for other counts.
     """
     site.use(plan.name)
     counts = np.zeros(1 << plan.bits, plan.ring.dtype)

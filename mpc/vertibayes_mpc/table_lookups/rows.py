@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import TypeAlias
 
@@ -25,32 +25,13 @@ WORDS = Ring(64)
 
 @dataclass(frozen=True)
 class TableLookupPlan:
-    """All that the parties do to look records up in tables.
+    """All that the parties do to look records up in tables of at most `MOST_CELLS` rows."""
 
-    Parameters
-    ----------
-    label : bytes
-        Names the query, with its number: no two plans have the same.
-    selection : Selection
-        The records.
-    tables : tuple of tuple of int
-        The operands that are the axes of each table, at least one.
-    columns : int
-        The number of columns of each table.
-    ring : Ring, default=Ring(64)
-        The ring of the tables' numbers.
-
-    Raises
-    ------
-    ValueError
-        If a table has no axis, more than `MOST_CELLS` rows, or an axis twice.
-    """
-
-    label: bytes
-    selection: Selection
-    tables: tuple[Term, ...]
-    columns: int
-    ring: Ring = WORDS
+    label: bytes  # names the query, with its number: no two plans have the same
+    selection: Selection  # the records
+    tables: tuple[Term, ...]  # the operands that are the axes of each table, at least one
+    columns: int  # of each table
+    ring: Ring = WORDS  # of the tables' numbers
 
     def __post_init__(self) -> None:
         for place, axes in enumerate(self.tables):
@@ -118,8 +99,6 @@ class TableLookupPlan:
             parts += [len(axes), *axes]
         return label("table lookups", *parts)
 
-    # ---- costs -----------------------------------------------------------------------------------
-
     @property
     def dealt_bytes(self) -> int:
         """The bytes that the dealer sends, labels aside."""
@@ -146,53 +125,33 @@ Tables: TypeAlias = Sequence[NDArray[np.int64]]  # each of shape (rows, columns)
 def share_rows(site: Holder, plan: TableLookupPlan, tables: Tables) -> Program[Elements]:
     """Look records up in all tables with the other sites and the dealer.
 
-    Parameters
-    ----------
-    site : Holder
-        The columns and keys of this site, one of `plan.parties`.
-    plan : TableLookupPlan
-        The plan of the lookups.
-    tables : sequence of ndarray of shape (rows, columns), dtype int64
-        The public tables, which all sites have alike.
-
-    Returns
-    -------
-    shares : ndarray of shape (columns, records), dtype `plan.ring.dtype`
-        This site's shares of the sum of each record's rows.
-
-    Raises
-    ------
-    DealReusedError
-        If this site has looked up with this plan before.
-    MalformedMessageError, UnexpectedMessageError
-        If a message has a wrong size or is for other lookups; they name the sender.
-    ValueError
-        If the tables are not those of the plan.
+    `tables`, each of shape (rows, columns), are public, and all sites have the same. Returns this
+    site's shares of the sum of each record's rows: shape (columns, records), in `plan.ring`. Errors
+    are as of `share_counts`; also a ValueError if the tables are not those of the plan.
     """
     shapes = [(plan.rows(table), plan.columns) for table in range(len(plan.tables))]
     if [table.shape for table in tables] != shapes:
         raise ValueError(f"tables must have the shapes {shapes}")
     site.use(plan.name)
-    lookups = _Lookups(site, plan, [_padded(plan, place, t) for place, t in enumerate(tables)])
-    sums = lookups.alone()
-    yield from lookups.add_shared(sums)
+    padded = [_padded(plan, place, table) for place, table in enumerate(tables)]
+    held = [t for t in range(len(plan.tables)) if site.party in plan.holders(t)]
+    indices = {table: _indices(site, plan, table) for table in held}
+    sums = np.zeros((plan.columns, plan.selection.records), plan.ring.dtype)
+    for table in indices.keys() - plan.shared.rings.keys():
+        sums += padded[table][:, indices.pop(table).astype(np.intp)]
+    masked = yield from reveal_masked(site, plan.shared, indices)
+    for part in plan.shared.parts:
+        units = yield from units_of(site, plan.shared, list(indices), part)
+        for table in indices:
+            rows = turned(units[table], masked[table][part])
+            sums[:, part] += plan.ring.dot(padded[table], rows)
     return plan.ring.reduce(sums)
 
 
 def show_rows(
     site: Holder, plan: TableLookupPlan, shares: Elements, analyst: Party
 ) -> Program[None]:
-    """Send this site's shares of the sums to the analyst, under zero shares.
-
-    Parameters
-    ----------
-    site, plan : Holder, TableLookupPlan
-        As of `share_rows`.
-    shares : ndarray of shape (columns, records)
-        What `share_rows` returned.
-    analyst : Party
-        Who runs `open_rows`.
-    """
+    """Send what `share_rows` returned to the analyst, who runs `open_rows`, under zero shares."""
     peers = {peer: site.peer_keys[peer] for peer in plan.parties if peer != site.party}
     name = label("table lookup zeros", plan.name)
     zeros = zero_share(site.party, peers, plan.ring, name, shares.size)
@@ -206,74 +165,25 @@ def _padded(plan: TableLookupPlan, place: int, table: NDArray[np.int64]) -> Elem
     return plan.ring.reduce(padded.astype(plan.ring.dtype))
 
 
-class _Lookups:
-    """One site's part in the lookups of a plan."""
-
-    def __init__(self, site: Holder, plan: TableLookupPlan, tables: Sequence[Elements]) -> None:
-        self.site, self.plan, self.tables = site, plan, tables
-
-    def indices(self, table: int) -> Elements:
-        """Return this site's parts of the indices of all records."""
-        plan, site, step = self.plan, self.site, 1
-        ring, total = plan.index_ring(table), np.zeros(plan.selection.records, np.uint64)
-        axes = zip(plan.tables[table], plan.lengths(table), strict=True)
-        for place, length in reversed(list(axes)):
-            if site.party in plan.commitments.operands[place].holders:
-                total += np.uint64(step) * self._codes(place).astype(np.uint64)
-            step *= length
-        return ring.reduce(total.astype(ring.dtype))  # it divides the ring of the codes
-
-    def _codes(self, place: int) -> Elements:
-        form = self.plan.commitments.form("codes", place)
-        assert form is not None  # all columns are committed as codes
-        return self.plan.selection.whole(lambda block: self.site.clear(form, place, block))
-
-    def alone(self) -> Elements:
-        """Return the sums over the tables of which this site holds all axes."""
-        plan = self.plan
-        sums = np.zeros((plan.columns, plan.selection.records), plan.ring.dtype)
-        for table, values in enumerate(self.tables):
-            if plan.holders(table) == (self.site.party,):
-                sums += values[:, self.indices(table).astype(np.intp)]
-        return sums
-
-    def add_shared(self, sums: Elements) -> Program[None]:
-        """Add this site's shares of the sums over tables of several holders."""
-        plan, me = self.plan, self.site.party
-        mine = [table for table, holders in plan.shared.holders.items() if me in holders]
-        own = {table: self.indices(table) for table in mine}
-        masked = yield from reveal_masked(self.site, plan.shared, own)
-        for part in plan.shared.parts:
-            units = yield from units_of(self.site, plan.shared, mine, part)
-            for table in mine:
-                rows = turned(units[table], masked[table][part])
-                sums[:, part] += plan.ring.dot(self.tables[table], rows)
+def _indices(site: Holder, plan: TableLookupPlan, table: int) -> Elements:
+    """Return this site's parts of the indices of all records."""
+    ring, total, step = plan.index_ring(table), np.zeros(plan.selection.records, np.uint64), 1
+    for place, length in reversed([*zip(plan.tables[table], plan.lengths(table), strict=True)]):
+        if site.party in plan.commitments.operands[place].holders:
+            load = partial(site.clear, plan.commitments.form("codes", place), place)
+            codes = plan.selection.whole(load)
+            total += np.uint64(step) * codes.astype(np.uint64)
+        step *= length
+    return ring.reduce(total.astype(ring.dtype))  # it divides the ring of the codes
 
 
 def open_rows(plan: TableLookupPlan) -> Program[Elements]:
-    """Add up the sites' shares: the analyst's side.
-
-    Returns
-    -------
-    sums : ndarray of shape (columns, records), dtype `plan.ring.dtype`
-
-    Raises
-    ------
-    MalformedMessageError
-        If a site's share has a wrong size.
-    """
+    """Add up the sites' shares, of shape (columns, records): the analyst's side."""
     records = plan.selection.records
     sums = yield from open_sum(plan.parties, plan.ring, plan.columns * records)
     return sums.reshape(plan.columns, records)
 
 
 def deal_rows(keys: Mapping[Party, Stream], plan: TableLookupPlan) -> Program[None]:
-    """Deal unit vectors for the lookups of a plan; expect nothing.
-
-    Parameters
-    ----------
-    keys : mapping of Party to Stream
-        The keys that the dealer shares with each site.
-    plan : TableLookupPlan
-    """
+    """Deal unit vectors for the lookups of a plan; expect nothing."""
     yield from deal_units(keys, plan.shared)

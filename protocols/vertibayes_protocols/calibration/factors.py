@@ -147,8 +147,9 @@ class Gaussian:
     """The normal density of a number given y."""
 
     numeric: Numeric  # the column and its bounds; numbers beyond a bound count as the bound
-    centre: float  # numbers are measured as ``z = (x - centre) / spread``: the same at all nodes
-    spread: float  # numbers are measured as ``z = (x - centre) / spread``: the same at all nodes
+    # Numbers are measured as ``z = (x - centre) / spread``: the same at all nodes.
+    centre: float
+    spread: float
     smoothing: float = 0.0
 
     width = 3  # how many numbers are known, their sum and the sum of their squares

@@ -67,21 +67,16 @@ def read_approval(path: Path) -> Approval:
     try:
         content = json.loads(path.read_bytes())
         check_format(path, content.get("format", OLDEST), FORMAT)
-        approval = Approval(
-            Contract.from_json(content["contract"]),
-            str(content["approver"]),
-            str(content["date"]),
-        )
+        contract = Contract.from_json(content["contract"])
+        approval = Approval(contract, str(content["approver"]), str(content["date"]))
     except NewerFormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            f"{path}: not a valid approval ({error}): approve the study again"
-        ) from None
+        reason = f"not a valid approval ({error}): approve the study again"
+        raise ValueError(f"{path}: {reason}") from None
     if approval.contract.digest.hex() != path.stem:
-        raise ValueError(
-            f"{path}: its contract has another digest than its name: approve the study again"
-        )
+        reason = "its contract has another digest than its name: approve the study again"
+        raise ValueError(f"{path}: {reason}")
     return approval
 
 
@@ -89,12 +84,8 @@ def write_approval(folder: Path, approval: Approval) -> Path:
     """Write an approval, whole or not at all; only the owner can read or write it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = path_of(folder, approval.contract.digest)
-    content = {
-        "format": FORMAT,
-        "approver": approval.approver,
-        "date": approval.date,
-        "contract": approval.contract.as_json(),
-    }
+    by, contract = {"approver": approval.approver, "date": approval.date}, approval.contract
+    content = {"format": FORMAT, **by, "contract": contract.as_json()}
     write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
     return path
 

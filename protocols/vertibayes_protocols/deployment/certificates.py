@@ -96,10 +96,8 @@ def _root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
 
 
 def _new_root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
-    key = _new_key()
-    builder = _builder(_name("vertibayes root"), _name("vertibayes root"), key, key, ROOT_DAYS)
-    builder = builder.add_extension(x509.BasicConstraints(True, 0), critical=True)
-    root = builder.add_extension(_usage(signs=True), critical=True).sign(key, hashes.SHA256())
+    key, name = _new_key(), _name("vertibayes root")
+    root = _signed(name, name, key, key, ROOT_DAYS, x509.BasicConstraints(True, 0), signs=True)
     folder.mkdir(parents=True, exist_ok=True)
     _replace_pair(folder / "root.key", key, folder / "rootCA.pem", root)
     return key, root
@@ -114,20 +112,11 @@ def _write_party(
     days: int,
 ) -> None:
     """Write a party's folder, and a line about its certificate into `issued.txt`."""
-    key = _new_key()
-    names: list[x509.GeneralName] = [x509.DNSName(name)]
-    use = PURPOSES["party"]
-    if name == RELAY:
-        names.append(_host(host))
-        use = PURPOSES["relay"]
-    certificate = (
-        _builder(_name(name), root.subject, key, root_key, days)
-        .add_extension(x509.BasicConstraints(False, None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(root_key, hashes.SHA256())
-    )
+    key, is_relay = _new_key(), name == RELAY
+    names = [x509.DNSName(name), *([_host(host)] if is_relay else [])]
+    use = x509.ExtendedKeyUsage([PURPOSES["relay" if is_relay else "party"]])
+    alone, named = x509.BasicConstraints(False, None), x509.SubjectAlternativeName(names)
+    certificate = _signed(_name(name), root.subject, key, root_key, days, alone, use, named)
     own = folder / name
     own.mkdir(parents=True, exist_ok=True)
     certificate_file, key_file = _files(name)
@@ -176,42 +165,33 @@ def _names_of(certificate: x509.Certificate) -> list[x509.GeneralName]:
     return list(names.value)
 
 
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=not signs,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _builder(
+def _signed(
     subject: x509.Name,
     issuer: x509.Name,
     key: rsa.RSAPrivateKey,
     issuer_key: rsa.RSAPrivateKey,
     days: int,
-) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    public, issuer_public = key.public_key(), issuer_key.public_key()
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - CLOCKS)
-        .not_valid_after(now + timedelta(days=days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_public), critical=False
-        )
+    *extensions: x509.ExtensionType,
+    signs: bool = False,
+) -> x509.Certificate:
+    """Return a certificate, for the relay or a party, or (`signs`) of an authority."""
+    now, public = datetime.now(UTC), key.public_key()
+    never = "content_commitment", "data_encipherment", "key_agreement"
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        key_encipherment=not signs,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        **dict.fromkeys((*never, "encipher_only", "decipher_only"), False),
     )
+    above = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
+    builder = x509.CertificateBuilder(
+        issuer, subject, public, x509.random_serial_number(), now - CLOCKS, now + timedelta(days)
+    )
+    for one in (x509.SubjectKeyIdentifier.from_public_key(public), above, usage, *extensions):
+        is_critical = isinstance(one, x509.BasicConstraints | x509.KeyUsage)
+        builder = builder.add_extension(one, critical=is_critical)
+    return builder.sign(issuer_key, hashes.SHA256())
 
 
 def check_certificate(

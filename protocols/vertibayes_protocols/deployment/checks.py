@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from vertibayes_protocols.transports.tls import read_revoked
 
 How: TypeAlias = Literal["ok", "warning", "wrong"]
 AnyFile: TypeAlias = PartyFile | RelayFile
+KINDS: Mapping[str, type[AnyFile]] = {  # by the first table that a file has of these
+    "site": SiteFile, "study": StudyFile, "dealer": DealerFile, "relay": RelayFile,
+}  # fmt: skip
 
 
 class Outside(NamedTuple):
@@ -61,6 +64,7 @@ class Findings:
     """The findings, in order."""
 
     parts: list[list[tuple[How, str]]] = field(default_factory=list)
+    party: Party = ""  # whose file is checked
 
     @property
     def lines(self) -> list[tuple[How, str]]:
@@ -75,14 +79,18 @@ class Findings:
         """Add a line."""
         self.parts[-1].append((how, text))
 
+    def note(self, how: How, text: str) -> None:
+        """Add a line about the party whose file is checked."""
+        self.say(how, f"{self.party}: {text}")
+
     def ask(self, subject: str, good: str, question: Callable[[], str | None]) -> None:
-        """Add the line of one check."""
+        """Add the line of one check of the party."""
         try:
             doubt = question()
         except ValueError as error:
-            self.say("wrong", f"{subject} {error}")
+            self.note("wrong", f"{subject}{error}")
         else:
-            self.say("warning" if doubt else "ok", f"{subject} {doubt or good}")
+            self.note("warning" if doubt else "ok", f"{subject}{doubt or good}")
 
     @contextmanager
     def wrong_if_it_fails(self) -> Iterator[None]:
@@ -101,14 +109,9 @@ class Findings:
 def read_any(path: Path) -> AnyFile:
     """Read the file of a party of any kind."""
     tables = TomlFile.read(path).values
-    if "site" in tables:
-        return SiteFile.read(path)
-    if "study" in tables:
-        return StudyFile.read(path)
-    if "dealer" in tables:
-        return DealerFile.read(path)
-    if "relay" in tables:
-        return RelayFile.read(path)
+    for name, kind in KINDS.items():
+        if name in tables:
+            return kind.read(path)
     raise ValueError(f"{path}: not the file of a site, dealer, study or relay")
 
 
@@ -123,6 +126,7 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
             file = read_any(path)
             findings.say("ok", f"{path}: {file.kind} {file.party}")
             files.append(file)
+            findings.party = file.party
             _check_file(findings, file, outside, now or datetime.now(UTC), public)
             if isinstance(file, SiteFile):
                 _check_site(findings, file, data)
@@ -139,7 +143,7 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
 def _check_file(
     findings: Findings, file: AnyFile, outside: Outside, now: datetime, public: dict[Party, bytes]
 ) -> None:
-    relay = f"{file.party}: the relay {file.relay.address}"
+    relay = f"the relay {file.relay.address} "
     if isinstance(file, RelayFile):
         findings.ask(relay, "can listen", lambda: outside.listen(file.relay))
     else:
@@ -148,14 +152,17 @@ def _check_file(
         _check_certificate(findings, file, now)
     if not isinstance(file, RelayFile):
         with findings.wrong_if_it_fails():
-            public[file.party] = _check_key(findings, file)
+            keys, roster = own_keys(file), file.roster
+            text = f"public key {public_text(keys)}; others must pin it"
+            if roster is not None:
+                text = f"its key is in {roster.title}, digest {grouped_digest(roster.digest)}"
+            findings.note("ok", text)
+            public[file.party] = keys.public
     if isinstance(file, StudyFile):
-        findings.ask(
-            f"{file.party}:", "the settings of the study are valid", lambda: outside.study(file)
-        )
+        findings.ask("", "the settings of the study are valid", lambda: outside.study(file))
         with findings.wrong_if_it_fails():
             if digest := outside.digest(file):
-                findings.say("ok", f"{file.party}: the digest of the study is {digest}")
+                findings.note("ok", f"the digest of the study is {digest}")
 
 
 def _check_site(findings: Findings, file: SiteFile, data: dict[Party, SiteData]) -> None:
@@ -167,75 +174,54 @@ def _check_site(findings: Findings, file: SiteFile, data: dict[Party, SiteData])
         _check_memory(findings, file, data.get(file.party))
 
 
-def _check_key(findings: Findings, file: PartyFile) -> bytes:
-    keys = own_keys(file)
-    if file.roster is None:
-        findings.say("ok", f"{file.party}: public key {public_text(keys)}; others must pin it")
-    else:
-        digest = grouped_digest(file.roster.digest)
-        findings.say("ok", f"{file.party}: its key is in {file.roster.title}, digest {digest}")
-    return keys.public
-
-
 def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:
     if file.relay.certificates is None:
-        findings.say(
-            "warning", f"{file.party}: no certificates; this is only for practice on one machine"
-        )
+        findings.note("warning", "no certificates; this is only for practice on one machine")
         return
     end = check_certificate(*file.relay.certificates, file.party, now)
     number = number_of(file.relay.certificates.certificate)
-    text = f"{file.party}: its certificate is valid until {end:%Y-%m-%d} (serial number {number})"
-    if end - now < SOON:
-        findings.say("warning", f"{text}: ask the coordinator for a new one")
-    else:
-        findings.say("ok", text)
+    text = f"its certificate is valid until {end:%Y-%m-%d} (serial number {number})"
+    is_soon = end - now < SOON
+    text += ": ask the coordinator for a new one" if is_soon else ""
+    findings.note("warning" if is_soon else "ok", text)
     if isinstance(file, RelayFile):
         revoked = len(read_revoked(file.revoked))
-        findings.say("ok", f"{file.party}: {revoked} certificates are revoked in {file.revoked}")
+        findings.note("ok", f"{revoked} certificates are revoked in {file.revoked}")
 
 
 def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:
     agree = "; sites that hold columns must all have as many, or align their lists of people"
     records = f"{data.records} records{agree if data.identifiers is None else ''}"
-    findings.say("ok", f"{file.party}: {records}")
+    findings.note("ok", records)
     if data.identifiers is not None:
-        rules = ", ".join(data.identifiers.rules)
-        text = (
-            f"{len(data.identifiers)} people can be aligned with other sites, by the rules {rules}"
-        )
-        findings.say("ok", f"{file.party}: {'; '.join([text, *data.identifiers.shapes])}")
+        people, rules = len(data.identifiers), ", ".join(data.identifiers.rules)
+        text = f"{people} people can be aligned with other sites, by the rules {rules}"
+        findings.note("ok", "; ".join([text, *data.identifiers.shapes]))
         for text in data.identifiers.findings():
-            findings.say("warning", f"{file.party}: {text}")
-    report = data.report.message()
-    if report is not None:
-        findings.say("warning", f"{file.party}: {report}")
-    findings.say("ok", f"{file.party}: the counts below are private: show them to nobody else")
+            findings.note("warning", text)
+    if (report := data.report.message()) is not None:
+        findings.note("warning", report)
+    findings.note("ok", "the counts below are private: show them to nobody else")
     for name, variable in data.variables.items():
         counts = np.bincount(data.codes[name], minlength=len(variable.states) + 1)
         names = [*variable.states, "missing"]
         shown = [f"{n} ({c})" for n, c in zip(names, counts.tolist(), strict=True)]
-        text = f"{file.party}: {name}: {', '.join(shown if counts[-1] else shown[:-1])}"
-        if np.count_nonzero(counts[:-1]) > 1:
-            findings.say("ok", text)
-        else:
-            findings.say("warning", f"{text}: only one state has records; the variable is useless")
+        text = f"{name}: {', '.join(shown if counts[-1] else shown[:-1])}"
+        useless = np.count_nonzero(counts[:-1]) < 2
+        text += ": only one state has records; the variable is useless" if useless else ""
+        findings.note("warning" if useless else "ok", text)
     for name, numbers in data.numbers.items():
         numeric, gone = data.numerics[name], int(np.isnan(numbers).sum())
         text = f"{len(numbers) - gone} numbers, {gone} missing, {numeric.beyond(numbers)} beyond"
-        how: How = "ok" if gone < len(numbers) else "warning"
-        findings.say(how, f"{file.party}: {name}: {text} {numeric.low:g} to {numeric.high:g}")
-    spaced = (
-        0
-        if data.ids is None or data.identifiers is not None
-        else sum(text != text.strip() for text in data.ids.texts)
-    )
-    if spaced:
+        text = f"{name}: {text} {numeric.low:g} to {numeric.high:g}"
+        findings.note("ok" if gone < len(numbers) else "warning", text)
+    texts = [] if data.ids is None or data.identifiers is not None else data.ids.texts
+    if spaced := sum(text != text.strip() for text in texts):
         text = f"{spaced} identifiers begin or end with a space: others without do not match"
-        findings.say("warning", f"{file.party}: {text}")
+        findings.note("warning", text)
     if data.records < file.policy.fewest_records:
         text = f"{data.records} records: its policy requires {file.policy.fewest_records}"
-        findings.say("wrong", f"{file.party}: {text}")
+        findings.note("wrong", text)
 
 
 def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> None:
@@ -245,7 +231,7 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
         try:
             memory = SiteMemory(file.memory)
         except InUseError:
-            findings.say("ok", f"{file.party}: is running, on this machine")
+            findings.note("ok", "is running, on this machine")
             return
         with closing(memory):
             if file.memory.exists():
@@ -255,17 +241,15 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
         if few:
             where = ", ".join(f"{where}: {count}" for where, count in few.items())
             text = f"few records changed since an earlier study ({where}): new studies are refused"
-            findings.say("warning", f"{file.party}: {text}")
+            findings.note("warning", text)
         if changed:
             text = f"{', '.join(changed)}: not as in the latest study, which cannot be resumed"
-            findings.say("warning", f"{file.party}: {text}")
+            findings.note("warning", text)
     if file.ledger.exists():
         noted = [entry.noted for entry in read_ledger(file.ledger).entries]
         tables = sum(len(note.tables) for note in noted if isinstance(note, Tables))
         remembered.append(f"{tables} tables revealed")
-    findings.say(
-        "ok", f"{file.party}: remembers {', '.join(remembered) or 'nothing: it is a new site'}"
-    )
+    findings.note("ok", f"remembers {', '.join(remembered) or 'nothing: it is a new site'}")
 
 
 def _few_changes(memory: SiteMemory, data: SiteData, fewest: int) -> dict[str, int]:
@@ -282,25 +266,24 @@ def _few_changes(memory: SiteMemory, data: SiteData, fewest: int) -> dict[str, i
 
 def check_matching(study: StudyFile, site: SiteFile) -> None:
     """Refuse an alignment in which a site would not take part, by the two files."""
-    asked, own = study.alignment, site.matching
+    asked, own, its = study.alignment, site.matching, site.source.path
     assert asked is not None  # of a study with an alignment
+
+    def refuse(reason: str, *key: str) -> NoReturn:
+        raise study.source.error(("alignment", *key), reason)
+
     if own is None:
-        reason = f"{site.source.path} has no [alignment]: {site.party} aligns its list with nobody"
-        raise study.source.error(("alignment",), reason)
+        refuse(f"{its} has no [alignment]: {site.party} aligns its list with nobody")
     if asked.rules != own.rules:
         theirs, ours = ", ".join(asked.rules), ", ".join(own.rules)
-        reason = f"{theirs}: {site.source.path} has {ours}; the rules must be equal"
-        raise study.source.error(("alignment", "rules"), reason)
+        refuse(f"{theirs}: {its} has {ours}; the rules must be equal", "rules")
     if asked.level < own.limits.least_level:
-        reason = f"{site.source.path} has least_level = {own.limits.least_level}"
-        raise study.source.error(("alignment", "level"), reason)
+        refuse(f"{its} has least_level = {own.limits.least_level}", "level")
     for peer, most in own.limits.most_people.items():
-        if asked.sizes.get(peer, 0) > most:
-            reason = f"{peer} has {asked.sizes[peer]}, {site.source.path} allows at most {most}"
-            raise study.source.error(("alignment", "sizes"), reason)
+        if (size := asked.sizes.get(peer, 0)) > most:
+            refuse(f"{peer} has {size}, {its} allows at most {most}", "sizes")
     if asked.fewest < site.policy.fewest_records:
-        reason = f"{site.source.path} has fewest_records = {site.policy.fewest_records}"
-        raise study.source.error(("alignment", "fewest"), reason)
+        refuse(f"{its} has fewest_records = {site.policy.fewest_records}", "fewest")
 
 
 def _check_everyone(study: StudyFile, sites: Sequence[SiteFile]) -> None:
@@ -334,10 +317,8 @@ def _check_pins(
         pinned = {} if isinstance(file, RelayFile) else file.pinned
         for party, key in pinned.items():
             if party in public and public[party] != key:
-                findings.say(
-                    "wrong",
-                    f"{file.source.path}: pins a key of {party} that {party} does not use",
-                )
+                reason = f"pins a key of {party} that {party} does not use"
+                findings.say("wrong", f"{file.source.path}: {reason}")
     owners: dict[bytes, Party] = {}
     for party, key in public.items():
         if key in owners:
@@ -350,9 +331,8 @@ def _check_one_roster(findings: Findings, files: Sequence[AnyFile]) -> None:
     rosters = {f.party: f.roster for f in files if not isinstance(f, RelayFile) and f.roster}
     if len({roster.digest for roster in rosters.values()}) > 1:
         texts = [f"{party}: {roster.title}" for party, roster in rosters.items()]
-        findings.say(
-            "warning", f"the files pin several rosters: {', '.join(texts)}; pin the newest"
-        )
+        text = f"the files pin several rosters: {', '.join(texts)}; pin the newest"
+        findings.say("warning", text)
 
 
 def _check_one_certificate_a_party(findings: Findings, files: Sequence[AnyFile]) -> None:

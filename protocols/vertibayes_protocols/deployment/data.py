@@ -10,11 +10,16 @@ import numpy as np
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.aggregation import SAME, Aggregation
-from vertibayes_protocols.site.alignment import check_ids, check_known
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Advice
-from vertibayes_protocols.site.identifiers import Identifiers, combined, unified
+from vertibayes_protocols.site.identifiers import (
+    Identifiers,
+    check_ids,
+    check_known,
+    combined,
+    unified,
+)
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.text import TextColumn
 

@@ -8,7 +8,7 @@ and by its key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -31,8 +31,8 @@ from vertibayes_protocols.deployment.parts import (
     relay_of,
     variables_of,
 )
-from vertibayes_protocols.deployment.pins import pins_of
-from vertibayes_protocols.deployment.roster.roster import Roster
+from vertibayes_protocols.deployment.pins import Pins, pins_of
+from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.settings import Setting
@@ -60,14 +60,18 @@ class _OwnFile:
     waits: Patience
 
 
-def _own(file: TomlFile, role: str, **paths: str) -> dict[str, Any]:
-    """Return what a file says about its own party, with further paths and their defaults."""
+def _own(
+    file: TomlFile, role: RosterRole, chosen: Sequence[Party] | None = None, **paths: str
+) -> tuple[dict[str, Any], Pins]:
+    """Return what a file says about its own party, with further paths, and whom it pins."""
     with file.table(role) as table:
         party, key = own_party(table)
         others: dict[str, Any] = {name: table.path(name, place) for name, place in paths.items()}
-    with file.table("relay") as relay:
-        others["relay"] = relay_of(relay)
-    return {"source": file, "party": party, "key": key, "waits": patience_of(file), **others}
+    with file.table("relay") as table:
+        others |= {"relay": relay_of(table), "waits": patience_of(file)}
+    pins = pins_of(file, role, party, chosen)
+    own = {"source": file, "party": party, "key": key, "pinned": pins.all, "roster": pins.roster}
+    return {**own, **others}, pins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +111,7 @@ class SiteFile(_ServingFile):
         file = TomlFile.read(path)
         known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
         file.check((*known, "analyst", "analysts", "roster", "relay", "patience"))
-        own = _own(file, "site", folder="memory")
-        pins = pins_of(file, "site", own["party"])
+        own, pins = _own(file, "site", folder="memory")
         variables = variables_of(file)
         data = data_of(file, variables)
         sites = {own["party"], *pins.all} - {*pins.dealer, *pins.analysts}
@@ -120,8 +123,6 @@ class SiteFile(_ServingFile):
             variables=variables,
             dealer=next(iter(pins.dealer)),
             analysts=pins.analysts,
-            pinned=pins.all,
-            roster=pins.roster,
             signing=pins.signing,
         )
 
@@ -154,15 +155,8 @@ class DealerFile(_ServingFile):
         file.check(
             ("dealer", "sites", "analyst", "analysts", "policy", "roster", "relay", "patience")
         )
-        own = _own(file, "dealer")
-        pins = pins_of(file, "dealer", own["party"])
-        return cls(
-            **own,
-            policy=policy_of(file, None),
-            analysts=pins.analysts,
-            pinned=pins.all,
-            roster=pins.roster,
-        )
+        own, pins = _own(file, "dealer")
+        return cls(**own, policy=policy_of(file, None), analysts=pins.analysts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,16 +196,13 @@ class StudyFile(_OwnFile):
             folder, values = study.path("folder", "study"), study.take_all((VARIABLES, MEMORY))
             chosen = study.take(SITES)
         values |= file.taken("run", RUN)
-        own = _own(file, "analyst")
-        pins = pins_of(file, "analyst", own["party"], chosen)
+        own, pins = _own(file, "analyst", chosen)
         return cls(
             **own,
             **values,
             folder=folder,
             sites=tuple(pins.sites),
             dealer=next(iter(pins.dealer)),
-            pinned=pins.all,
-            roster=pins.roster,
             signing=pins.signing,
             states=states.take_each(STATES),
             numbers=numbers.take_each(BOUNDS),

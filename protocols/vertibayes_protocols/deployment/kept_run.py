@@ -101,10 +101,7 @@ class KeptRun(RunWatch):
         joining = [party for party in view.awaited if party not in view.joined]
         answer = f"to answer ({status.query})" if status.query else ""
         self._waits(joining or view.awaited, JOIN if joining else answer)
-        if self._states() == before:
-            self._write_if_due()
-        else:
-            self._write()
+        self._write(if_due=self._states() == before)
 
     def _state(self, party: Party, view: SessionView) -> None:
         reason = _why(view.gone[party]) if party in view.gone else ""
@@ -118,14 +115,14 @@ class KeptRun(RunWatch):
         """Note the query, and enter its phase."""
         self.status.query = kind
         self._enter(OPENING.get(kind) or self._work or self.status.phase)
-        self._write_if_due()
+        self._write(if_due=True)
 
     def answered(self) -> None:
         """Count the query; nobody is awaited."""
         self.status.queries += 1
         self.status.query = ""
         self._waits((), "")
-        self._write_if_due()
+        self._write(if_due=True)
 
     def broke(self, error: TransportError, seconds: float) -> None:
         """Note that there is no session, and who is away."""
@@ -150,7 +147,7 @@ class KeptRun(RunWatch):
         status = self.status
         status.stage, status.step = stage, min(done + 1, most) if most else done + 1
         status.most_steps, status.share, status.left = most, round(share, 3), round(left, 1)
-        self._write_if_due()
+        self._write(if_due=True)
 
     def warned(self, warnings: int) -> None:
         """Count warnings."""
@@ -222,20 +219,13 @@ class KeptRun(RunWatch):
     def _note(self, text: str) -> None:
         self.status.note(text, now())
 
-    def _write(self) -> None:
-        self._refresh()
-        if self._file is not None:
-            self._file.write()
-
-    def _write_if_due(self) -> None:
-        self._refresh()
-        if self._file is not None:
-            self._file.write_if_due()
-
-    def _refresh(self) -> None:
+    def _write(self, *, if_due: bool = False) -> None:
+        """Write the file; with `if_due` only if the last time is long enough ago."""
         while self._events:
             self.status.take(*self._events.popleft())
         self.status.updated = now()
+        if self._file is not None:
+            self._file.write(if_due=if_due)
 
 
 def reason_of(error: BaseException) -> str:

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, SystemRandomness
+from vertibayes_protocols.storage.whole_file import create_own
 
 HEAD = "vertibayes private key, format 1: keep it secret\n"
 
@@ -28,12 +29,12 @@ def write_secret(path: Path, content: bytes) -> None:
     """Write a new file that only its owner can read; as `write_private`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        file = create_own(path)
     except FileExistsError:
         raise ValueError(f"{path} exists: a key is never overwritten") from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
-    with os.fdopen(descriptor, "wb") as file:
+    with file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

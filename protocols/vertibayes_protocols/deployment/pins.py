@@ -25,9 +25,10 @@ WORDS: Mapping[RosterRole, str] = {
 class Pins:
     """The other parties that a file pins, and their public keys."""
 
-    sites: Mapping[Party, bytes]  # the parties in each role
-    dealer: Mapping[Party, bytes]  # the parties in each role
-    analysts: Mapping[Party, bytes]  # the parties in each role
+    # The parties in each role.
+    sites: Mapping[Party, bytes]
+    dealer: Mapping[Party, bytes]
+    analysts: Mapping[Party, bytes]
     signing: Mapping[Party, bytes] = field(default_factory=dict)
     roster: Roster | None = None  # the roster that the file pins
 
@@ -45,8 +46,8 @@ def pins_of(
     peers = file.table("peers" if role == "site" else "sites")
     pins = Pins(
         sites=_keys(peers),
-        dealer={} if role == "dealer" else _dealer(file, roster),
-        analysts={} if role == "analyst" else _analysts(file, roster),
+        dealer={} if role == "dealer" else _own(file, "dealer", roster),
+        analysts={} if role == "analyst" else _own(file, "analyst", roster),
         signing=_signing_keys(peers),
     )
     if own in peers:
@@ -75,11 +76,25 @@ def _joined(
     others = [member for member in roster.members if member.name != own[0]]
     listed = {role: {m.name: m.key for m in others if m.role == role} for role in WORDS}
     sites = listed["site"] if chosen is None else _chosen(file, roster, listed["site"], chosen)
+
+    def together(role: RosterRole, named: Mapping[Party, bytes]) -> dict[Party, bytes]:
+        """Return the dealer or the analysts, whom the file or the roster names."""
+        parties = {**named, **listed[role]}
+        if role == own[1]:
+            return {}
+        if role == "dealer" and len(parties) > 1:
+            reason = f"the file and {roster.title} name two dealers: {', '.join(parties)}; keep one"
+            raise file.error((role,), reason)
+        if not parties:
+            reason = f"{roster.title} names no {role}: the coordinator must enrol one"
+            raise file.error(("roster", "file"), reason)
+        return parties
+
     return replace(
         pasted,
         sites={**sites, **pasted.sites},
-        dealer={} if own[1] == "dealer" else _one_dealer(file, roster, pasted, listed["dealer"]),
-        analysts={} if own[1] == "analyst" else _some(file, roster, pasted, listed["analyst"]),
+        dealer=together("dealer", pasted.dealer),
+        analysts=together("analyst", pasted.analysts),
         signing={**{name: roster.by_name[name].signing for name in sites}, **pasted.signing},
         roster=roster,
     )
@@ -98,30 +113,6 @@ def _chosen(
         reason = f"missing; expected the sites of the study, of {names}"
         raise file.error(("study", "sites"), reason)
     return {name: sites[name] for name in chosen}
-
-
-def _one_dealer(
-    file: TomlFile, roster: Roster, pasted: Pins, listed: Mapping[Party, bytes]
-) -> dict[Party, bytes]:
-    """Return the dealer, whom the file or the roster names."""
-    dealers = {**pasted.dealer, **listed}
-    if len(dealers) == 1:
-        return dealers
-    if dealers:
-        reason = f"the file and {roster.title} name two dealers: {', '.join(dealers)}; keep one"
-        raise file.error(("dealer",), reason)
-    reason = f"{roster.title} names no dealer: the coordinator must enrol one"
-    raise file.error(("roster", "file"), reason)
-
-
-def _some(
-    file: TomlFile, roster: Roster, pasted: Pins, listed: Mapping[Party, bytes]
-) -> dict[Party, bytes]:
-    """Return the analysts, of whom there must be at least one."""
-    if analysts := {**pasted.analysts, **listed}:
-        return analysts
-    reason = f"{roster.title} names no analyst: the coordinator must enrol one"
-    raise file.error(("roster", "file"), reason)
 
 
 def _check_member(file: TomlFile, roster: Roster, own: Party, role: RosterRole) -> None:
@@ -156,9 +147,8 @@ def pinned_roster(file: TomlFile) -> Roster | None:
     """Return the roster that a file pins by its digest; None if the file pins none."""
     if "roster" not in file.values:
         return None
-    table = file.table("roster")
-    path, pinned = table.path("file"), table.made("digest", digest_of_text)
-    table.end()
+    with file.table("roster") as table:
+        path, pinned = table.path("file"), table.made("digest", digest_of_text)
     try:
         roster = read_roster(path)
     except ValueError as error:
@@ -184,14 +174,18 @@ def digest_of_text(text: str) -> bytes:
     return digest
 
 
-def _dealer(file: TomlFile, roster: Roster | None) -> dict[Party, bytes]:
-    """Return the dealer that a file names; nothing if the file leaves it to the roster."""
-    if "dealer" in file.values:
-        return _one(file, "dealer")
-    return _left_out(file, "dealer", roster)
-
-
-def _left_out(file: TomlFile, role: str, roster: Roster | None) -> dict[Party, bytes]:
+def _own(file: TomlFile, role: RosterRole, roster: Roster | None) -> dict[Party, bytes]:
+    """Return the dealer or the analysts that a file names; none if it leaves them to the roster."""
+    if role == "analyst" and "analysts" in file.values:
+        if role in file.values:
+            reason = "the file also has [analysts]: name all analysts there, and remove [analyst]"
+            raise file.error((role,), reason)
+        if analysts := _keys(file.table("analysts")):
+            return analysts
+        raise file.error(("analysts",), "it is empty; name at least one analyst")
+    if role in file.values:
+        with file.table(role) as table:
+            return {table.made("name", party_name): table.made("public_key", decode_public)}
     if roster is None:
         reason = (
             f"missing; expected [{role}] with name and public_key, or a roster: "
@@ -199,27 +193,6 @@ def _left_out(file: TomlFile, role: str, roster: Roster | None) -> dict[Party, b
         )
         raise file.error((role,), reason)
     return {}
-
-
-def _analysts(file: TomlFile, roster: Roster | None) -> dict[Party, bytes]:
-    """Return the analysts that a file names: one in [analyst], or several in [analysts]."""
-    if "analysts" not in file.values:
-        one = "analyst" in file.values
-        return _one(file, "analyst") if one else _left_out(file, "analyst", roster)
-    if "analyst" in file.values:
-        reason = "the file also has [analysts]: name all analysts there, and remove [analyst]"
-        raise file.error(("analyst",), reason)
-    if analysts := _keys(file.table("analysts")):
-        return analysts
-    raise file.error(("analysts",), "it is empty; name at least one analyst")
-
-
-def _one(file: TomlFile, role: str) -> dict[Party, bytes]:
-    """Return the name and public key of the one party that a table pins."""
-    table = file.table(role)
-    pinned = {table.made("name", party_name): table.made("public_key", decode_public)}
-    table.end()
-    return pinned
 
 
 def _keys(table: Table) -> dict[Party, bytes]:

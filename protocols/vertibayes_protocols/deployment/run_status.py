@@ -51,38 +51,40 @@ WRITTEN, FAILED, ENDED_EARLY = "written", "failed", "stopped"  # how a run ends
 class RunStatus:
     """The state of an analyst's run."""
 
-    party: Party  # the analyst, the release of the packages, and what the study learns
-    release: str  # the analyst, the release of the packages, and what the study learns
-    learner: str  # the analyst, the release of the packages, and what the study learns
+    party: Party  # the analyst
+    release: str  # of the packages
+    learner: str  # what the study learns
     approved: str = ""  # the digest that the sites have approved, in groups
     role: str = ROLE
-    protocol: int = VERSION  # as of `Status`
-    process: int = field(default_factory=os.getpid)  # as of `Status`
-    started: str = ""  # times in ISO 8601, UTC
-    updated: str = ""  # times in ISO 8601, UTC
+    # As of `Status`.
+    protocol: int = VERSION
+    process: int = field(default_factory=os.getpid)
+    # Times in ISO 8601, UTC.
+    started: str = ""
+    updated: str = ""
     connected: bool = True  # whether the relay can be reached
     plan: list[str] = field(default_factory=list)  # the phases of the run, in their order
     phase: str = "connecting"  # the phase now
     spent: dict[str, float] = field(default_factory=dict)  # seconds that each earlier phase took
     since: str = ""  # when the phase began
-    stage: str = ""
-    step: int = 0  # what the learner does, the number of its step, and how many there are at most
-    most_steps: int = 0
+    stage: str = ""  # what the learner does
+    step: int = 0  # the number of its step
+    most_steps: int = 0  # how many there are at most; 0 if that is not known
     share: float = 0.0
     left: float = 0.0
     query: str = ""  # the kind of the current query; empty between two queries
-    queries: int = 0  # how many queries were answered, sessions begun and warnings printed
-    sessions: int = 0  # how many queries were answered, sessions begun and warnings printed
-    warnings: int = 0  # how many queries were answered, sessions begun and warnings printed
+    queries: int = 0  # that were answered
+    sessions: int = 0  # that have begun
+    warnings: int = 0  # that were printed
     parties: dict[Party, dict[str, str]] = field(default_factory=dict)
     waits: list[Party] = field(default_factory=list)  # whose messages the analyst waits for
-    waits_since: str = ""  # since when, and for what
-    waits_for: str = ""  # since when, and for what
-    sent: int = 0  # bytes that the analyst has sent, and rounds, in all sessions
-    rounds: int = 0  # bytes that the analyst has sent, and rounds, in all sessions
+    waits_since: str = ""
+    waits_for: str = ""
+    sent: int = 0  # bytes that the analyst has sent, in all sessions
+    rounds: int = 0  # of all sessions
     notes: list[dict[str, str]] = field(default_factory=list)  # the last events: when, and what
     ended: str = ""  # "", "written", "failed" or "stopped"
-    result: str = ""  # "", "written", "failed" or "stopped"
+    result: str = ""  # the folder of the results, or the reason
 
     def note(self, text: str, at: str) -> None:
         """Keep an event, among the last ones."""
@@ -95,6 +97,29 @@ class RunStatus:
         if event in (CONNECTED, AGAIN, WAITING):
             self.connected = event != WAITING
             self.note(f"{event} {facts.get('reason', '')}".strip(), at)
+
+    def health(self, *, runs: bool) -> int:
+        """Return `HEALTHY` also of a run that has written its results, `TROUBLED` or `STOPPED`."""
+        if self.ended or not runs:
+            return HEALTHY if self.ended == WRITTEN else STOPPED
+        away = any(known["state"] == AWAY for known in self.parties.values())
+        return TROUBLED if away or not self.connected else HEALTHY
+
+    def prometheus(self, *, runs: bool) -> str:
+        """Return the status in the text format of Prometheus, for a collector of text files."""
+        joined = sum(known["state"] == JOINED for known in self.parties.values())
+        lines = measures(self, [
+            ("up", "Whether the run's process runs.", "", int(runs)),
+            ("connected", "Whether the relay can be reached.", "", int(self.connected)),
+            ("parties", "Parties of the study.", "", len(self.parties)),
+            ("parties_joined", "Parties that have joined the session.", "", joined),
+            ("queries_answered", "Queries that were answered.", "", self.queries),
+            ("sent_bytes", "Bytes that the analyst has sent.", "", self.sent),
+            ("rounds", "Rounds of all sessions.", "", self.rounds),
+            ("written", "Whether the results are written.", "", int(self.ended == WRITTEN)),
+            ("phase", "The phase of the run.", f',phase="{label(self.phase)}"', 1),
+        ])  # fmt: skip
+        return "\n".join(lines) + "\n"
 
 
 def a_party(role: str) -> dict[str, str]:
@@ -120,31 +145,3 @@ def read_any_status(path: Path) -> tuple[Status | RunStatus, bool]:
     with as_status(path):
         check_shape(content, SHAPE)
         return RunStatus(**content), runs
-
-
-def health_of_run(status: RunStatus, *, runs: bool) -> int:
-    """Return `HEALTHY` also of a run that has written its results, `TROUBLED` or `STOPPED`."""
-    if status.ended or not runs:
-        return HEALTHY if status.ended == WRITTEN else STOPPED
-    away = any(known["state"] == AWAY for known in status.parties.values())
-    return TROUBLED if away or not status.connected else HEALTHY
-
-
-def prometheus_of_run(status: RunStatus, *, runs: bool) -> str:
-    """Return a status in the text format of Prometheus, for a collector of text files."""
-    who = f'party="{label(status.party)}",role="{ROLE}"'
-    joined = sum(known["state"] == JOINED for known in status.parties.values())
-    gauges = [
-        ("up", "Whether the run's process runs.", "", int(runs)),
-        ("connected", "Whether the relay can be reached.", "", int(status.connected)),
-        ("parties", "Parties of the study.", "", len(status.parties)),
-        ("parties_joined", "Parties that have joined the session.", "", joined),
-        ("queries_answered", "Queries that were answered.", "", status.queries),
-        ("sent_bytes", "Bytes that the analyst has sent.", "", status.sent),
-        ("rounds", "Rounds of all sessions.", "", status.rounds),
-        ("written", "Whether the results are written.", "", int(status.ended == WRITTEN)),
-        ("phase", "The phase of the run.", f',phase="{label(status.phase)}"', 1),
-        ("info", "The release and the version of the protocols.",
-         f',release="{label(status.release)}",protocol="{status.protocol}"', 1),
-    ]  # fmt: skip
-    return "\n".join(measures(who, gauges)) + "\n"

@@ -41,7 +41,7 @@ from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.storage.whole_file import NOFOLLOW, lock_study
+from vertibayes_protocols.storage.whole_file import lock_study, open_own
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
 from vertibayes_protocols.transports.nvflare import connect
@@ -92,13 +92,8 @@ def role_of(file: SiteFile, keys: KeyPair, data: SiteData, **kept: Any) -> SiteR
 
 def dealer_role(file: DealerFile) -> DealerRole:
     """Read the dealer's key; as `site_role`."""
-    return DealerRole(
-        file.party,
-        own_keys(file),
-        _all_but_the_analysts(file),
-        file.policy,
-        analyst=file.analyst,
-    )
+    keys = _all_but_the_analysts(file)
+    return DealerRole(file.party, own_keys(file), keys, file.policy, analyst=file.analyst)
 
 
 def _all_but_the_analysts(file: SiteFile | DealerFile) -> dict[str, bytes]:
@@ -185,12 +180,11 @@ def study_sessions(
     file: StudyFile, watch: RunWatch = UNWATCHED, *, runs: bool = True
 ) -> Iterator[BeginSession]:
     """Connect as the analyst."""
-    with _locked(file) if runs else nullcontext(), _connected(file) as (mailbox, role):
+    with _analyst(file, runs=runs) as (mailbox, role):
 
         def begin() -> Session:
             role.joined = None
-            parties = (*file.sites, file.dealer)
-            transport = NetworkTransport(mailbox, parties, watch)
+            transport = NetworkTransport(mailbox, (*file.sites, file.dealer), watch)
             return Session(role, transport, watch)
 
         yield begin
@@ -226,16 +220,21 @@ def record_sessions(
 
 
 @contextmanager
-def _analyst(file: StudyFile) -> Iterator[tuple[Mailbox, AnalystRole]]:
-    with _locked(file), _connected(file) as connected:
-        yield connected
+def _analyst(file: StudyFile, *, runs: bool = True) -> Iterator[tuple[Mailbox, AnalystRole]]:
+    with _locked(file) if runs else nullcontext():
+        keys = own_keys(file)
+        role = AnalystRole(
+            file.party, public_keys=dict(file.pinned), signing_keys=dict(file.signing), keys=keys
+        )
+        with _mailbox(file, keys) as mailbox:
+            yield mailbox, role
 
 
 @contextmanager
 def _locked(file: StudyFile) -> Iterator[None]:
     """Lock the study's folder: a second run would disturb the first, whatever they learn."""
     file.folder.mkdir(parents=True, exist_ok=True)
-    lock_file = os.open(file.folder / LOCK, os.O_WRONLY | os.O_CREAT | NOFOLLOW, 0o600)
+    lock_file = open_own(file.folder / LOCK)
     try:
         lock_study(lock_file, file.folder)
         yield
@@ -243,24 +242,11 @@ def _locked(file: StudyFile) -> Iterator[None]:
         os.close(lock_file)
 
 
-@contextmanager
-def _connected(file: StudyFile) -> Iterator[tuple[Mailbox, AnalystRole]]:
-    keys = own_keys(file)
-    role = AnalystRole(
-        file.party, public_keys=dict(file.pinned), signing_keys=dict(file.signing), keys=keys
-    )
-    with _mailbox(file, keys) as mailbox:
-        yield mailbox, role
-
-
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Run the relay, which passes packets on, until `wait` returns."""
-    address = file.relay.address
-    certificates = _certificates(file)
-    with (
-        start_relay(address, certificates=certificates, revoked=file.revoked, tell=tell),
-        expiry_logged(file, tell),
-    ):
+    address, shown = file.relay.address, {"certificates": _certificates(file)}
+    relay = start_relay(address, **shown, revoked=file.revoked, tell=tell)
+    with relay, expiry_logged(file, tell):
         tell("listening", address=address)
         wait()
 

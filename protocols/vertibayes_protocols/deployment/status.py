@@ -27,7 +27,7 @@ from vertibayes_protocols.storage.whole_file import (
     is_locked,
     lock,
     open_own,
-    replacing,
+    write_whole,
 )
 from vertibayes_protocols.wire import VERSION
 
@@ -37,18 +37,28 @@ HEALTHY, TROUBLED, STOPPED = 0, 1, 3  # exit status of `vertibayes status`; 2 is
 MOST_EVENTS = 64  # kinds of events that are counted
 NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # Windows has none, and no pipes with names
 MOST_BYTES = 1 << 20  # of a status that is read
+NOT_JSON = UnicodeDecodeError, json.JSONDecodeError
 PROBED, PROBE_SECONDS = 20, 0.05  # a monitor that asks whether a party runs holds its lock so long
 
 
 class Kept(Protocol):
     """A status that a file keeps: its fields are JSON data."""
 
+    party: Party
+    role: str
+    release: str
+    protocol: int
     started: str
     updated: str
 
     def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
         """Take in an event of the log."""
         ...
+
+
+A_SESSION: dict[str, str | int] = {
+    "analyst": "", "since": "", "study": "", "answered": 0, "last": "", "at": "",
+}  # fmt: skip
 
 
 @dataclass
@@ -60,8 +70,9 @@ class Status:
     release: str
     protocol: int = VERSION  # the version of the protocols, and the number of the process
     process: int = field(default_factory=os.getpid)
-    started: str = ""  # times in ISO 8601, UTC
-    updated: str = ""  # times in ISO 8601, UTC
+    # Times in ISO 8601, UTC.
+    started: str = ""
+    updated: str = ""
     connected: bool = False  # whether the relay gives receipts
     sessions: dict[str, dict[str, str | int]] = field(default_factory=dict)
     last: str = ""  # the latest event
@@ -89,14 +100,29 @@ class Status:
             self.last_error = {"at": at, "event": event, "reason": str(facts["reason"])}
 
     def _begun(self, facts: Mapping[str, Fact], at: str) -> None:
-        self.sessions[str(facts.get("session"))] = {
-            "analyst": str(facts.get("analyst", "")),
-            "since": at,
-            "study": "",
-            "answered": 0,
-            "last": "",
-            "at": at,
-        }
+        began = {"analyst": str(facts.get("analyst", "")), "since": at, "at": at}
+        self.sessions[str(facts.get("session"))] = {**A_SESSION, **began}
+
+    def health(self, *, runs: bool) -> int:
+        """Return `HEALTHY`, `TROUBLED` (the party runs without the relay) or `STOPPED`."""
+        if not runs:
+            return STOPPED
+        return HEALTHY if self.connected else TROUBLED
+
+    def prometheus(self, *, runs: bool) -> str:
+        """Return the status in the text format of Prometheus, for a collector of text files."""
+        who, started = who_of(self), datetime.fromisoformat(self.started).timestamp()
+        lines = measures(self, [
+            ("up", "Whether the party runs.", "", int(runs)),
+            ("connected", "Whether the party is connected to the relay.", "", int(self.connected)),
+            ("sessions", "Sessions that are open.", "", len(self.sessions)),
+            ("started_seconds", "When the party was started, Unix time.", "", int(started)),
+        ])  # fmt: skip
+        lines += ["# HELP vertibayes_events_total Events of the log since the party was started."]
+        lines += ["# TYPE vertibayes_events_total counter"]
+        for event, count in sorted(self.events.items()):
+            lines.append(f'vertibayes_events_total{{{who},event="{label(event)}"}} {count}')
+        return "\n".join(lines) + "\n"
 
 
 class StatusFile:
@@ -110,32 +136,23 @@ class StatusFile:
     def take(self, event: str, facts: Mapping[str, Fact]) -> None:
         """Take in an event, and write the file if the last time is long enough ago."""
         self.status.take(event, facts, now())
-        self.write_if_due()
+        self.write(if_due=True)
 
-    def write_if_due(self) -> None:
-        """Replace the file if the last time is long enough ago."""
-        if self._clock() >= self._due:
-            self.write()
+    def write(self, *, if_due: bool = False) -> None:
+        """Replace the file, which its owner alone can read, or go on without.
 
-    def write(self) -> None:
-        """Replace the file, which its owner alone can read, or go on without."""
+        With `if_due` only if the last time is long enough ago.
+        """
+        if if_due and self._clock() < self._due:
+            return
         self._due = self._clock() + SECONDS
         text = json.dumps({"format": FORMAT, **vars(self.status)}, ensure_ascii=False)
-        with (
-            suppress(OSError),
-            replacing(self.path) as part,
-            os.fdopen(open_own(part, os.O_TRUNC), "wb") as file,
-        ):
-            os.fchmod(file.fileno(), 0o600)  # also if an old part exists
-            file.write(text.encode("utf-8", "replace") + b"\n")
+        with suppress(OSError):
+            write_whole(self.path, text.encode("utf-8", "replace") + b"\n", durable=False)
 
 
-SHAPE = {
-    "party": "", "role": "", "release": "", "protocol": 0, "process": 0, "started": "",
-    "updated": "", "connected": True, "sessions": {"": {"answered": 0, **dict.fromkeys(
-        ("analyst", "since", "study", "last", "at"), "")}}, "last": "", "last_error": {"": ""},
-    "events": {"": 0},
-}  # fmt: skip
+SHAPE = {**vars(Status("", "", "")), "sessions": {"": A_SESSION}, "last_error": {"": ""},
+         "events": {"": 0}}  # fmt: skip
 
 
 def status_path(file: Path) -> Path:
@@ -255,9 +272,7 @@ def as_status(path: Path) -> Iterator[None]:
     """Raise a ValueError if the block finds that a file is not a status."""
     try:
         yield
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a valid status: {error}; restart the party") from None
-    except json.JSONDecodeError as error:
+    except (KeyError, TypeError, AttributeError, RecursionError, *NOT_JSON) as error:
         raise ValueError(f"{path} is not a valid status: {error}; restart the party") from None
 
 
@@ -289,40 +304,24 @@ def _runs(path: Path) -> bool:
         os.close(descriptor)
 
 
-def health(status: Status, *, runs: bool) -> int:
-    """Return `HEALTHY`, `TROUBLED` (the party runs without the relay) or `STOPPED`."""
-    if not runs:
-        return STOPPED
-    return HEALTHY if status.connected else TROUBLED
+def who_of(status: Kept) -> str:
+    """Return the labels that all measures of a status have."""
+    return f'party="{label(status.party)}",role="{label(status.role)}"'
 
 
-def prometheus(status: Status, *, runs: bool) -> str:
-    """Return a status in the text format of Prometheus, for a collector of text files."""
-    who = f'party="{label(status.party)}",role="{label(status.role)}"'
-    started = datetime.fromisoformat(status.started).timestamp()
-    gauges = [
-        ("up", "Whether the party runs.", "", int(runs)),
-        ("connected", "Whether the party is connected to the relay.", "", int(status.connected)),
-        ("sessions", "Sessions that are open.", "", len(status.sessions)),
-        ("started_seconds", "When the party was started, Unix time.", "", int(started)),
-        ("info", "The release and the version of the protocols.",
-         f',release="{label(status.release)}",protocol="{status.protocol}"', 1),
-    ]  # fmt: skip
-    lines = measures(who, gauges)
-    lines += ["# HELP vertibayes_events_total Events of the log since the party was started."]
-    lines += ["# TYPE vertibayes_events_total counter"]
-    for event, count in sorted(status.events.items()):
-        lines.append(f'vertibayes_events_total{{{who},event="{label(event)}"}} {count}')
-    return "\n".join(lines) + "\n"
-
-
-def measures(who: str, gauges: Iterable[tuple[str, str, str, int]]) -> list[str]:
-    """Return the lines of gauges: each has a name, a help text, further labels and a value."""
-    lines = []
-    for name, text, labels, value in gauges:
-        lines += [f"# HELP vertibayes_{name} {text}", f"# TYPE vertibayes_{name} gauge"]
-        lines += [f"vertibayes_{name}{{{who}{labels}}} {value}"]
-    return lines
+def measures(status: Kept, gauges: Iterable[tuple[str, str, str, int]]) -> list[str]:
+    """Return the lines of gauges, each a name, help, labels and value, and of the release."""
+    release = f',release="{label(status.release)}",protocol="{status.protocol}"'
+    info = "info", "The release and the version of the protocols.", release, 1
+    return [
+        line
+        for name, text, labels, value in (*gauges, info)
+        for line in (
+            f"# HELP vertibayes_{name} {text}",
+            f"# TYPE vertibayes_{name} gauge",
+            f"vertibayes_{name}{{{who_of(status)}{labels}}} {value}",
+        )
+    ]
 
 
 def label(text: str) -> str:

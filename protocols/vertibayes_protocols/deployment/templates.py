@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -252,9 +252,13 @@ def init(
     keys = {name: f"paste the public key of {name}" for name in names.parties}
     if practice:
         keys = {name: _new_key(folder, name) for name in names.parties}
-    writer = _Writer(names, keys, where, practice, roster)
+    shown = (_PRACTICE if practice else _CERTIFICATES).format
+    relays = {
+        kind: _RELAY.format(address=where, certificates=shown(kind=kind))
+        for kind in ("client", "server")
+    }
     written = []
-    for name, file, text in writer.files(variables or {}):
+    for name, file, text in _texts(names, keys, relays, variables or {}, roster):
         path = folder / name / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -266,94 +270,53 @@ def _new_key(folder: Path, name: Party) -> str:
     return public_text(make_private(folder / name / f"{name}.key"))
 
 
-@dataclass(frozen=True)
-class _Writer:
-    """Writes the texts of all files."""
+def _texts(
+    names: Names,
+    keys: Mapping[Party, str],
+    relays: Mapping[str, str],
+    variables: Mapping[Party, Sequence[str]],
+    roster: bool,
+) -> Iterator[tuple[Party, str, str]]:
+    """Yield the parties, each with the name of its file and the text."""
 
-    names: Names
-    keys: Mapping[Party, str]
-    address: str
-    practice: bool
-    roster: bool
+    def one(role: str, name: Party, why: str) -> str:
+        return _PINNED.format(role=role, name=name, why=why, key=keys[name])
 
-    def files(self, variables: Mapping[Party, Sequence[str]]) -> list[tuple[Party, str, str]]:
-        sites = [
-            (site, "site.toml", self._site(site, variables.get(site))) for site in self.names.sites
+    def several(role: str, parties: Sequence[Party]) -> str:
+        lines = "\n".join(f'{name} = "{keys[name]}"' for name in parties)
+        return _PEERS.format(role=role, keys=lines)
+
+    def analysts(why: str) -> str:
+        first, *others = names.analysts
+        return several("analysts", names.analysts) if others else one("analyst", first, why)
+
+    def text(role: str, name: Party, body: str, file: str, *pinned: str, then: str = "") -> str:
+        own = _OWN.format(role=role, name=name) + body
+        pins = _ROSTER.format(file=file) if roster else "".join(pinned)
+        return own + pins + then + relays["client"] + _PATIENCE
+
+    for site in names.sites:
+        offered = "\n".join(f"{_key(name)} = {{}}" for name in variables.get(site) or ["example"])
+        pinned = [
+            one("dealer", names.dealer, "deals masks; holds no data"),
+            analysts("tables are revealed to it"),
+            several("peers", [name for name in names.sites if name != site]),
         ]
-        return [
-            *sites,
-            (self.names.dealer, "dealer.toml", self._dealer()),
-            *((name, "study.toml", self._study(name, variables)) for name in self.names.analysts),
-            (RELAY, "relay.toml", self._relay("server").lstrip() + _REVOKED),
-        ]
-
-    def _site(self, site: Party, variables: Sequence[str] | None) -> str:
-        shown = "\n".join(f"{_key(name)} = {{}}" for name in variables or ("example",))
-        others = [name for name in self.names.sites if name != site]
-        return (
-            _OWN.format(role="site", name=site)
-            + _SITE.format(variables=shown)
-            + self._keys(
-                "site.toml",
-                self._pinned("dealer", self.names.dealer, "deals masks; holds no data"),
-                self._analysts("tables are revealed to it"),
-                self._peers("peers", others),
-            )
-            + self._relay("client")
-            + _PATIENCE
-        )
-
-    def _dealer(self) -> str:
-        return (
-            _OWN.format(role="dealer", name=self.names.dealer)
-            + self._keys(
-                "dealer.toml",
-                self._analysts("it deals for the analyst's queries"),
-                self._peers("sites", self.names.sites),
-            )
-            + self._relay("client")
-            + _PATIENCE
-        )
-
-    def _study(self, name: Party, variables: Mapping[Party, Sequence[str]]) -> str:
-        shown = dict.fromkeys(v for site in self.names.sites for v in variables.get(site, ()))
-        listed = ", ".join(map(_key, shown or ["example"]))
-        sites = ", ".join(map(_key, self.names.sites))
-        chosen = f"sites = [{sites}]    # as the roster names them\n" if self.roster else ""
-        return (
-            _STUDY.format(variables=listed, sites=chosen)
-            + "\n"
-            + _OWN.format(role="analyst", name=name)
-            + self._keys(
-                "study.toml",
-                self._pinned("dealer", self.names.dealer, "the dealer that the sites have pinned"),
-                self._peers("sites", self.names.sites),
-            )
-            + _LEARNING
-            + _RUN
-            + self._relay("client")
-            + _PATIENCE
-        )
-
-    def _keys(self, file: str, *tables: str) -> str:
-        """Return the tables of keys; with a roster, how to pin it instead."""
-        return _ROSTER.format(file=file) if self.roster else "".join(tables)
-
-    def _analysts(self, why: str) -> str:
-        if len(self.names.analysts) == 1:
-            return self._pinned("analyst", self.names.analysts[0], why)
-        return self._peers("analysts", self.names.analysts)
-
-    def _pinned(self, role: str, name: Party, why: str) -> str:
-        return _PINNED.format(role=role, name=name, why=why, key=self.keys[name])
-
-    def _peers(self, role: str, names: Sequence[Party]) -> str:
-        keys = "\n".join(f'{name} = "{self.keys[name]}"' for name in names)
-        return _PEERS.format(role=role, keys=keys)
-
-    def _relay(self, kind: str) -> str:
-        certificates = (_PRACTICE if self.practice else _CERTIFICATES).format(kind=kind)
-        return _RELAY.format(address=self.address, certificates=certificates)
+        body = _SITE.format(variables=offered)
+        yield site, "site.toml", text("site", site, body, "site.toml", *pinned)
+    sites = several("sites", names.sites)
+    pinned = [analysts("it deals for the analyst's queries"), sites]
+    yield names.dealer, "dealer.toml", text("dealer", names.dealer, "", "dealer.toml", *pinned)
+    shown = dict.fromkeys(v for site in names.sites for v in variables.get(site, ()))
+    chosen = f"sites = [{', '.join(map(_key, names.sites))}]    # as the roster names them\n"
+    head = _STUDY.format(
+        variables=", ".join(map(_key, shown or ["example"])), sites=chosen if roster else ""
+    )
+    pinned = [one("dealer", names.dealer, "the dealer that the sites have pinned"), sites]
+    for name in names.analysts:
+        body = text("analyst", name, "", "study.toml", *pinned, then=_LEARNING + _RUN)
+        yield name, "study.toml", f"{head}\n{body}"
+    yield RELAY, "relay.toml", relays["server"].lstrip() + _REVOKED
 
 
 def _key(name: str) -> str:

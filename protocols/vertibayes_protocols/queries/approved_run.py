@@ -6,13 +6,9 @@
     Meet, Describe, Commit      once each: the contract's parties, keys and variables
     Choose or Release, ...      the steps of the study's learner, which the site derives itself
 
-The site runs the learner of the contract and sends it the winners that the site itself has learned
-in `Choose`. The content of a query must equal the step that this learner asks for. An analyst
-therefore chooses nothing in a run: neither a candidate nor the order, nor what is released.
-
-The site writes to its memory that each step begins, and what it has shown. A run that is resumed in
-another session continues from this record: with the next step, or with the last one again, because
-another site or the analyst may not have seen its winners.
+An analyst therefore chooses nothing in a run: neither a candidate nor the order, nor what is
+released. A run that is resumed in another session continues from the site's record: with the next
+step, or with the last one again, because another site or the analyst may not have seen its winners.
 
 Security: what a site answers follows from the contract, the data and nothing else. The winners are
 those that the sites' protocol has shown to this site; the analyst never sends them. A run begins on
@@ -28,13 +24,42 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from vertibayes_mpc.errors import UnknownFaultyPartyError
-from vertibayes_protocols.approval import Approved, Asked, Step, Winners
+from vertibayes_protocols.approval import Approved, Asked, Step, Winners, is_valid
 from vertibayes_protocols.choices import Choices
-from vertibayes_protocols.contract import opening_of
+from vertibayes_protocols.contract import Contract, grouped_digest, opening_of
+from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.queries.choices.choose import portions
-from vertibayes_protocols.queries.study_run import StudyRun
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
+
+
+class StudyRun:
+    """A run of an approved study at a site."""
+
+    def __init__(self, site: SiteRole, approved: Approved) -> None:
+        self.site, self.approved = site, approved
+
+    @property
+    def contract(self) -> Contract:
+        """The contract that is run."""
+        return self.approved.contract
+
+    def _check_approval(self) -> None:
+        """Refuse any query if the approval is withdrawn."""
+        if not is_valid(self.approved, self.site.approvals):
+            raise self._refused("its approval has been withdrawn or has changed")
+
+    def _check_contract(self, query: Asked) -> None:
+        """Refuse what free fields of a query have, and the contract has not."""
+        try:
+            query.matches(self.contract)
+        except ValueError as error:
+            raise self._refused(str(error)) from None
+
+    def _refused(self, reason: str) -> QueryRefusedError:
+        """Return the error that names the study."""
+        study = grouped_digest(self.contract.digest)[:9]
+        return QueryRefusedError(self.site.party, f"approved study {study}: {reason}")
 
 
 class ApprovedRun(StudyRun):

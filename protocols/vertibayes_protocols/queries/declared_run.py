@@ -20,7 +20,7 @@ from vertibayes_mpc.commitments import MOST_INDICATORS
 from vertibayes_protocols.alignment import Alignment, AlignmentRequest
 from vertibayes_protocols.approval import Approved, Asked, Use
 from vertibayes_protocols.contract import ALIGN, DESCRIBE, opening_of
-from vertibayes_protocols.queries.study_run import StudyRun
+from vertibayes_protocols.queries.approved_run import StudyRun
 from vertibayes_protocols.roles import Party, SiteRole
 from vertibayes_protocols.wire import declared_of, difference
 

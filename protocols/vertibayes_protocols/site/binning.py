@@ -25,10 +25,7 @@ _NAME = re.compile(rf"(?:le|lt)_{_NUMBER}|from_{_NUMBER}_to_{_NUMBER}|gt_{_NUMBE
 
 
 class Bin(NamedTuple):
-    """The numbers above `low` and up to `high`; if both are equal, this number alone.
-
-    A number that has its own bin is in no other bin.
-    """
+    """The numbers above `low`, up to `high`, without bins of their own; if equal, this number."""
 
     low: Decimal | None
     high: Decimal | None

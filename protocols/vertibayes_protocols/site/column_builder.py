@@ -2,16 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_protocols.site.packed_texts import PackedTexts, packed
-
+WIDEST = 64  # bytes; longer texts stay Python's
+_WORD = 8  # bytes that are compared at once
+_AT_ONCE = 1 << 16  # texts that are decoded together
 BATCH = 1 << 11  # records whose texts are in memory at once
-
 Places = NDArray[np.unsignedinteger]
+
+
+class PackedTexts(Sequence[str]):
+    """A sequence of texts, each in UTF-8 and of at most `WIDEST` bytes, without NUL characters."""
+
+    def __init__(self, block: NDArray[np.bytes_]) -> None:
+        self._block = block
+        self._order: NDArray[np.uint32] | None = None  # kept of texts that are all different
+
+    @classmethod
+    def joined(cls, blocks: Sequence[NDArray[np.bytes_]]) -> PackedTexts:
+        """Join blocks of any widths."""
+        width = max((block.dtype.itemsize for block in blocks), default=1)
+        kind = f"S{-(-width // _WORD) * _WORD}"
+        joined = np.empty(sum(map(len, blocks)), kind)
+        start = 0
+        for block in blocks:
+            joined[start : start + len(block)] = block
+            start += len(block)
+        return cls(joined)
+
+    def __len__(self) -> int:
+        return len(self._block)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> PackedTexts: ...
+    def __getitem__(self, place: int | slice) -> str | PackedTexts:
+        if isinstance(place, slice):
+            return PackedTexts(self._block[place])
+        return bytes(self._block[place]).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from map(bytes.decode, self._block[start : start + _AT_ONCE].tolist())
+
+    def order(self) -> NDArray[np.integer]:
+        """Return the places of the texts, sorted by their characters, as are the bytes of UTF-8."""
+        if self._order is not None:
+            return self._order
+        words = self._words()
+        return np.lexsort(tuple(words[:, place] for place in reversed(range(words.shape[1]))))
+
+    def distinct(self) -> tuple[PackedTexts, NDArray[np.unsignedinteger]]:
+        """Return the distinct texts, in the order of their first place, and each text's place."""
+        order = self.order()
+        words = self._words()
+        begins = np.ones(len(self), bool)
+        for start in range(1, len(self), _AT_ONCE):  # in parts: the block is not copied
+            part = slice(start, start + _AT_ONCE)
+            before = order[start - 1 : start - 1 + len(order[part])]
+            begins[part] = (words[order[part]] != words[before]).any(axis=1)
+        if begins.all():
+            self._order = order.astype(np.uint32)
+            return self, np.arange(len(self), dtype=np.uint32)
+        firsts = order[begins]
+        by_first = np.argsort(firsts)
+        rank = np.empty(len(firsts), np.uint32)
+        rank[by_first] = np.arange(len(firsts), dtype=np.uint32)
+        places = np.empty(len(self), np.uint32)
+        places[order] = rank[np.cumsum(begins) - 1]
+        return PackedTexts(self._block[firsts[by_first]]), places
+
+    def _words(self) -> NDArray[np.uint64]:
+        width = self._block.dtype.itemsize // _WORD
+        return np.ascontiguousarray(self._block).view(">u8").reshape(len(self), width)
+
+
+def packed(texts: Sequence[str]) -> NDArray[np.bytes_] | None:
+    """Pack texts into a block; None if one is too long or has a NUL character."""
+    encoded = [text.encode() for text in texts]
+    longest = max(map(len, encoded), default=0)
+    if longest > WIDEST or b"\0" in b"".join(encoded):
+        return None
+    return np.array(encoded, f"S{max(longest, 1)}")
+
+
+def packed_ascii(
+    offsets: NDArray[np.integer], content: NDArray[np.uint8]
+) -> NDArray[np.bytes_] | None:
+    """Pack texts that lie one after the other; None if they need more than copying."""
+    lengths = np.diff(offsets)
+    longest = int(lengths.max(initial=0))
+    body = content[offsets[0] : offsets[-1]]
+    if not 0 < longest <= WIDEST or ((body <= ord(" ")) | (body >= 127)).any():
+        return None
+    block = np.zeros((len(lengths), longest), np.uint8)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    block[rows, np.arange(len(body)) - (offsets[:-1] - offsets[0])[rows]] = body
+    return block.view(f"S{longest}").reshape(-1)
 
 
 class ColumnBuilder:

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_protocols.errors import DataError
-from vertibayes_protocols.site.alignment import order_of
 from vertibayes_protocols.site.encoded import Encoded, Numbers, encode, read_column_of_numbers
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Finding, Report, UnsuitableColumnError
 from vertibayes_protocols.site.frame import columns_of, text_column
-from vertibayes_protocols.site.identifiers import Identifiers
+from vertibayes_protocols.site.identifiers import Identifiers, order_of
 from vertibayes_protocols.site.statistics import LocalData, Numeric, check_numbers
 from vertibayes_protocols.site.text import TextColumn, empty_at_end, same_length
 from vertibayes_protocols.variables import Variable

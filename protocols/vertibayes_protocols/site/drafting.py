@@ -25,7 +25,8 @@ DIGITS = 2  # of a proposed edge
 class Draft(NamedTuple):
     """The draft of one column."""
 
-    spec: dict[str, Sequence[str] | Sequence[Decimal]]  # its settings, as ``{"states"
+    # Its settings, as {"states": ["f", "m"]} or {"cut": [Decimal(18)]}; empty: the data's states.
+    spec: dict[str, Sequence[str] | Sequence[Decimal]]
     missing: float  # the share of the records without a value
     findings: tuple[Finding, ...] = ()  # what to check: values that may say missing, spellings
     left_out: Finding | None = None  # why the column cannot be a variable as it is

@@ -20,25 +20,18 @@ from vertibayes_protocols.variables import Variable
 
 
 class Encoded(NamedTuple):
-    """A variable, and its code in each record: shape (n,), dtype uint8 or uint16.
-
-    The code is ``len(states)`` where the value is missing. The findings say which texts of the
-    column may mean something else.
-    """
+    """A variable, and its code in each record: shape (n,), dtype uint8 or uint16."""
 
     variable: Variable
-    codes: NDArray[np.unsignedinteger]
-    findings: tuple[Finding, ...] = ()
+    codes: NDArray[np.unsignedinteger]  # ``len(states)`` where the value is missing
+    findings: tuple[Finding, ...] = ()  # which texts may mean something else
 
 
 class Numbers(NamedTuple):
-    """A column of numbers, and the number of each record: shape (n,), dtype float64.
-
-    The number is nan where it is missing; one beyond the bounds is kept.
-    """
+    """A column of numbers, and the number of each record: shape (n,), dtype float64."""
 
     numeric: Numeric
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # nan where it is missing; one beyond the bounds is kept
     findings: tuple[Finding, ...] = ()
 
 
@@ -110,7 +103,12 @@ def encode_known(
             place = bin_of(value, bins)
             if text not in code_of and place is not None:
                 code_of[text] = place
-    _take_equal_numbers(texts, states, code_of)
+    values = [number(state) for state in states]
+    if None not in values:  # a text may write a state in another way
+        place_of = {value: code for code, value in enumerate(values)}
+        for text in texts:
+            if text not in code_of and (equal := number(text)) in place_of:
+                code_of[text] = place_of[equal]
     if name in encoding.ignore_case:
         code_of = in_any_case(code_of, texts)
     unknown = [text for text in texts if text not in code_of]
@@ -136,20 +134,6 @@ def _unseen(name: str, column: TextColumn, unknown: Sequence[str]) -> Iterator[U
     used = np.bincount(column.places, minlength=len(column.texts)).tolist()
     counts = dict(zip(column.texts, used, strict=True))
     return (Unseen(name, text, counts[text]) for text in unknown if counts[text])
-
-
-def _take_equal_numbers(
-    texts: Sequence[str], states: Sequence[str], code_of: dict[str, int]
-) -> None:
-    """If all states are numbers, add the texts that are equal to a state as numbers."""
-    values = [number(state) for state in states]
-    if None in values or all(text in code_of for text in texts):
-        return
-    place = {value: code for code, value in enumerate(values)}
-    for text in texts:
-        value = number(text)
-        if text not in code_of and value is not None and value in place:
-            code_of[text] = place[value]
 
 
 def _codes(

@@ -14,53 +14,22 @@ from vertibayes_protocols.site.statistics import Numeric
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a site encodes its columns.
+    """How a site encodes its columns."""
 
-    Parameters
-    ----------
-    missing_codes : collection of str
-        The texts that stand for a missing value, beside the empty text: in all columns, or in one
-        column as ``COLUMN=CODE``.
-    states : mapping of str to sequence of str
-        The declared states, in order, of some columns; the states of others are those they have.
-    categorical : collection of str
-        The columns whose numbers and dates are names too, and are never binned.
-    bins : float, default=0.1
-        The share of the records in a bin of a numeric column.
-    max_states : int, default=100
-        The largest number of states of a column.
-    cuts : mapping of str to sequence of Decimal
-        The inner edges of the bins of some columns, ascending.
-    binning : str, default="equal-frequency"
-        How the other numeric columns are cut: "equal-frequency", "equal-width" or "intervals".
-    ignore_case : collection of str
-        The columns in which texts that differ only in case are one state, with the name of the most
-        frequent text.
-    own_bins : mapping of str to float
-        The shares of the records in a bin of some columns, where it is not `bins`.
-    advice : Advice
-        The remedies that findings advise.
-    bounds : mapping of str to (float, float)
-        The least and largest number of the columns that stay numbers: these have no states.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a number is out of range, edges or bounds do not ascend, a column has bounds and states,
-        or a collection of texts is a single text.
-    """
-
-    missing_codes: Collection[str] = ()
-    states: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    categorical: Collection[str] = ()
-    bins: float = 0.1
-    max_states: int = 100
-    cuts: Mapping[str, Sequence[Decimal]] = field(default_factory=dict)
-    binning: str = "equal-frequency"
+    missing_codes: Collection[str] = ()  # beside the empty text; COLUMN=CODE is for one column
+    states: Mapping[str, Sequence[str]] = field(default_factory=dict)  # declared, in order
+    categorical: Collection[str] = ()  # columns whose numbers and dates are names: never binned
+    bins: float = 0.1  # the share of the records in a bin of a numeric column
+    max_states: int = 100  # of a column
+    cuts: Mapping[str, Sequence[Decimal]] = field(default_factory=dict)  # inner edges, ascending
+    binning: str = "equal-frequency"  # of the other numeric columns: one of `METHODS`
+    # Columns in which texts that differ only in case are one state, named by the most frequent.
     ignore_case: Collection[str] = ()
-    own_bins: Mapping[str, float] = field(default_factory=dict)
-    advice: Advice = COMMAND_LINE
-    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    own_bins: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of columns that differ from `bins`
+    advice: Advice = COMMAND_LINE  # the remedies that findings advise
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # these have no states
 
     def __post_init__(self) -> None:
         for name in ("missing_codes", "categorical", "ignore_case"):

@@ -33,10 +33,9 @@ class UnsuitableColumnError(DataError):
 
 @dataclass(frozen=True)
 class Advice:
-    """The remedies that findings advise: options of the command line, or settings of a file.
+    """The remedies that findings advise: by default options of the command line.
 
-    ``{names}`` stands for columns, ``{code}`` for a value and ``{count}`` for a number. The
-    defaults are options of the command line.
+    ``{names}`` stands for columns, ``{code}`` for a value and ``{count}`` for a number.
     """
 
     exclude: str = "--exclude {names}"

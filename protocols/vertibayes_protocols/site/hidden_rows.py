@@ -48,8 +48,7 @@ class CarriedColumns:
     def forms(self, name: str) -> list[Form]:
         """Return the forms of a variable."""
         place = self._places[name]
-        forms = (self._columns.form(kind, place) for kind in ("indicators", "codes", "flags"))
-        return [form for form in forms if form is not None]
+        return [self._columns.form(kind, place) for kind in self._columns.operands[place].kinds]
 
     @classmethod
     def of_described(

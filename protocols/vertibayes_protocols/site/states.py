@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site import inspection
-from vertibayes_protocols.site.binning import METHODS, bin_names, bin_of, bins_at, plain
+from vertibayes_protocols.site.binning import METHODS, Bin, bin_names, bin_of, bins_at, plain
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import NAMES, Finding, UnsuitableColumnError
 from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS, counted
@@ -122,9 +122,13 @@ class StateFinder:
         numbers, words = self._all_numbers(self.encoding.advice.edges)
         if words:
             raise self.not_one_of(words[0], bin_names(bins))
+        coded = self._in_bins(numbers, bins)
+        return coded._replace(findings=(*coded.findings, *self._about_edges(numbers, edges)))
+
+    def _in_bins(self, numbers: Numerals, bins: Sequence[Bin]) -> States:
+        """Give each number its bin, as a state."""
         code_of = {t: p for t, v in numbers.values.items() if (p := bin_of(v, bins)) is not None}
-        findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
-        return States(bin_names(bins), code_of, (*findings, *self._about_edges(numbers, edges)))
+        return States(bin_names(bins), code_of, tuple(self._about_numbers(numbers)))
 
     # ---- declared numbers ------------------------------------------------------------------------
 
@@ -135,8 +139,8 @@ class StateFinder:
             raise self._unlike(words[0], "is not a number")
         value_of = [float(numbers.values.get(text, math.nan)) for text in self.column.texts]
         values = np.array(value_of, np.float64)[self.column.places]
-        findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
-        return values, (*findings, *self._about_bounds(numeric, values))
+        findings = (*self._about_numbers(numbers), *self._about_bounds(numeric, values))
+        return values, findings
 
     def _all_numbers(self, option: str) -> tuple[Numerals, list[str]]:
         """Return a column's numbers, and the words among them that do not say missing."""
@@ -169,7 +173,7 @@ class StateFinder:
             return self._by_text()
         if len(set(numbers.values.values())) > MOST_NUMBERS:
             return self._binned(numbers)
-        findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
+        findings = tuple(self._about_numbers(numbers))
         return self._by_number(numbers.values)._replace(findings=findings)
 
     def _numbers(self) -> Numerals | None:
@@ -252,9 +256,7 @@ class StateFinder:
                 f"{len(values)} numbers in {self.known} records, too few for two bins",
                 f"{self.encoding.advice.cut.replace('COLUMN', NAMES)} cuts them where it says",
             )
-        code_of = {t: p for t, v in numbers.values.items() if (p := bin_of(v, bins)) is not None}
-        findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
-        return States(bin_names(bins), code_of, findings)
+        return self._in_bins(numbers, bins)
 
     def _sorted(self, numbers: Numerals) -> tuple[list[Decimal], list[int]]:
         """Return the distinct numbers, ascending, and the number of records of each."""
@@ -276,8 +278,6 @@ class StateFinder:
                 f"{word!r} among numbers is taken as missing ({counted(self._records(word)[0])})",
                 f"{advice.missing_code(word)} says so; {advice.categorical} keeps all as states",
             )
-
-    def _about_codes(self, numbers: Numerals) -> Iterator[Finding]:
         values, counts = self._sorted(numbers)
         codes = inspection.codes_among(values, counts)
         rest = [value for place, value in enumerate(values) if place not in codes]
@@ -287,7 +287,7 @@ class StateFinder:
                 "a code among numbers",
                 f"{text!r} ({counts[place]} records) lies apart from the other numbers, "
                 f"{plain(rest[0])} to {plain(rest[-1])}",
-                f"if it says missing: {self.encoding.advice.missing_code(f'{self.name}={text}')}",
+                f"if it says missing: {advice.missing_code(f'{self.name}={text}')}",
             )
 
     def _about_edges(self, numbers: Numerals, edges: Sequence[Decimal]) -> Iterator[Finding]:

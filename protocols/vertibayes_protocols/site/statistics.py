@@ -25,28 +25,14 @@ HALF_BITS = 11  # of a number between the middle of its bounds and a bound, wher
 
 
 class Numeric(NamedTuple):
-    """A column of numbers.
-
-    Parameters
-    ----------
-    name : str
-        The name of the column.
-    low, high : float
-        The declared bounds; a number beyond a bound counts as the bound.
-    """
+    """A column of numbers."""
 
     name: str
-    low: float
+    low: float  # the declared bounds; a number beyond a bound counts as the bound
     high: float
 
     def check(self) -> None:
-        """Refuse bounds that do not ascend, are not finite, or leave no number between them.
-
-        Raises
-        ------
-        DataError
-            It names the column.
-        """
+        """Refuse bounds that do not ascend, are not finite, or leave no number between them."""
         if not -inf < self.low < self.middle < self.high < inf:
             raise DataError(
                 f"{self.name}: bounds must be finite and ascend, got {self.low:g} to {self.high:g}"
@@ -57,13 +43,7 @@ class Numeric(NamedTuple):
         return int(((values < self.low) | (values > self.high)).sum())
 
     def grid(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the places of numbers on the grid, from 0 to 2**20.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n,), dtype float64
-            NaN where the number is missing: its place is -1.
-        """
+        """Return the places of numbers on the grid, from 0 to 2**20; -1 where one is missing."""
         missing = np.isnan(values)
         within = np.clip(values, self.low, self.high)
         share = np.where(missing, 0.0, (within - self.low) / (self.high - self.low))
@@ -76,13 +56,7 @@ class Numeric(NamedTuple):
         return (self.high - self.low) / (1 << GRID_BITS)
 
     def centred(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the places of numbers about the middle of the bounds, from -2**11 to 2**11.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n,), dtype float64
-            NaN where the number is missing: its place is 0, the middle.
-        """
+        """Return places about the middle of the bounds, from -2**11 to 2**11; 0 where missing."""
         within = np.clip(values, self.low, self.high)
         share = np.nan_to_num((within - self.middle) / (self.high - self.middle))
         return np.asarray(np.rint(np.clip(share, -1.0, 1.0) * 2**HALF_BITS), np.int64)
@@ -140,29 +114,12 @@ def parts(statistic: Statistic, variables: Mapping[str, Variable]) -> list[Part]
 
 @dataclass(frozen=True)
 class LocalData:
-    """The records of one party; other parties hold other records with the same columns.
+    """The records of one party; other parties hold other records with the same columns."""
 
-    Parameters
-    ----------
-    variables : mapping of str to Variable
-        The variables with declared states, the same at all parties.
-    codes : mapping of str to ndarray of shape (n,), dtype int
-        The codes of each variable; ``len(states)`` where the value is missing.
-    numerics : mapping of str to Numeric
-        The columns of numbers, by name.
-    numbers : mapping of str to ndarray of shape (n,), dtype float64
-        The numbers of each such column; NaN where the number is missing.
-
-    Raises
-    ------
-    DataError
-        If columns are missing, lengths differ, or codes, numbers or bounds are out of range.
-    """
-
-    variables: Mapping[str, Variable]
-    codes: Mapping[str, NDArray[np.integer]] = field(repr=False)
+    variables: Mapping[str, Variable]  # with declared states, the same at all parties
+    codes: Mapping[str, NDArray[np.integer]] = field(repr=False)  # ``len(states)`` where missing
     numerics: Mapping[str, Numeric] = field(default_factory=dict)
-    numbers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    numbers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)  # or NaN
 
     def __post_init__(self) -> None:
         if set(self.variables) != set(self.codes) or set(self.numerics) != set(self.numbers):
@@ -198,10 +155,7 @@ def check_numbers(
 
 
 def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tuple[int, ...]]:
-    """Return the shape of each array of a statistic: a family's, or that of a column.
-
-    That of a column is (3, states), or (2, states) for centred moments.
-    """
+    """Return each array's shape: a family's; of a column (3, states), or (2, states) if centred."""
     named = (
         [statistic.by]
         if isinstance(statistic, Moments)
@@ -247,8 +201,7 @@ def apart(
 
 def _arrays(statistic: Statistic, data: LocalData) -> list[NDArray[np.int64]]:
     if isinstance(statistic, Moments):
-        moments = _centred_moments if statistic.centred else _moments
-        return [moments(data, name, statistic.by) for name in statistic.columns]
+        return [_moments(data, name, statistic) for name in statistic.columns]
     pairs = zip(statistic.families, shapes(statistic, data.variables), strict=True)
     return [_table(data, family, shape) for family, shape in pairs]
 
@@ -260,20 +213,15 @@ def _table(data: LocalData, family: Family, shape: tuple[int, ...]) -> NDArray[n
     return np.bincount(places, minlength=prod(shape)).reshape(shape)
 
 
-def _moments(data: LocalData, name: str, by: str) -> NDArray[np.int64]:
-    places = _column(data, name).grid(data.numbers[name])
-    return _powers(data, by, places, places >= 0, range(3))
-
-
-def _centred_moments(data: LocalData, name: str, by: str) -> NDArray[np.int64]:
-    places = _column(data, name).centred(data.numbers[name])
-    return _powers(data, by, places, np.ones(len(places), bool), range(1, 3))
-
-
-def _column(data: LocalData, name: str) -> Numeric:
+def _moments(data: LocalData, name: str, moments: Moments) -> NDArray[np.int64]:
     if name not in data.numerics:
         raise DataError(f"column of numbers not found: {name!r}")
-    return data.numerics[name]
+    numeric, numbers = data.numerics[name], data.numbers[name]
+    if moments.centred:
+        every = np.ones(len(numbers), bool)
+        return _powers(data, moments.by, numeric.centred(numbers), every, range(1, 3))
+    places = numeric.grid(numbers)
+    return _powers(data, moments.by, places, places >= 0, range(3))
 
 
 def _powers(

@@ -6,5 +6,11 @@ ledger_file a site's ledger; ledger_entries: its lines
 whole_file  files that are replaced as a whole or grow by whole entries, and their formats;
             block_file: a temporary file of masked columns
 
+A site's memory is in files that are replaced as a whole, and not in a database. A copy of a file is
+never torn, any process may read it beside the running site, and a test makes each call of the
+system fail that a note makes; inside SQLite it cannot. A note of a memory of 50,000 people takes
+12 ms (two syncs; SQLite: 4 ms with a write-ahead log, without which a copy is not whole, or 23 ms
+with a rollback journal), and one of a million people 33 ms (SQLite: 8 or 28 ms).
+
 Nothing in this package sends anything.
 """

@@ -6,22 +6,14 @@ kept: a second run would spend another alignment, and could have another result.
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_protocols.storage.whole_file import (
-    OLDEST,
-    NewerFormatError,
-    check_format,
-    write_whole,
-)
+from vertibayes_protocols.storage.whole_file import noted, read_noted, write_whole
 
 FORMAT = 1
 
@@ -48,40 +40,19 @@ class Alignments:
         if self._folder is None:
             self._kept[study] = kept
             return
-        notes = {
-            "format": FORMAT,
-            "alignment": kept.alignment.hex(),
-            "people": kept.people.hex(),
-            "records": kept.records,
-        }
-        encoded: Any = np.frombuffer(json.dumps(notes).encode(), np.uint8)
-        arrays: dict[str, Any] = dict(kept.arrays)
-        buffer = io.BytesIO()
-        np.savez(buffer, notes=encoded, **arrays)
+        digests = {"alignment": kept.alignment.hex(), "people": kept.people.hex()}
+        notes = {"format": FORMAT, **digests, "records": kept.records}
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(_path(self._folder, study), buffer.getvalue())
+        write_whole(self._folder / f"{study.hex()}.npz", noted(notes, **kept.arrays))
 
     def of(self, study: bytes) -> KeptAlignment | None:
         """Return the alignment of a study; None if the site has none."""
         if self._folder is None:
             return self._kept.get(study)
-        path = _path(self._folder, study)
-        return _read(path) if path.exists() else None
-
-
-def _path(folder: Path, study: bytes) -> Path:
-    return folder / f"{study.hex()}.npz"
-
-
-def _read(path: Path) -> KeptAlignment:
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            notes = json.loads(file["notes"].tobytes())
-            check_format(path, notes.get("format", OLDEST), FORMAT)
-            arrays = {name: file[name] for name in file.files if name != "notes"}
-        digests = bytes.fromhex(notes["alignment"]), bytes.fromhex(notes["people"])
-        return KeptAlignment(*digests, int(notes["records"]), arrays)
-    except NewerFormatError:
-        raise
-    except Exception as error:  # a damaged file can raise any error
-        raise ValueError(f"{path} does not have the alignment of a study: {error}") from None
+        path = self._folder / f"{study.hex()}.npz"
+        if not path.exists():
+            return None
+        with read_noted(path, FORMAT, "does not have the alignment of a study") as (notes, file):
+            digests = bytes.fromhex(notes["alignment"]), bytes.fromhex(notes["people"])
+            arrays = {name: file[name] for name in file if name != "notes"}
+            return KeptAlignment(*digests, int(notes["records"]), arrays)

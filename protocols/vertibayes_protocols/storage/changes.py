@@ -24,8 +24,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import io
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,12 +34,7 @@ from numpy.typing import NDArray
 
 from vertibayes_protocols.errors import ChangedDataError
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.storage.whole_file import (
-    OLDEST,
-    NewerFormatError,
-    WholeFile,
-    check_format,
-)
+from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
 from vertibayes_protocols.variables import Variable
 
 FORMAT = 1
@@ -212,22 +205,12 @@ class Changes:
                 for s in self.snapshots
             ],
         }
-        buffer = io.BytesIO()
-        np.savez(buffer, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), **arrays)
-        return buffer.getvalue()
+        return noted(notes, **arrays)
 
     def _load(self, path: Path) -> None:
-        try:
-            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                notes = json.loads(file["notes"].tobytes())
-                check_format(path, notes.get("format", OLDEST), FORMAT)
-                if not hmac.compare_digest(str(notes["tag"]), self._tag.hex()):
-                    return  # of a memory that is lost
+        with read_noted(path, FORMAT, "does not have the values of studies") as (notes, file):
+            if hmac.compare_digest(str(notes["tag"]), self._tag.hex()):  # else of a lost memory
                 self.snapshots = _read(file, notes["snapshots"])
-        except NewerFormatError:
-            raise
-        except Exception as error:  # a damaged file can raise any error
-            raise ValueError(f"{path} does not have the values of studies: {error}") from None
 
 
 def _read(file: Mapping[str, NDArray[np.unsignedinteger]], notes: Any) -> list[Snapshot]:

@@ -52,8 +52,9 @@ class SessionNote(NamedTuple):
     event: str  # "begun" or "ended"
     reason: str = ""  # why it failed; empty if it did not
     refusals: int = 0
-    again: int = 0  # the number of tables that were revealed again, and of their cells
-    cells_again: int = 0  # the number of tables that were revealed again, and of their cells
+    # The number of tables that were revealed again, and of their cells.
+    again: int = 0
+    cells_again: int = 0
 
 
 Noted: TypeAlias = Fact | Tables | Refusal | SessionNote

@@ -10,7 +10,6 @@ and a table that the study has revealed before, with the same counts, is counted
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
@@ -31,7 +30,7 @@ from vertibayes_protocols.storage.ledger_entries import (
     line_of,
     read_ledger,
 )
-from vertibayes_protocols.storage.whole_file import NOFOLLOW, OLDEST, GrowingFile
+from vertibayes_protocols.storage.whole_file import OLDEST, GrowingFile, open_own
 
 MOST_REFUSALS = 100  # that one session notes one by one; further ones are counted
 
@@ -58,8 +57,7 @@ class LedgerFile(Ledger):
         self._known: dict[tuple[Party, str], set[RevealedTable]] = {}  # by analyst and study
         self._session: _Session | None = None
         whole, form = self._load(path) if path.exists() else (0, OLDEST)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | NOFOLLOW, 0o600)
-        self._file = GrowingFile(descriptor, path, whole, b"" if form == FORMAT else HEAD)
+        self._file = GrowingFile(open_own(path), path, whole, b"" if form == FORMAT else HEAD)
         self._file.cut()
 
     def begin(self, analyst: Party, study: StudyNow) -> LedgerFile:

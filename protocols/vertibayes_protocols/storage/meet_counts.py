@@ -93,13 +93,12 @@ class MeetCounts:
 
     def load(self, notes: Mapping[str, Any]) -> None:
         """Take the counts of a memory's file; one of format 0 has a single count."""
-        unanswered = notes.get("unanswered", {})
+        unanswered = notes["unanswered"]
         self._counts = {
             peer: Count(int(different), int(unanswered.get(peer, 0)))
             for peer, different in notes["failed"].items()
         }
-        forgiven = notes.get("forgiven", {}).items()
-        self._forgiven = {peer: int(number) for peer, number in forgiven}
+        self._forgiven = {peer: int(number) for peer, number in notes["forgiven"].items()}
 
 
 def read_forgiven(path: Path | None) -> dict[Party, int]:

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import io
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time_ns
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,15 +33,14 @@ from vertibayes_protocols.storage.changes import Digests as Digests
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
 from vertibayes_protocols.storage.run_record import GIVEN, RunRecord, Shown
-from vertibayes_protocols.storage.whole_file import (
-    OLDEST,
-    NewerFormatError,
-    WholeFile,
-    check_format,
-)
+from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
 
 FORMAT = 1
 MOST_STUDIES = 1000  # that can be resumed
+OLDER: Mapping[str, Any] = {  # what a memory of format 0 may not have
+    "runs": {}, "steps": {}, "sums": [-1, 0.0, 0.0, 0], "numbers": {}, "released": [0, 0, 0, 0],
+    "chosen": 0, "values": False, "hidden": {}, "unanswered": {}, "forgiven": {},
+}  # fmt: skip
 
 T = TypeVar("T")
 
@@ -425,45 +422,30 @@ class SiteMemory:
             "hidden": self._hidden,
             "sizes": sorted(self.sizes),
         }
-        buffer = io.BytesIO()
-        encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
-        np.savez(buffer, notes=encoded, records=self._sets.records, atoms=self._sets.atoms)
-        file.write(buffer.getvalue())
+        file.write(noted(notes, records=self._sets.records, atoms=self._sets.atoms))
 
     def _read(self, path: Path) -> None:
-        try:
-            self._load(path)
-        except NewerFormatError:
-            raise
-        except Exception as error:  # a damaged file can raise any error
-            raise ValueError(f"{path} is not a valid memory of a site: {error}") from None
+        with read_noted(path, FORMAT, "is not a valid memory of a site") as (notes, file):
+            self._load(notes, file["records"], file["atoms"])
 
-    def _load(self, path: Path) -> None:
-        with np.load(path, allow_pickle=False) as file:
-            notes = json.loads(file["notes"].tobytes())
-            records, atoms = file["records"], file["atoms"]
-        check_format(path, notes.get("format", OLDEST), FORMAT)
+    def _load(self, notes: Any, records: Digests, atoms: NDArray[np.uint32]) -> None:
+        notes = {**OLDER, **notes}
         self._key = bytes.fromhex(notes["key"])
         self._committed = {study: _strings(known) for study, known in notes["committed"].items()}
         self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
         self.meets.load(notes)
-        runs = notes.get("runs", {}).items()  # an older memory has no runs
-        self._runs = {contract: (int(begun), int(used)) for contract, (begun, used) in runs}
-        steps = notes.get("steps", {}).items()  # an older memory has none
-        self._steps = {contract: RunRecord.of_json(record) for contract, record in steps}
+        self._runs = {by: (int(begun), int(used)) for by, (begun, used) in notes["runs"].items()}
+        self._steps = {by: RunRecord.of_json(record) for by, record in notes["steps"].items()}
         self._sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
-        last, eps, delta, scored = notes.get("sums", [-1, 0.0, 0.0, 0])
+        last, eps, delta, scored = notes["sums"]
         self._older_sum, self.scored = int(last), int(scored)
-        self._sums = {key: int(number) for key, number in notes.get("numbers", {}).items()}
+        self._sums, self._hidden = _numbers(notes["numbers"]), _numbers(notes["hidden"])
         # An older memory has no rho: that of all releases as one is an upper bound.
         rho, slack = notes.get("zcdp", Cost.of(eps, delta)[2:])
         self.spent = Cost(float(eps), float(delta), float(rho), float(slack))
-        numbers = list(map(int, notes.get("released", [0, 0, 0, 0])))
+        numbers = list(map(int, notes["released"]))
         self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
-        self.chosen = int(notes.get("chosen", 0))
-        self._has_values = bool(notes.get("values", False))
-        hidden = notes.get("hidden", {}).items()  # an older memory has none
-        self._hidden = {study: int(people) for study, people in hidden}
+        self.chosen, self._has_values = int(notes["chosen"]), bool(notes["values"])
         self._sizes = set(map(int, notes["sizes"])) if "sizes" in notes else None
         arrays = records, atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
@@ -480,6 +462,10 @@ def _strings(digests: Mapping[str, object]) -> dict[str, str]:
     if not all(isinstance(text, str) for text in digests.values()):
         raise ValueError("a digest is not a text")
     return {name: str(text) for name, text in digests.items()}
+
+
+def _numbers(counts: Mapping[str, Any]) -> dict[str, int]:
+    return {name: int(number) for name, number in counts.items()}
 
 
 def _latest(studies: dict[str, T], study: bytes, new: T) -> T:

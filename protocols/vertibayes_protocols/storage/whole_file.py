@@ -17,12 +17,16 @@ asks for the newer release.
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
 
 OLDEST = 0  # the format of a file that does not say it
 NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link may be another user's
@@ -46,6 +50,27 @@ def check_format(path: Path, given: object, newest: int) -> int:
             f"reads formats up to {newest}): install the newer release again"
         )
     return given
+
+
+def noted(notes: Mapping[str, Any], **arrays: Any) -> bytes:
+    """Return the content of a file of arrays, with notes that are JSON data."""
+    buffer = io.BytesIO()
+    np.savez(buffer, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), **arrays)
+    return buffer.getvalue()
+
+
+@contextmanager
+def read_noted(path: Path, newest: int, fault: str) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """Yield the notes and the arrays of a file; what the block cannot read is a ValueError."""
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            notes = json.loads(file["notes"].tobytes())
+            check_format(path, notes.get("format", OLDEST), newest)
+            yield notes, file
+    except NewerFormatError:
+        raise
+    except Exception as error:  # a damaged file can raise any error
+        raise ValueError(f"{path} {fault}: {error}") from None
 
 
 class WholeFile:
@@ -155,15 +180,17 @@ def is_locked(descriptor: int) -> bool:
     return False
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file, which only its owner can read; it is on disk when this returns."""
+def write_whole(path: Path, content: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
+    """Replace a file, which others may read if `mode` says so; if `durable`, it is then on disk."""
     with naming(path):
         with replacing(path) as part, os.fdopen(open_own(part, os.O_TRUNC), "wb") as file:
-            os.fchmod(file.fileno(), 0o600)  # also if an old part exists
+            os.fchmod(file.fileno(), mode)  # also if an old part exists
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        sync(path.parent)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if durable:
+            sync(path.parent)
 
 
 def sync(path: Path) -> None:

@@ -158,31 +158,25 @@ def keeps_process() -> bool:
 def nvflare() -> SimpleNamespace:
     """Import NVFlare, when it is needed, and return what this package uses of it."""
     try:
-        from nvflare.fuel.f3 import communicator
-        from nvflare.fuel.f3.cellnet import core_cell, defs
-        from nvflare.fuel.f3.cellnet.utils import make_reply
-        from nvflare.fuel.f3.drivers import socket_conn, tcp_driver
-        from nvflare.fuel.f3.drivers.driver_params import DriverParams
-        from nvflare.fuel.f3.message import Message
-        from nvflare.fuel.f3.stats_pool import StatsPoolManager
+        from nvflare.fuel.f3 import communicator, message, stats_pool
+        from nvflare.fuel.f3.cellnet import core_cell, defs, utils
+        from nvflare.fuel.f3.drivers import driver_params, socket_conn, tcp_driver
     except ImportError as error:
         raise TransportError(
             f"NVFlare is not installed: pip install 'vertibayes[nvflare]' ({error})"
         ) from None
-    communicator.driver_mgr.register(_driver(tcp_driver, socket_conn, DriverParams))
+    driver = _driver(tcp_driver, socket_conn, driver_params.DriverParams)
+    communicator.driver_mgr.register(driver)
+    used = {
+        core_cell: "CoreCell TargetMessage",
+        defs: "CellChannel CellChannelTopic Encoding MessageHeaderKey MessagePropKey MessageType "
+        "ReturnCode",
+        message: "Message",
+        stats_pool: "StatsPoolManager",
+        utils: "make_reply",
+    }
     return SimpleNamespace(
-        CoreCell=core_cell.CoreCell,
-        TargetMessage=core_cell.TargetMessage,
-        Message=Message,
-        make_reply=make_reply,
-        MessageHeaderKey=defs.MessageHeaderKey,
-        MessagePropKey=defs.MessagePropKey,
-        MessageType=defs.MessageType,
-        ReturnCode=defs.ReturnCode,
-        Encoding=defs.Encoding,
-        CellChannel=defs.CellChannel,
-        CellChannelTopic=defs.CellChannelTopic,
-        StatsPoolManager=StatsPoolManager,
+        **{name: getattr(module, name) for module, names in used.items() for name in names.split()}
     )
 
 

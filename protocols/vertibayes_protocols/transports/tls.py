@@ -66,8 +66,9 @@ class Certificates(NamedTuple):
     """The files in PEM of one party for mutual TLS."""
 
     root: Path  # the certificate of the authority that signed all parties' certificates
-    certificate: Path  # the party's certificate and its key
-    key: Path  # the party's certificate and its key
+    # The party's certificate and its key.
+    certificate: Path
+    key: Path
 
 
 class PeerCertificate(NamedTuple):

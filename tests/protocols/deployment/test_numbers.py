@@ -33,7 +33,7 @@ def test_a_column_with_bounds_stays_a_number_in_the_order_of_the_identifiers(fol
     assert data.numbers["age"].tolist() == pytest.approx([51, 30, np.nan, 80.5], nan_ok=True)
     assert "2 of 3 numbers lie beyond the bounds, 0 to 50.5" in data.report.message()
     assert "check bounds" in data.report.message()
-    findings = Findings([[]])
+    findings = Findings([[]], "north")
     _check_data(findings, site, data)
     assert ("ok", "north: age: 3 numbers, 1 missing, 2 beyond 0 to 50.5") in findings.lines
 

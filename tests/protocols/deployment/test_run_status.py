@@ -18,8 +18,6 @@ from vertibayes_protocols.deployment.run_status import (
     MOST_NOTES,
     RunStatus,
     a_party,
-    health_of_run,
-    prometheus_of_run,
     read_any_status,
 )
 from vertibayes_protocols.deployment.status import (
@@ -94,7 +92,7 @@ def test_a_party_that_is_late_and_one_that_is_killed_are_waited_for_by_name():
     assert watch.status.parties["south"]["state"] == "away"
     assert watch.status.parties["south"]["reason"] == "cannot be reached"
     assert (watch.status.waits, watch.status.waits_for) == (["south"], "to come back")
-    assert health_of_run(watch.status, runs=True) == TROUBLED
+    assert watch.status.health(runs=True) == TROUBLED
     watch.began(["north", "south"])
     watch.saw(view(joined=["north", "south"]))
     assert states(watch)["south"] == "joined" and watch.status.sessions == 2
@@ -139,7 +137,7 @@ def test_the_relay_that_is_away_is_noted_from_another_thread_without_a_race():
     watch.take(WAITING, {"reason": "Connection refused"})
     assert watch.status.connected  # not yet: the run's own thread writes
     watch.saw(view())
-    assert not watch.status.connected and health_of_run(watch.status, runs=True) == TROUBLED
+    assert not watch.status.connected and watch.status.health(runs=True) == TROUBLED
     watch.take(AGAIN, {})
     watch.saw(view())
     assert watch.status.connected
@@ -167,7 +165,7 @@ def test_the_end_is_written(tmp_path, error, how):
             raise error
     status, runs = read_any_status(path)
     assert not runs and status.ended == how
-    assert health_of_run(status, runs=runs) == (HEALTHY if error is None else STOPPED)
+    assert status.health(runs=runs) == (HEALTHY if error is None else STOPPED)
     assert "pulse" not in path.read_text()
 
 
@@ -207,9 +205,8 @@ def written(monkeypatch):
     versions = []
 
     class Noting(StatusFile):
-        def write(self):
+        def write(self, *, if_due=False):
             super().write()
-            self._due = 0.0
             versions.append(json.loads(self.path.read_text()))
 
     monkeypatch.setattr(module, "StatusFile", Noting)
@@ -356,7 +353,7 @@ def test_many_monitors_do_not_keep_a_party_from_starting(tmp_path, monkeypatch):
 def test_prometheus_escapes_labels():
     status = a_run(phase='a"b\n')
     status.parties["north"]["state"] = "joined"
-    lines = prometheus_of_run(status, runs=True).splitlines()
+    lines = status.prometheus(runs=True).splitlines()
     who = 'party="ana",role="analyst"'
     assert f"vertibayes_parties_joined{{{who}}} 1" in lines
     assert f'vertibayes_phase{{{who},phase="a\\"b\\n"}} 1' in lines

@@ -20,9 +20,7 @@ from vertibayes_protocols.deployment.status import (
     TROUBLED,
     Status,
     StatusFile,
-    health,
     kept_status,
-    prometheus,
     read_status,
     status_path,
 )
@@ -51,7 +49,7 @@ def at_once(monkeypatch):
 
 def health_of(path):
     status, runs = read_status(path)
-    return health(status, runs=runs)
+    return status.health(runs=runs)
 
 
 def test_a_status_follows_the_events_of_the_log(tmp_path, at_once):
@@ -62,13 +60,13 @@ def test_a_status_follows_the_events_of_the_log(tmp_path, at_once):
         tell("agreed", session="ab12", query="choose")
         tell("refused", session="ab12", query="tables", reason="too many cells")
         status, runs = read_status(path)
-        assert runs and health(status, runs=runs) == HEALTHY
+        assert runs and status.health(runs=runs) == HEALTHY
         assert status.sessions["ab12"]["analyst"] == "carol"
         assert status.sessions["ab12"]["last"] == "refused tables"
         assert status.last_error["reason"] == "too many cells"
         tell("session ended", session="ab12", reason="hospital cannot be reached")
     status, runs = read_status(path)
-    assert not runs and health(status, runs=runs) == STOPPED and status.sessions == {}
+    assert not runs and status.health(runs=runs) == STOPPED and status.sessions == {}
     assert status.last_error["reason"] == "hospital cannot be reached"
 
 
@@ -128,7 +126,7 @@ def test_prometheus_reads_numbers_and_labels(tmp_path):
     status = a_status()
     status.started = "2026-01-02T03:04:05+00:00"
     status.take(CONNECTED, {}, status.started)
-    lines = prometheus(status, runs=True).splitlines()
+    lines = status.prometheus(runs=True).splitlines()
     who = 'party="clinic",role="site"'
     assert f"vertibayes_up{{{who}}} 1" in lines
     assert f"vertibayes_started_seconds{{{who}}} 1767323045" in lines

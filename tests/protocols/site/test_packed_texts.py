@@ -2,9 +2,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertibayes_protocols.site.alignment import order_of
-from vertibayes_protocols.site.column_builder import ColumnBuilder, KeyBuilder
-from vertibayes_protocols.site.packed_texts import PackedTexts, packed_ascii
+from vertibayes_protocols.site.column_builder import (
+    ColumnBuilder,
+    KeyBuilder,
+    PackedTexts,
+    packed_ascii,
+)
+from vertibayes_protocols.site.identifiers import order_of
 from vertibayes_protocols.site.text import TextColumn
 
 short = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)

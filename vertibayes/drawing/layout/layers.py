@@ -14,8 +14,9 @@ class Layered(NamedTuple):
 
     layers: list[list[int]]  # the items of each layer from the top
     nodes: int  # the number of nodes; items below this number are nodes
-    up: list[list[int]]  # the neighbours of each item in the layers above and below
-    down: list[list[int]]  # the neighbours of each item in the layers above and below
+    # The neighbours of each item in the layers above and below.
+    up: list[list[int]]
+    down: list[list[int]]
     chains: dict[Arc, list[int]]  # the items of each edge, from parent to child
 
 

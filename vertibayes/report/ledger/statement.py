@@ -42,9 +42,10 @@ class Part(NamedTuple):
     title: str
     subtitle: str
     lines: list[Line]
-    study: str = ""  # the first digits of the study, whose it is, and who approved it
-    analyst: str = ""  # the first digits of the study, whose it is, and who approved it
-    approved: str = ""  # the first digits of the study, whose it is, and who approved it
+    # The first digits of the study, whose it is, and who approved it.
+    study: str = ""
+    analyst: str = ""
+    approved: str = ""
     last: str = ""  # the time of the latest entry
     total: Total = Total()
 

@@ -34,11 +34,13 @@ def cpts_of(results: Results) -> Iterator[Cpt]:
     for node in nodes:
         name, parents, shares = node["name"].text, node["parents"].texts(), node["probabilities"]
         own = results.files["counts.json"]["families"][name]["counts"]
-        cells, rows = sum(len(row.value) for row in shares.each()), None
+        cells, rows = sum(len(list(row.each())) for row in shares.each()), None
         if cells <= min(left, MOST_CELLS):
             left -= cells
             combinations = product(*(states.get(parent, [""]) for parent in parents))
-            rows = [(given, shares[at], own[at]) for at, given in enumerate(combinations)]
+            places = range(len(list(shares.each())))  # a file by another person may have too few
+            pairs = zip(places, combinations, strict=False)
+            rows = [(given, shares[at], own[at]) for at, given in pairs]
         yield Cpt(name, states[name], parents, cells, rows)
 
 

@@ -25,8 +25,9 @@ class Difference(NamedTuple):
 
     variables: tuple[str, ...]  # the variables of the margin; empty for the sums of the tables
     codes: tuple[int, ...]  # the state of each variable
-    larger: int | None  # the places of the tables with the larger and the smaller count
-    smaller: int | None  # the places of the tables with the larger and the smaller count
+    # The places of the tables with the larger and the smaller count.
+    larger: int | None
+    smaller: int | None
     counted: int  # the difference
 
 

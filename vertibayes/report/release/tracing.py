@@ -43,8 +43,9 @@ class Tracing(NamedTuple):
     records: int  # the number of records
     model_parameters: int
     table_parameters: int
-    model_power: float  # the power of the best attack on the CPTs, and on the released tables
-    table_power: float  # the power of the best attack on the CPTs, and on the released tables
+    # The power of the best attack on the CPTs, and on the released tables.
+    model_power: float
+    table_power: float
 
     def sentence(self) -> str:
         """Return the sentence that the report prints."""

@@ -23,7 +23,7 @@ from vertibayes_protocols.deployment.pins import pinned_roster, pins_of
 from vertibayes_protocols.deployment.roster.changes import changes, check_follows, rotation_line
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole, read_roster
 from vertibayes_protocols.deployment.tables import TomlFile
-from vertibayes_protocols.storage.whole_file import replacing
+from vertibayes_protocols.storage.whole_file import write_whole
 
 TEXT = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
 TABLES: dict[str, RosterRole] = {"site": "site", "study": "analyst", "dealer": "dealer"}
@@ -216,11 +216,4 @@ def replace_file(file: TomlFile) -> None:
     old = path.read_bytes()
     content = file.text.replace("\n", "\r\n") if b"\r\n" in old else file.text
     mark = b"\xef\xbb\xbf" if old.startswith(b"\xef\xbb\xbf") else b""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    with replacing(path) as part:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        with os.fdopen(os.open(part, flags, mode), "wb") as stream:
-            os.fchmod(stream.fileno(), mode)
-            stream.write(mark + content.encode())
-            stream.flush()
-            os.fsync(stream.fileno())
+    write_whole(path, mark + content.encode(), stat.S_IMODE(path.stat().st_mode))

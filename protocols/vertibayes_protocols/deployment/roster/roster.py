@@ -192,21 +192,11 @@ class Roster:
         )
 
 
-_FIELDS: dict[str, tuple[type, ...]] = {
-    "format": (int,),
-    "consortium": (str,),
-    "epoch": (int,),
-    "signer": (str,),
-    "members": (list,),
-    "retired": (list,),
-}
-_MEMBER: dict[str, tuple[type, ...]] = {"name": (str,), "role": (str,), "public_key": (str,)}
-_RETIRED: dict[str, tuple[type, ...]] = {
-    "name": (str,),
-    "public_key": (str,),
-    "epoch": (int,),
-    "why": (str,),
-}
+_FIELDS = {
+    "format": int, "consortium": str, "epoch": int, "signer": str, "members": list, "retired": list,
+}  # fmt: skip
+_MEMBER = {"name": str, "role": str, "public_key": str}
+_RETIRED = {"name": str, "public_key": str, "epoch": int, "why": str}
 
 
 def _renamed(values: dict[str, Any]) -> dict[str, Any]:
@@ -238,9 +228,8 @@ def read_roster(path: Path) -> Roster:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
-        content = taken(
-            json.loads(path.read_bytes()), "signed roster", {"roster": (dict,), "signature": (str,)}
-        )
+        signed = {"roster": dict, "signature": str}
+        content = taken(json.loads(path.read_bytes()), "signed roster", signed)
         roster = Roster.from_json(content["roster"])
         signature = base64.b64decode(content["signature"], validate=True)
     except FileNotFoundError:

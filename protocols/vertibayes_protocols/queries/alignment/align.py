@@ -6,15 +6,11 @@
     if nobody has kept it:     the ring of blinded identifiers   (vertibayes_mpc.alignment)
     at level 2:                the dealer takes part, and rows travel     (alignment.align_rows)
 
-It is asked first, before `Meet`. The ring needs the public keys of all parties, so each site
-compares them with what it has pinned here; `Meet` does so again, and compares the lists that result
-from the alignment. A lie in the ring that changes the result at one site therefore ends the study
-at `Meet`, where no list was aligned wrongly without being different.
-
-At level 1 each site learns which of its own people are in the study. In this session its data are
-then those of these people (`SiteRole.people`). The site keeps the result on disk, by the id of the
-study: a session that resumes the study continues with it. If some sites have kept it and others
-have not, the study cannot continue.
+It is asked first. The ring needs the public keys of all parties, so each site compares them with
+what it has pinned; `Meet` does so again, and compares the lists that result: a lie in the ring that
+changes the result at one site ends the study there. The site keeps the result on disk, by the id of
+the study, and a session that resumes the study continues with it. If some sites have kept it and
+others have not, the study cannot continue.
 
 Security: as `vertibayes_mpc.alignment`, against parties that follow the protocol. Identifiers are
 hashed under a key that all sites have and neither the analyst nor the dealer. A site that fills its
@@ -29,7 +25,7 @@ and one round.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -48,7 +44,7 @@ from vertibayes_mpc.alignment import (
 )
 from vertibayes_mpc.errors import MalformedMessageError, ProtocolError, TooFewPeopleError
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange
 from vertibayes_protocols import wire
 from vertibayes_protocols.alignment import AlignedPeople, Alignment
 from vertibayes_protocols.approval import Phase
@@ -76,14 +72,12 @@ from vertibayes_protocols.queries.alignment.align_rows import (
     say_held,
     share_rows,
 )
-from vertibayes_protocols.queries.alignment.recall import Recall, recalled
-from vertibayes_protocols.queries.opening.pinned import SESSION_BYTES, check_named, check_pinned
+from vertibayes_protocols.queries.opening.meet import SESSION_BYTES, check_named, check_pinned
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.site.identifiers import Identifiers
-from vertibayes_protocols.site.placement import Placement
-from vertibayes_protocols.site.study_people import StudyPeople
+from vertibayes_protocols.site.study_people import Placement, StudyPeople
 from vertibayes_protocols.storage.alignments import KeptAlignment
 
 REVEALED = "which lists of people have how many people in common"
@@ -93,35 +87,49 @@ PLACES = "places"
 
 
 @dataclass(frozen=True, slots=True)
-class Align(Query[AlignedPeople, AlignmentPlan]):
-    """Ask the sites to find out who is in the study.
+class Recall(Message):
+    """Whether the sender has kept the alignment of the study, and its part of the sites' key.
 
-    Parameters
-    ----------
-    study : bytes
-        The id of the study.
-    session : bytes
-        Random, and new in each run.
-    dealer : Party
-    keys : tuple of bytes
-        The public keys of the sites and of the dealer, in this order.
-    alignment : Alignment
-    carried : CarriedColumns, optional
-        At level 2 the columns that are shared.
-
-    Raises
-    ------
-    ValueError
-        If the parts do not fit together.
+    The part is empty in messages to the analyst and the dealer. At level 2 sites and dealer also
+    send the public half of an ephemeral key.
     """
+
+    kind: ClassVar[str] = "recall"
+    kept: bool
+    part: bytes = field(repr=False)
+    key: bytes = b""
+
+
+def recalled(
+    site: SiteRole, parties: Sequence[Party], dealer: Party, kept: bool, fresh: KeyPair | None
+) -> Program[dict[Party, Recall]]:
+    """Exchange who has kept the alignment, parts of the sites' key, and ephemeral keys."""
+    key = b"" if fresh is None else fresh.public
+    ours = Recall(kept, site.randomness.bytes(KEY_BYTES), key)
+    others = [peer for peer in parties if peer not in (site.party, dealer)]
+    outbox = {**dict.fromkeys(others, ours), site.analyst: Recall(kept, b"")}
+    if fresh is not None:
+        outbox[dealer] = Recall(kept, b"", key)
+    peers = [peer for peer in parties if peer != site.party]
+    theirs = yield from exchange(outbox, dict.fromkeys(peers, Expect(Recall, 2 * KEY_BYTES)))
+    for peer, recall in theirs.items():
+        part = 0 if peer == dealer else KEY_BYTES
+        if (len(recall.part), len(recall.key)) != (part, len(key)):
+            raise MalformedMessageError(peer, "its part of the sites' key has a wrong length")
+    return {**theirs, site.party: ours}
+
+
+@dataclass(frozen=True, slots=True)
+class Align(Query[AlignedPeople, AlignmentPlan]):
+    """Ask the sites to find out who is in the study."""
 
     kind: ClassVar[str] = "align"
     phase: ClassVar[Phase] = "opening"
     is_dealt: ClassVar[bool] = True
-    study: bytes = field(metadata=wire.FREE)
-    session: bytes = field(metadata=wire.FREE)
+    study: bytes = field(metadata=wire.FREE)  # the id of the study
+    session: bytes = field(metadata=wire.FREE)  # random, and new in each run
     dealer: Party = field(metadata=wire.FREE)  # `matches` compares the following fields
-    keys: tuple[bytes, ...] = field(metadata=wire.FREE)
+    keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # of the sites, then of the dealer
     alignment: Alignment = field(metadata=wire.FREE)
     carried: CarriedColumns | None = field(default=None, metadata=wire.FREE)
 
@@ -146,17 +154,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
         study: bytes,
         carried: CarriedColumns | None = None,
     ) -> Align:
-        """Return the query for a study.
-
-        Parameters
-        ----------
-        analyst : AnalystRole
-            The analyst, who knows the public keys.
-        alignment, dealer, study : Alignment, Party, bytes
-            The alignment, the dealer and the id of the study.
-        carried : CarriedColumns, optional
-            At level 2 the columns of the study.
-        """
+        """Return the query for a study; `carried` are its columns at level 2."""
         named = (*alignment.sites, dealer)
         keys = tuple(analyst.public_keys.get(party, b"") for party in named)
         session, asked = analyst.randomness.bytes(SESSION_BYTES), named[: None if carried else -1]

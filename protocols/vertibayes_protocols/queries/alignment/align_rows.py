@@ -48,7 +48,7 @@ from vertibayes_mpc.labelled import LABEL_BYTES
 from vertibayes_mpc.randomness import KeyPair, StreamKey, label
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols.alignment import Alignment
-from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
+from vertibayes_protocols.key_agreement import Own, Peer, session_stream
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.site.hidden_rows import CarriedColumns, HiddenRows
 from vertibayes_protocols.storage.alignments import KeptAlignment
@@ -105,10 +105,7 @@ def dealer_key(
 ) -> StreamKey:
     """Return the key of a site and the dealer in one run, from their static and ephemeral keys."""
     ends = Own(role.party, role.keys, fresh), Peer(peer, role.public_keys[peer], key)
-    try:
-        return StreamKey(agree_session_key(*ends, ROW_MASKS, plan.label))
-    except ValueError:
-        raise MalformedMessageError(peer, "its ephemeral key is not valid") from None
+    return session_stream(*ends, ROW_MASKS, plan.label)
 
 
 def share_rows(

@@ -1,7 +1,13 @@
 """Choose: which candidate of each set has the highest score, without revealing any table.
 
-The figure is that of `vertibayes_protocols.queries.choices.plan`. A site first checks the query
-against its policy and its memory of record sets, and notes it in its ledger.
+    sites, dealer    shares of the cells of all tables          vertibayes_mpc.masked_tables
+    sites, dealer    shares of logarithms of the counts         vertibayes_mpc.lookups
+    each site        its shares of the candidates' values       sums
+    sites, dealer    the winner of each set                     vertibayes_mpc.argmax
+    sites, dealer    whether the errors of the lookups are too small to change it
+
+A site first checks the query against its policy and its memory of record sets, and notes it in its
+ledger.
 
 Security: honest-but-curious, that of `vertibayes_mpc.masked_tables`, `vertibayes_mpc.lookups` and
 `vertibayes_mpc.argmax`: no party has more than random shares of a table of which it does not hold
@@ -17,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from math import ceil, log2
 from typing import ClassVar, TypeVar
@@ -25,7 +31,12 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
+from vertibayes_mpc.commitments import Holder
+from vertibayes_mpc.lookups import LookupPlan, deal_lookups
+from vertibayes_mpc.masked_tables import Plan, deal_tables, share_tables
 from vertibayes_mpc.randomness import label
+from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Program
 from vertibayes_protocols import wire
 from vertibayes_protocols.choices import (
@@ -39,16 +50,13 @@ from vertibayes_protocols.choices import (
     scores_of,
 )
 from vertibayes_protocols.effects import Effects, Later, Number, Planned, Winners
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, choice_lookups
-from vertibayes_protocols.queries.choices.plan import (
-    ChoicePlan,
-    choose,
-    deal_choices,
-    open_choices,
-)
-from vertibayes_protocols.queries.names import (
+from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, ChoiceLookups, choice_lookups
+from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products
+from vertibayes_protocols.query import (
+    At,
+    Give,
+    StudyQuery,
     check_each_once,
     check_most,
     check_places,
@@ -56,78 +64,75 @@ from vertibayes_protocols.queries.names import (
     numbered,
     numbers,
 )
-from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows
 
 T = TypeVar("T")
-
 LEAST_WEIGHT = 10**13  # picoseconds of work: choices of less are one query,
 MOST_PARTS = 8  # and choices of more are divided into about so many
-
 COMPARED = "which scores are compared, over which records"
+
+
+@dataclass(frozen=True)
+class ChoicePlan:
+    """All that the parties do for one query."""
+
+    needed: ChoiceLookups  # what is looked up
+    joined: Joined  # the study, and its commitments
+    rows: Rows  # the records that are counted
+    missing: bool  # whether a missing value is a state
+    number: int  # the number of the query in the study
+    query: bytes  # a digest of the query
+
+    @cached_property
+    def label(self) -> bytes:
+        """Names the query and the commitments, whose ids are new in each session."""
+        return label("choose", self.joined.commitments.label, self.query)
+
+    @cached_property
+    def products(self) -> Plan:
+        """The plan of the tables."""
+        groups = self.needed.tables.groups
+        return plan_products(self.joined, groups, self.rows, self.missing, self.number)
+
+    @cached_property
+    def lookups(self) -> LookupPlan:
+        """The plan of the lookups."""
+        return self.needed.lookups(self.label)
+
+    @cached_property
+    def argmax(self) -> ArgmaxPlan:
+        """The plan of the argmax; the analyst, who does not know the ids, checks the query."""
+        return self.needed.argmax(self.label, self.query)
+
+    @cached_property
+    def star(self) -> StarPlan:
+        """The plan that says which winners are those of exact scores too."""
+        return self.argmax.star(self.needed.margin)
 
 
 @dataclass(frozen=True, slots=True)
 class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
-    """Ask which candidates win.
-
-    Further fields are those of `StudyQuery`.
-
-    Parameters
-    ----------
-    variables : tuple of str
-        The variables of the scores.
-    members : ndarray of dtype uint32
-        The places in `variables` of each score's child, parents and further variables.
-    families, withins : ndarray of shape (scores,), dtype uint32
-        How many of a score's members are its family, and how many are further variables.
-    signs : ndarray of shape (scores,), dtype int64
-        Whether a score is added (1) or subtracted (-1).
-    candidates : ndarray of dtype uint32
-        How many scores each candidate has.
-    sets : ndarray of dtype uint32
-        How many candidates each set has.
-    constants : ndarray of shape (candidates,), dtype int64
-        What is added to each candidate, in millionths of a nat.
-    score : "k2" or "likelihood"
-    missing : bool
-        Whether a missing value is a state.
-    rows : Rows
-        The records.
-
-    Raises
-    ------
-    ValueError
-        If the arrays do not describe choices.
-    """
+    """Ask which candidates win: in arrays, because there may be many."""
 
     kind: ClassVar[str] = "choose"
     is_dealt: ClassVar[bool] = True
     variables: tuple[str, ...]
-    members: NDArray[np.uint32]
-    families: NDArray[np.uint32]
-    withins: NDArray[np.uint32]
-    signs: NDArray[np.int64]
-    candidates: NDArray[np.uint32]
-    sets: NDArray[np.uint32]
-    constants: NDArray[np.int64]
+    members: NDArray[np.uint32]  # places in `variables` of each score's family, then of its others
+    families: NDArray[np.uint32]  # how many of a score's members are its family,
+    withins: NDArray[np.uint32]  # and how many are further variables
+    signs: NDArray[np.int64]  # whether a score is added (1) or subtracted (-1)
+    candidates: NDArray[np.uint32]  # how many scores each candidate has
+    sets: NDArray[np.uint32]  # how many candidates each set has
+    constants: NDArray[np.int64]  # what is added to each candidate, in millionths of a nat
     score: ScoreKind
-    missing: bool
+    missing: bool  # whether a missing value is a state
     rows: Rows
 
     @classmethod
     def of(cls, joined: Joined, choices: Choices) -> Choose:
-        """Return the next query of a study.
-
-        Parameters
-        ----------
-        joined : Joined
-            The study, and the number of its queries so far.
-        choices : Choices
-            What is asked; they fit into one query (`portions`).
-        """
+        """Return the next query of a study; the choices fit into one query (`portions`)."""
         joined.asked += 1
         candidates = list(chain.from_iterable(choices.sets))
         scores = list(chain.from_iterable(map(scores_of, candidates)))
@@ -227,19 +232,44 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         )
 
     def run_site(self, site: SiteRole, plan: ChoicePlan, give: Give) -> Program[None]:
-        """Compare scores, and keep the winners."""
-        assert site.joined is not None and site.holder is not None  # it has joined the study
-        site.joined.won, site.joined.decided = yield from choose(site.holder, plan, site.analyst)
+        """Share the tables, look logarithms up, compare the sums, and keep the winners."""
+        joined, holder = site.joined, site.holder
+        assert joined is not None and holder is not None  # it has joined the study
+        holder.begin("choose", plan.number)
+        shares = np.zeros(0, holder.commitments.ring.dtype)
+        if site.party in plan.products.parties:
+            shares = yield from share_tables(holder, plan.products)
+        values = plan.needed.values(site.party, (yield from _sums(holder, plan, shares)))
+        won = yield from argmax(holder, plan.argmax, values, site.analyst)
+        decided = yield from exceed(holder, plan.star, values, won, site.analyst)
+        joined.won, joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
 
     def run_dealer(self, dealer: DealerRole, plan: ChoicePlan) -> Program[None]:
         """Deal what tables, lookups and comparisons need."""
-        yield from deal_choices(dealer.mask_keys, plan)
+        yield from deal_tables(dealer.mask_keys, plan.products)
+        yield from deal_lookups(dealer.mask_keys, plan.lookups)
+        yield from deal_argmax(dealer.mask_keys, plan.argmax)
+        yield from deal_argmax(dealer.mask_keys, plan.star)
 
     def run_analyst(self, analyst: AnalystRole, plan: ChoicePlan) -> Program[tuple[int, ...]]:
-        """Receive the winners."""
+        """Receive the winners, and which of them are decided."""
         assert analyst.joined is not None  # it has joined the study
-        analyst.joined.won, analyst.joined.decided = yield from open_choices(plan)
+        won = yield from open_argmax(plan.argmax)
+        decided = yield from open_argmax(plan.star)
+        analyst.joined.won, analyst.joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
         return analyst.joined.won
+
+
+def _sums(site: Holder, plan: ChoicePlan, shares: Elements) -> Program[Elements]:
+    """Return this site's shares of the sums of all lookups."""
+    mine = {held: c for held, c in plan.needed.counts.items() if site.party in held}
+    counts = {held: c.of(shares) for held, c in mine.items()}
+    known = partial(plan.needed.alone, site.party)
+    logarithms = yield from look_up_held(site, plan.lookups, counts, known)
+    sums = np.zeros(len(plan.needed.tables.lookups), np.uint64)
+    for held, of_counts in logarithms.items():
+        sums[mine[held].lookups] = np.add.reduceat(of_counts, mine[held].begins)
+    return sums
 
 
 def _takes(plan: ChoicePlan) -> Iterator[Planned]:

@@ -30,7 +30,6 @@ from vertibayes_protocols.queries.choices.scored_tables import (
     Lookup,
     Names,
 )
-from vertibayes_protocols.queries.names import check_most
 from vertibayes_protocols.queries.tables.costs import (
     CHOICE_BYTES_PER_CELL,
     FUNCTION_BYTES_PER_RECORD,
@@ -41,8 +40,8 @@ from vertibayes_protocols.queries.tables.costs import (
     SCORE_BYTES,
     Costs,
 )
-from vertibayes_protocols.queries.tables.held_counts import Holders
-from vertibayes_protocols.queries.tables.ways import cells_of
+from vertibayes_protocols.queries.tables.ways import Holders, cells_of
+from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 
 MOST_SCORES = 100_000  # in one query
@@ -98,19 +97,19 @@ class ChoiceLookups:
     @cached_property
     def functions(self) -> dict[int, PublicFunction]:
         """The function of each shift."""
-        shifts = sorted({lookup.shift for lookup in self.tables.lookups})
-        functions = {shift: self._function(shift) for shift in shifts}
+        records, bits = self.tables.records, self.precision.fraction_bits
+        functions = {
+            shift: log_power(records, bits)
+            if shift == OF_LIKELIHOOD
+            else log_gamma(shift, records, bits)
+            for shift in sorted({lookup.shift for lookup in self.tables.lookups})
+        }
         if any(f.error > 2**-LOOKUP_ERROR_BITS for f in functions.values()):
             raise ValueError(
                 f"the scores of {self.tables.records:,} records are too large to be compared with "
                 "enough precision: choose with fewer scores in a candidate"
             )
         return functions
-
-    def _function(self, shift: int) -> PublicFunction:
-        records, bits = self.tables.records, self.precision.fraction_bits
-        is_power = shift == OF_LIKELIHOOD
-        return log_power(records, bits) if is_power else log_gamma(shift, records, bits)
 
     @property
     def error(self) -> float:
@@ -266,17 +265,22 @@ class ChoiceLookups:
     def _scores(self) -> int:
         return sum(map(len, self.tables.candidates))
 
+    @property
+    def _listed(self) -> Iterator[tuple[str, int, int]]:
+        """What is listed, how many of it there are, and how many one query may have."""
+        yield "scores", self._scores, MOST_SCORES
+        yield "products", self._costs.listed_terms(self._prefixes), MOST_TERMS
+        yield "cells", self.tables.cells, MOST_CELLS
+
     def check_sizes(self) -> None:
         """Refuse scores or products that are too many to be listed, with a ValueError."""
-        check_most("scores", self._scores, MOST_SCORES)
-        check_most("products", self._costs.listed_terms(self._prefixes), MOST_TERMS)
-        check_most("cells", self.tables.cells, MOST_CELLS)
+        for listed in self._listed:
+            check_most(*listed)
 
     @property
     def fits(self) -> bool:
         """Whether one query may ask for so much."""
-        few = self.tables.cells <= MOST_CELLS and self._scores <= MOST_SCORES
-        few = few and self._costs.listed_terms(self._prefixes) <= MOST_TERMS
+        few = all(number <= limit for _, number, limit in self._listed)
         most = self.tables.study.memory
         return few and self._largest[1] <= most and self.planned.memory <= most
 

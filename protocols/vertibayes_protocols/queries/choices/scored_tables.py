@@ -60,11 +60,13 @@ class Lookup(NamedTuple):
 class Parts(NamedTuple):
     """What the score of a family consists of."""
 
-    cells: int  # the places of the lookups of its cells and of their sums over the child
-    columns: int  # the places of the lookups of its cells and of their sums over the child
-    column_shift: int  # the shift of the columns' lookup, and the numbers of cells and columns
-    cell_count: int  # the shift of the columns' lookup, and the numbers of cells and columns
-    column_count: int  # the shift of the columns' lookup, and the numbers of cells and columns
+    # The places of the lookups of its cells and of their sums over the child.
+    cells: int
+    columns: int
+    # The shift of the columns' lookup, and the numbers of cells and columns.
+    column_shift: int
+    cell_count: int
+    column_count: int
     bound: int  # as of `score_bound` and `likelihood_bound`
 
     @property

@@ -1,4 +1,4 @@
-"""Noisy tables that sites publish: where attributes lie at several sites that all know the class.
+"""Noisy tables that sites publish (VDPNB: Huai et al. 2015, section 5.4; `scoring`).
 
     analyst -> P_k    Publish: the schema, who holds what, n_j of each class, eps
     P_k               n_ij + noise, clipped to 0 .. n_j, of its own attributes i; charges its budget
@@ -11,11 +11,6 @@ different values of it are two such steps, 2 eps (see `RecordNoise`). Tables are
 what a site refuses over some records, as the counts of classes are not theirs, would tell the class
 of each.
 Leakage: the noisy tables, to the analyst. Cost: 1 round after the query's, 8 bytes a cell.
-
-References
-----------
-M. Huai, L. Huang, W. Yang, L. Li, M. Qi: Privacy-preserving naive Bayes classification (2015),
-section 5.4.
 """
 
 from __future__ import annotations
@@ -55,9 +50,6 @@ ACCOUNTINGS = ("whole", "count")
 @dataclass(frozen=True)
 class RecordNoise:
     """What the noise of published tables protects, and how much of it a site adds.
-
-    `vertibayes_protocols.accounting.Privacy` is the same for statistics over sites with different
-    records.
 
     A record is in one count of each feature's table, at the sites that hold them: by basic
     composition its eps is that of all tables together.
@@ -103,31 +95,15 @@ class PublishedTables(Message):
 
 @dataclass(frozen=True, slots=True)
 class Publish(Query[dict[str, Table], DiscreteLaplace]):
-    """Ask sites for noisy tables of their features by class.
-
-    Parameters
-    ----------
-    split : Split
-        Who holds which features, and the counts of the classes.
-    eps : float
-        Of each count.
-    """
+    """Ask sites for noisy tables of their features by class."""
 
     kind: ClassVar[str] = "publish"
-    split: Split
-    eps: float
+    split: Split  # who holds which features, and the counts of the classes
+    eps: float  # of each count
 
     @classmethod
     def of(cls, split: Split, noise: RecordNoise) -> Self:
-        """Return the query.
-
-        Parameters
-        ----------
-        split : Split
-            The schema, who holds what, and the counts of the classes.
-        noise : RecordNoise
-            How much noise each site adds.
-        """
+        """Return the query for tables with so much noise."""
         return cls(tuple(split.sites), split, noise.of_a_table(split.schema).eps)
 
     def matches(self, contract: Contract) -> None:

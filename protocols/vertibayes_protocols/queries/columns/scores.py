@@ -1,4 +1,4 @@
-"""Scores: predict records whose attributes lie at several sites (VDPNB).
+"""Scores: predict records whose attributes lie at several sites (VDPNB; reference in `scoring`).
 
     analyst -> all            Scores: the schema, who holds what, n_j, alpha, which records
     analyst -> P_k            the model's tables of its own features
@@ -20,11 +20,6 @@ them, always: a site takes the attributes of scored records for revealed, and it
 (`most_scores`). To a site, the tables of its own features by class: from an exact model, how the
 classes lie in its features.
 Cost: 2 rounds after the query's; records x classes values from each site.
-
-References
-----------
-M. Huai, L. Huang, W. Yang, L. Li, M. Qi: Privacy-preserving naive Bayes classification (2015),
-section 5.4.
 """
 
 from __future__ import annotations
@@ -99,40 +94,18 @@ class SchemeKey(Message):
 
 @dataclass(frozen=True, slots=True)
 class Scores(Query[Floats, Variant]):
-    """Ask for ``ln P(x, c_j)`` of records: an ndarray of shape (records, classes), in nats.
-
-    Parameters
-    ----------
-    study : bytes
-        Random: names the batch in every hash.
-    split : Split
-        Who holds which features, the counts of the classes, and what is added to each count.
-    via : {"additive", "product"}
-        The variant.
-    precision : int
-        Fractional bits of a logarithm, or bits of the group.
-    totals : mapping of str to tuple of int
-        For products, T_ij of each feature.
-    first, last : int
-        The records, by their places.
-    tables : mapping of str to ndarray of shape (states, classes), dtype int64, default={}
-        At the analyst: the model's tables of each feature, which its site receives.
-
-    Raises
-    ------
-    ValueError
-        If there is no such variant, or there are no such records.
-    """
+    """Ask for ``ln P(x, c_j)`` of records: an ndarray of shape (records, classes), in nats."""
 
     kind: ClassVar[str] = "scores"
     is_dealt: ClassVar[bool] = True
-    study: bytes = field(metadata=wire.FREE)
-    split: Split
-    via: str
-    precision: int = field(metadata=wire.FREE)
-    totals: Mapping[str, tuple[int, ...]] = field(metadata=wire.FREE)
-    first: int
+    study: bytes = field(metadata=wire.FREE)  # random: names the batch in every hash
+    split: Split  # who holds which features, counts of classes, what is added to each count
+    via: str  # one of `SCORED_VIA`
+    precision: int = field(metadata=wire.FREE)  # fractional bits of a logarithm; bits of the group
+    totals: Mapping[str, tuple[int, ...]] = field(metadata=wire.FREE)  # products: T_ij of each
+    first: int  # the records, by their places
     last: int
+    # At the analyst: the model's tables of each feature, of shape (states, classes).
     tables: Tables = field(
         default_factory=dict, kw_only=True, repr=False, compare=False, metadata=wire.LOCAL
     )
@@ -153,28 +126,7 @@ class Scores(Query[Floats, Variant]):
         records: tuple[int, int],
         via: str = "additive",
     ) -> Self:
-        """Return the query of one batch.
-
-        Parameters
-        ----------
-        analyst : AnalystRole
-            Who asks.
-        split : Split
-            What all know.
-        dealer : Party
-            Who deals the keys.
-        tables : mapping of str to ndarray of shape (states, classes), dtype int64
-            The model's, of each feature.
-        records : (int, int)
-            The first record's place, and the place after the last.
-        via : {"additive", "product"}, default="additive"
-            Which variant.
-
-        Raises
-        ------
-        ValueError
-            If sums, or products, of such tables do not fit, or there are no such records.
-        """
+        """Return the query of one batch: the records from a place to another, by the tables."""
         totals, precision = dict[str, tuple[int, ...]](), FRACTION_BITS
         if via == "product":
             totals = {name: smoothed_totals(split, table) for name, table in tables.items()}

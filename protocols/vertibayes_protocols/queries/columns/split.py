@@ -34,33 +34,13 @@ class Split:
     """What all know: the class, who holds which features, the counts of the classes.
 
     A contract does not fix the features' states and who holds them, which the sites describe.
-
-    Parameters
-    ----------
-    target : Variable
-        The class.
-    features : mapping of str to Variable
-        The features.
-    holders : mapping of Party to tuple of str
-        The features of each site: each feature at one site.
-    class_counts : tuple of int
-        n_j of each class: public.
-    alpha : float, default=1.0
-        Added to each count.
-
-    Raises
-    ------
-    ValueError
-        If the class and the features are no `Schema`; a feature is unknown, at two sites or at
-        none; a site has no features, or there are fewer than two; a count is negative or missing,
-        or fewer than two classes have records; `alpha` is not a finite number above 0.
     """
 
-    target: Variable
+    target: Variable  # the class
     features: Mapping[str, Variable] = field(metadata=wire.FREE)
-    holders: Mapping[Party, tuple[str, ...]] = field(metadata=wire.FREE)
-    class_counts: tuple[int, ...]
-    alpha: float = 1.0
+    holders: Mapping[Party, tuple[str, ...]] = field(metadata=wire.FREE)  # each feature at one site
+    class_counts: tuple[int, ...]  # n_j of each class: public
+    alpha: float = 1.0  # added to each count
 
     @classmethod
     def of(
@@ -70,20 +50,7 @@ class Split:
         class_counts: Sequence[int],
         alpha: float = 1.0,
     ) -> Self:
-        """Return the split of a schema.
-
-        Parameters
-        ----------
-        schema : Schema
-            Of categorical features.
-        holders, class_counts, alpha
-            As of `Split`.
-
-        Raises
-        ------
-        ValueError
-            If a feature is a number, or this is not a split.
-        """
+        """Return the split of a schema of categorical features."""
         if schema.numeric:
             raise ValueError(f"{schema.numeric[0]} is a number: bin it at its site first")
         features = {name: schema.variables[name] for name in schema.features}

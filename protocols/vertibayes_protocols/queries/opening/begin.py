@@ -4,12 +4,10 @@
     site -> analyst     Begun: what the steps of this run have shown so far
 
 A site refuses a digest that its owner has not approved, a contract whose parties or keys are not
-those that the site pins, and a run beyond the number of the contract. A run is used up when its
-release begins. Runs that begin and release nothing are limited too (`most_failed_runs`): a party
-that lies could learn from each of them whether it failed.
-
-A run whose session broke is resumed if the id is that of the contract's last run. A site continues
-from its own record (`vertibayes_protocols.storage.run_record`); the analyst sends no winners.
+those that the site pins, and a run beyond the number of the contract. Runs that begin and release
+nothing are limited too (`most_failed_runs`): a party that lies could learn from each of them
+whether it failed. A run whose session broke is resumed if the id is that of the contract's last
+run.
 
 Security: the analyst's name and key are in the contract, and the transport proves the key.
 Leakage: whether a contract is approved at a site, to an analyst who knows the contract's digest;
@@ -44,8 +42,9 @@ class Begun(Message):
     """The sender answers the queries of the study, and has shown this in the run so far."""
 
     kind: ClassVar[str] = "begun"
-    won: tuple[tuple[int, ...], ...] = ()  # as of `Shown`, of each step
-    decided: tuple[tuple[int, ...], ...] = ()  # as of `Shown`, of each step
+    # As of `Shown`, of each step.
+    won: tuple[tuple[int, ...], ...] = ()
+    decided: tuple[tuple[int, ...], ...] = ()
     state: int = OPEN  # whether the sender has kept or given its share of the release
 
     @property
@@ -57,20 +56,13 @@ class Begun(Message):
 
 @dataclass(frozen=True, slots=True)
 class Begin(Query[dict[Party, Begun], None]):
-    """Ask the sites of a study to run it, or to resume its last run.
-
-    Parameters
-    ----------
-    contract : bytes
-        The digest of the contract.
-    study : bytes
-        The id that `Commit` will have: that of the last run resumes it. Empty if the contract
-        declares its queries, or for a run that is not resumed.
-    """
+    """Ask the sites of a study to run it, or to resume its last run."""
 
     kind: ClassVar[str] = "begin"
     phase: ClassVar[Phase] = "begin"
-    contract: bytes
+    contract: bytes  # the digest of the contract
+    # The id that `Commit` will have: that of the last run resumes it. Empty if the contract
+    # declares its queries, or for a run that is not resumed.
     study: bytes = b""
 
     @classmethod

@@ -9,19 +9,13 @@
     site -> sites            digests of the columns that it received
     site -> analyst          Committed: a mark of the study, the same at all sites
 
-Samples and splits of the records are drawn from the common seed, a hash of the parts of all sites.
-The analyst does not learn it, and it stays the same when a study is continued. Every label of the
-study depends on the seed, the ids, the states and the holders: parties that were sent different
-studies, or that rejoined a study with another seed, accept none of each other's messages. Sites
-draw new ids each time, so that no label is used twice. Otherwise a site that sent other
-columns the second time would receive a difference that reveals the masks of the other sites.
-
-A variable of several holders is the sum of their parts: each holder has rows of it, and a row that
-no site holds is missing (`vertibayes_mpc.commitments.columns`). A holder accepts such a variable
-only if an alignment has placed its records, so that no two holders have the same row.
-
-After an alignment at level 2 (`vertibayes_protocols.queries.alignment.align_rows`) every site holds
-shares of every column, and commits these. The name of the alignment is part of every label.
+Every label of the study depends on the common seed, the ids, the states, the holders and the name
+of an alignment at level 2: parties that were sent different studies, or that rejoined a study with
+another seed, accept none of each other's messages. Sites draw new ids each time, so that no label
+is used twice: a site that sent other columns the second time would receive a difference that
+reveals the masks of the other sites. A holder accepts a variable of several holders
+(`vertibayes_mpc.commitments.columns`) only if an alignment has placed its records, so that no two
+holders have the same row. At level 2 every site commits its shares of every column.
 
 Security: as `vertibayes_mpc.commitments`. A site that has committed a column in this study with
 other data refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends
@@ -63,8 +57,7 @@ from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, sen
 from vertibayes_protocols.approval import Phase
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.effects import Effects, Planned, saying
-from vertibayes_protocols.joined import Joined
-from vertibayes_protocols.key_agreement import Own, Peer, agree_session_key
+from vertibayes_protocols.key_agreement import Own, Peer, session_stream
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.opening.commit_checks import (
     check_at_dealer,
@@ -76,7 +69,7 @@ from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.storage.block_file import BlockFile
-from vertibayes_protocols.study import CHOICE_INDICATORS, Study
+from vertibayes_protocols.study import CHOICE_INDICATORS, Joined, Study
 
 ID_BYTES = 16
 MASKS = "masks of a site, shared with the dealer"
@@ -88,18 +81,14 @@ COLUMNS = "masked columns, or parts of the key that orders codes,"
 
 @dataclass(frozen=True, slots=True)
 class Joining(Message):
-    """The ids of a site's commitments, in the study's order, and its parts of common secrets.
-
-    `seed` is the site's part of the common seed. `order` is its part of the key from which the
-    sites draw the orders of shuffled codes; it is empty in the message to the dealer. `key` is the
-    public half of an ephemeral key. The dealer's message has a key alone.
-    """
+    """The ids of a site's commitments, in the study's order, and its parts of common secrets."""
 
     kind: ClassVar[str] = "joining"
     ids: tuple[bytes, ...]
-    seed: bytes = field(repr=False)
+    seed: bytes = field(repr=False)  # its part of the common seed
+    # Its part of the key that orders shuffled codes; empty in the message to the dealer.
     order: bytes = field(repr=False)
-    key: bytes
+    key: bytes  # the public half of an ephemeral key: the dealer's message has this alone
 
     @property
     def digest(self) -> bytes:
@@ -109,13 +98,11 @@ class Joining(Message):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Message):
-    """A site holds all masked columns of the study.
-
-    `mark` is a hash of the study and the common seed. A site that has forgotten a study would draw
-    other records for the same choice of rows; its mark shows that.
-    """
+    """A site holds all masked columns of the study."""
 
     kind: ClassVar[str] = "committed"
+    # A hash of the study and the common seed: a site that has forgotten a study would draw other
+    # records for the same choice of rows.
     mark: bytes
 
 
@@ -275,15 +262,9 @@ def _session_keys(
     purpose: str,
 ) -> dict[Party, StreamKey]:
     """Return the keys that a party shares with the senders of messages, in this session alone."""
-    own, keys = Own(role.party, role.keys, fresh), {}
-    for party, joining in joinings.items():
-        peer = Peer(party, role.public_keys[party], joining.key)
-        try:
-            key = agree_session_key(own, peer, purpose, joined.commitments.label)
-        except ValueError:
-            raise MalformedMessageError(party, "its ephemeral key is not valid") from None
-        keys[party] = StreamKey(key)
-    return keys
+    own, name = Own(role.party, role.keys, fresh), joined.commitments.label
+    peers = {p: Peer(p, role.public_keys[p], joining.key) for p, joining in joinings.items()}
+    return {party: session_stream(own, peer, purpose, name) for party, peer in peers.items()}
 
 
 def _expect(study: Study, parties: tuple[Party, ...]) -> dict[Party, Expect[Joining]]:
@@ -326,10 +307,7 @@ def _mark(committed: Mapping[Party, Committed]) -> bytes:
 
 
 def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Commitments:
-    """Return the public commitments of a study.
-
-    The seed is part of all labels: parties with different seeds would choose different records.
-    """
+    """Return the public commitments; the seed, by which records are chosen, is in all labels."""
     operands = [
         Operand(
             label("id", name, len(variable.states), *variable.states, *ids[name]),

@@ -27,25 +27,16 @@ REVEALED = "record count, names and states of variables"
 
 @dataclass(frozen=True, slots=True)
 class Description(Message):
-    """What a site shows: for each variable its name, its states, and whether values are missing.
-
-    The site's policy allows `most_variables` variables per table and `most_memory` bytes per query.
-    """
+    """What a site shows: for each variable its name, its states, and whether values are missing."""
 
     kind: ClassVar[str] = "description"
     records: int
-    most_variables: int
-    most_memory: int
+    most_variables: int  # in a table, by its policy
+    most_memory: int  # bytes of a query, by its policy
     variables: tuple[tuple[str, tuple[str, ...], bool], ...]
 
     def named(self) -> dict[str, Variable]:
-        """Return the variables by name, in the site's order.
-
-        Raises
-        ------
-        ValueError
-            If a state or a variable appears twice, or has control characters.
-        """
+        """Return the variables by name, in the site's order; a ValueError if one is not valid."""
         variables = {name: Variable(name, states, gaps) for name, states, gaps in self.variables}
         if len(variables) < len(self.variables):
             raise ValueError("a variable appears twice")

@@ -9,12 +9,9 @@
 A site refuses a study whose dealer, or whose key for a party, differs from the one that the site
 has pinned: an analyst who could name the dealer could read all data. Each two sites compare their
 lists of identifiers, in the order of the records, under a key that only these two sites know. A
-missing record, an additional record or another order makes the lists differ. A site commits to a
-study only with sites that it has met and whose lists are equal
-(`vertibayes_protocols.queries.opening.commit`).
+site commits to a study only with sites that it has met and whose lists are equal.
 
-In a study with an alignment (`vertibayes_protocols.queries.alignment.align`, before this query) the
-lists are those of the people of the study, in the normal form of their identifiers. Where an
+After an alignment the lists are those of the study's people, in their normal form. Where an
 alignment has placed the records, two sites that both hold everybody of the study compare their
 lists in the order of the places, and a matcher that garbled the places of one of them is noticed.
 Any other two sites compare the number of records of the study, because neither of them knows the
@@ -56,11 +53,10 @@ from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.effects import Effects, saying
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.opening.pinned import SESSION_BYTES, check_named, check_pinned
+from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.placement import Placement
 
 SAME_RECORDS = "records of two sites, compared"
 REVEALED = "whether its records are the same, in the same order"
@@ -70,6 +66,7 @@ AS_WRITTEN = (
     "people that all sites hold"
 )
 NAME_CELLS = 256  # characters of a name, at most
+SESSION_BYTES = 16  # random, and new in each run
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,41 +80,20 @@ class Met(Message):
 
 @dataclass(frozen=True, slots=True)
 class Meet(Query[None, None]):
-    """Ask the sites and, last in `parties`, the dealer to agree on who takes part.
-
-    Parameters
-    ----------
-    keys : tuple of bytes
-        The public keys of the parties, in the same order.
-    session : bytes
-        Random, and new in each run.
-
-    Raises
-    ------
-    ValueError
-        If there are no sites, a party appears twice, or a key is missing.
-    """
+    """Ask the sites and, last in `parties`, the dealer to agree on who takes part."""
 
     kind: ClassVar[str] = "meet"
     phase: ClassVar[Phase] = "opening"
     is_dealt: ClassVar[bool] = True
     keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # `matches` compares them
-    session: bytes = field(metadata=wire.FREE)
+    session: bytes = field(metadata=wire.FREE)  # random, and new in each run
 
     def __post_init__(self) -> None:
         check_named(self.parties, self.keys, self.session)
 
     @classmethod
     def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
-        """Return the query for the parties of a study.
-
-        Parameters
-        ----------
-        analyst : AnalystRole
-            The analyst, who knows the public keys.
-        sites, dealer : sequence of Party, Party
-            The sites and the dealer of the study.
-        """
+        """Return the query for the parties of a study."""
         parties = (*sites, dealer)
         keys = tuple(analyst.public_keys.get(party, b"") for party in parties)
         return cls(parties, keys, analyst.randomness.bytes(SESSION_BYTES))
@@ -160,7 +136,9 @@ class Meet(Query[None, None]):
         """Compare lists with each other site, and send the analyst which differ."""
         others = [party for party in self.sites if party != site.party]
         counted = [peer for peer in others if _compares_people(site, peer)]
-        people, without = _list_of_people(site) if counted else b"", _without_people(site)
+        people = _list_of_people(site) if counted else b""
+        # What both know is compared with those that do not have the site's list.
+        without = without_list(site.records) if site.hidden is None else site.hidden.alignment
         lists = {peer: people if peer in counted else without for peer in others}
         secrets = {peer: _secret(site, peer, lists[peer]) for peer in others}
         same = yield from _compared(site, secrets, counted, self.session)
@@ -317,22 +295,12 @@ def without_list(records: int) -> bytes:
 
 def _list_of_people(site: SiteRole) -> bytes:
     """Return the digest of a site's list, in the order of the study if an alignment gave one."""
-    if site.placement is not None:
-        return placed_digest(site.data, site.placement)
-    return list_digest(site.data, aligned=site.people is not None)
-
-
-def placed_digest(data: SiteData, placement: Placement) -> bytes:
-    """Return the digest of all identifiers of a study's people, by their places in the study."""
-    own, ids = placement.own, data.identifiers
+    data, placement, ids = site.data, site.placement, site.data.identifiers
+    if placement is None:
+        return list_digest(data, aligned=site.people is not None)
     digest = hashlib.sha256(label("identifiers by place", placement.records))
-    digest.update(prefixed(*(() if ids is None else ids.take(own, data.records).forms)))
+    digest.update(prefixed(*(() if ids is None else ids.take(placement.own, data.records).forms)))
     return digest.digest()
-
-
-def _without_people(site: SiteRole) -> bytes:
-    """Return what a site compares with those that do not have its list: what both know."""
-    return without_list(site.records) if site.hidden is None else site.hidden.alignment
 
 
 def _compares_people(site: SiteRole, peer: Party) -> bool:
@@ -363,3 +331,32 @@ def different_numbers(counts: Mapping[Party, int]) -> str:
         f"the sites hold different numbers of records: {numbers}; with [alignment] in study.toml "
         "the study is of the people that all sites hold"
     )
+
+
+def check_named(parties: Sequence[Party], keys: Sequence[bytes], session: bytes) -> None:
+    """Refuse sites and a dealer, in this order, that are not parties of a study."""
+    if len(keys) != len(parties) or len(session) != SESSION_BYTES:
+        raise ValueError("the study must have one key per party, and a session")
+    if len({*parties}) < len(parties) or len(parties) < 2:
+        raise ValueError("the study has no sites, or names a party twice")
+
+
+def check_pinned(
+    role: SiteRole | DealerRole, parties: Sequence[Party], keys: Sequence[bytes]
+) -> None:
+    """Refuse, with a ValueError, parties that differ from those that a party has pinned."""
+    named, dealer = parties[-1], role.dealer if isinstance(role, SiteRole) else role.party
+    if named != dealer:
+        raise ValueError(
+            f"the study names {named!r} as the dealer, the dealer pinned here is {dealer!r}"
+        )
+    known = {**role.public_keys, role.party: role.keys.public}
+    for name, key in zip(parties, keys, strict=True):
+        if name not in known:
+            raise ValueError(f"no public key of {name!r} is pinned here")
+        if key != known[name]:
+            theirs = encode_public(key) if key else "none"
+            raise ValueError(
+                f"the study has another public key for {name!r} than is pinned here: {theirs}, "
+                f"here {encode_public(known[name])}"
+            )

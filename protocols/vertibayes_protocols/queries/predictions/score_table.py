@@ -25,20 +25,23 @@ cells.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.argmax import deal_argmax, share_ranks
+from vertibayes_mpc.argmax import RankPlan, deal_argmax, share_ranks
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.errors import ImpossibleTablesError
-from vertibayes_mpc.lookups import deal_lookups, look_up
+from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, cut, deal_lookups, look_up
 from vertibayes_mpc.randomness import Randomness, label
-from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_mpc.sharing import open_sum, send_share, zero_share
 from vertibayes_mpc.table_lookups import (
+    CountPlan,
+    TableLookupPlan,
     Tables,
     deal_counts,
     deal_rows,
@@ -46,42 +49,142 @@ from vertibayes_mpc.table_lookups import (
     share_rows,
 )
 from vertibayes_protocols.budget import Released
-from vertibayes_protocols.effects import Effects, Later, Number
+from vertibayes_protocols.effects import Effects, Later, Number, Planned
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.odds import OddsShape
-from vertibayes_protocols.queries.predictions.odds_query import OddsQuery
-from vertibayes_protocols.queries.predictions.score_plan import ScorePlan
-from vertibayes_protocols.queries.releases.plan import by_rule
+from vertibayes_protocols.queries.predictions.predict import OddsQuery
+from vertibayes_protocols.queries.releases.plan import ReleaseNoise, by_rule
+from vertibayes_protocols.queries.tables.costs import LOOKUP_PS_PER_BYTE
 from vertibayes_protocols.query import At, Give
-from vertibayes_protocols.release import Rule
+from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Family
 from vertibayes_protocols.wire import Most
 
+RANKED_TOGETHER = 1 << 11  # records whose log odds are compared with all thresholds at a time
+NOISY = Ring(32)
 MOST_THRESHOLDS = 255
+
+
+@dataclass(frozen=True)
+class ScorePlan:
+    """All that the parties do for one score table."""
+
+    study: Study
+    lookups: TableLookupPlan  # the log odds
+    thresholds: NDArray[np.int64]
+    target: str
+    rule: Rule
+
+    @property
+    def sites(self) -> tuple[Party, ...]:
+        """Who holds the class or a variable of the log odds, sorted."""
+        return tuple(sorted({*self.lookups.parties, *self.study.holders[self.target]}))
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self.lookups.selection.records
+
+    @property
+    def codes(self) -> int:
+        """The number of codes of the target."""
+        return self.study.variables[self.target].codes
+
+    @property
+    def class_bits(self) -> int:
+        """The bits of an index that say the class; the higher bits say the bin."""
+        return (self.codes - 1).bit_length()
+
+    @cached_property
+    def ranks(self) -> tuple[tuple[slice, RankPlan], ...]:
+        """The comparisons with thresholds, of some records after the others."""
+        plans = []
+        for start in range(0, self.records, RANKED_TOGETHER):
+            part = slice(start, min(start + RANKED_TOGETHER, self.records))
+            sizes = (len(self.thresholds) + 1,) * (part.stop - start)
+            name = label("score ranks", self.lookups.name, start)
+            plans.append((part, RankPlan(name, self.lookups.parties, sizes)))
+        return tuple(plans)
+
+    @cached_property
+    def counts(self) -> CountPlan:
+        """The counts by bin and class."""
+        bits = len(self.thresholds).bit_length() + self.class_bits
+        return CountPlan(self.lookups.name, self.sites, self.records, bits, self.ring)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells that are released, of which some are empty for all records."""
+        return 1 << self.counts.bits
+
+    # ---- the rule --------------------------------------------------------------------------------
+
+    @cached_property
+    def noise(self) -> ReleaseNoise | None:
+        """The noise; None if the rule adds none."""
+        one = FamilyTables((Family(self.target),), True, self.rule)
+        return ReleaseNoise(one, len(self.sites)) if self.rule.is_noisy else None
+
+    @property
+    def ring(self) -> Ring:
+        """The ring of the counts."""
+        return NOISY if self.rule.is_noisy else self.lookups.commitments.ring
+
+    @cached_property
+    def function(self) -> PublicFunction | None:
+        """What is looked up of each count; None for nothing."""
+        is_cut = self.rule.kind == "cut"
+        return cut(self.rule.fewest, self.study.records) if is_cut else None
+
+    @cached_property
+    def cuts(self) -> LookupPlan:
+        """The lookups of the counts."""
+        batches: tuple[Batch, ...] = ()
+        if self.function and len(self.sites) > 1:
+            batches = (Batch(self.sites, ((self.function, self.cells),)),)
+        return LookupPlan(self.lookups.name, self.ring, batches)
+
+    @property
+    def planned(self) -> Planned:
+        """What the table takes: one protocol follows the other."""
+        ranks = [plan for _, plan in self.ranks]
+        memory = max(plan.memory for plan in ranks) + 24 * self.records
+        memory = max(memory, self.lookups.memory, self.counts.memory, self.cuts.memory)
+        links = len(self.lookups.parties) * (len(self.lookups.parties) - 1)
+        sent = sum(plan.dealt_bytes + links * plan.sent_bytes for plan in ranks)
+        sent += sum(
+            plan.dealt_bytes + plan.sent_bytes for plan in (self.lookups, self.counts, self.cuts)
+        )
+        return Planned(memory, LOOKUP_PS_PER_BYTE * sent)
+
+    def check(self) -> None:
+        """Refuse noise beyond the ring, with a ValueError."""
+        if self.noise is not None:
+            reach = self.records + 2 * self.noise.reach(self.cells)
+            if reach >= 1 << self.ring.bits:
+                raise ValueError("the noise is too large for counts of 32 bits; use more epsilon")
+
+    def read(self, cells: Elements) -> NDArray[np.int64]:
+        """Return the table of revealed cells; with noise, counts can be below 0."""
+        values = cells.astype(np.int64)
+        if self.noise is not None:
+            values = np.where(values >= 1 << 31, values - (1 << 32), values)
+        table = values.reshape(-1, 1 << self.class_bits)
+        return np.asarray(table[: len(self.thresholds) + 1, : self.codes])
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreTable(OddsQuery[NDArray[np.int64], ScorePlan]):
     """Ask for a table of records by bin of their log odds, and class: shape (bins, codes).
 
-    Further fields are those of `OddsQuery`; the target has two states, and the study has it.
-
-    Parameters
-    ----------
-    thresholds : ndarray of shape (bins - 1,), dtype int64
-        Ascending, in the units of the tables' numbers. A bin begins at its threshold.
-    rule : Rule
-        By which the table is released.
-
-    Raises
-    ------
-    ValueError
-        If the thresholds are not valid.
+    The target has two states, and the study has it.
     """
 
     kind: ClassVar[str] = "score table"
     is_dealt: ClassVar[bool] = True
+    # Ascending, in the units of the tables' numbers; a bin begins at its threshold: (bins - 1,).
     thresholds: Annotated[NDArray[np.int64], Most(MOST_THRESHOLDS)]
     rule: Rule
 

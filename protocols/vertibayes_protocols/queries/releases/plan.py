@@ -17,7 +17,6 @@ record count (`vertibayes_mpc.masked_tables.basis`), so that the sum stays
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
@@ -25,7 +24,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.commitments import Commitments, Selection
+from vertibayes_mpc.commitments import Commitments
 from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, cut
 from vertibayes_mpc.masked_tables import Plan
 from vertibayes_mpc.noise import DiscreteGaussian, PolyaShare
@@ -35,7 +34,6 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.accounting import SAMPLER, share_of
 from vertibayes_protocols.budget import Cost, Released, rho_of
 from vertibayes_protocols.effects import ByRule, Noise, Planned
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.queries.tables.costs import (
     LOOKUP_PS_PER_BYTE,
@@ -43,13 +41,18 @@ from vertibayes_protocols.queries.tables.costs import (
     TABLE_BYTES_PER_CELL,
     TERM_BYTES,
     Columns,
-    Costs,
 )
-from vertibayes_protocols.queries.tables.counting import TablePlan, plan_products
-from vertibayes_protocols.queries.tables.held_counts import Holders
-from vertibayes_protocols.queries.tables.ways import Group, cells_of, check_multiplied, grouped
+from vertibayes_protocols.queries.tables.ways import (
+    Group,
+    Holders,
+    TablePlan,
+    cells_of,
+    check_multiplied,
+    grouped,
+    plan_products,
+)
 from vertibayes_protocols.release import FamilyTables, Rule
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Rows, axis_lengths
 
 TAIL = 2.0**-64  # the chance that noise leaves the range in which a cell is read
@@ -156,32 +159,21 @@ class ReleasePlan:
         return TablePlan(self.joined, self.groups, *asked, by_products)
 
     @cached_property
-    def costs(self) -> Costs:
-        """What tables cost."""
-        return Costs(self.study, self.study.records, self.tables.missing)
-
-    def _products(self, groups: Sequence[Group]) -> Plan:
-        selection, missing = Selection(self.commitments), self.tables.missing
-        return plan_products(self.study, self.commitments, groups, selection, missing, self.number)
-
-    @cached_property
     def parts(self) -> tuple[Plan, ...]:
-        """The plans of the products, one after the other: each fits the memory of the study.
-
-        Together they have the cells of `counted.products`, in this order.
-        """
+        """The plans of the products, in this order: each fits the memory of the study."""
         if self.tables.rule.kind == "exact":
             return (self.counted.products,)
-        return tuple(map(self._products, self._groups_of_parts))
+        asked = Rows(), self.tables.missing, self.number
+        return tuple(plan_products(self.joined, part, *asked) for part in self._groups_of_parts)
 
     @cached_property
     def _groups_of_parts(self) -> list[list[Group]]:
         """Divide the groups of tables; a group that alone is too large is a part."""
         parts: list[list[Group]] = [[]]
-        columns, left = Columns(), self.study.memory - self._held
+        columns, left, costs = Columns(), self.study.memory - self._held, self.counted.costs
         for group in self.groups:
-            own = self.costs.columns_of(group.prefix)
-            if parts[-1] and self.costs.products_memory(columns.plus(own)) > left:
+            own = costs.columns_of(group.prefix)
+            if parts[-1] and costs.products_memory(columns.plus(own)) > left:
                 parts.append([])
                 columns = Columns()
             parts[-1].append(group)
@@ -193,7 +185,7 @@ class ReleasePlan:
         """What the tables take, before their products are listed."""
         if not self.counted.by_products:
             return self.counted.planned
-        costs = self.costs
+        costs = self.counted.costs
         columns = [
             reduce(Columns.plus, (costs.columns_of(group.prefix) for group in part))
             for part in self._groups_of_parts
@@ -204,8 +196,9 @@ class ReleasePlan:
     @cached_property
     def _held(self) -> int:
         """The bytes that cells, and the plans of all parts, take beside one part."""
-        cells = sum(size.cells for group in self.groups for size in self.costs.sizes(*group))
-        terms = self.costs.listed_terms([group.prefix for group in self.groups])
+        costs = self.counted.costs
+        cells = sum(size.cells for group in self.groups for size in costs.sizes(*group))
+        terms = costs.listed_terms([group.prefix for group in self.groups])
         return TABLE_BYTES_PER_CELL * cells + TABLE_BYTES * len(self.groups) + TERM_BYTES * terms
 
     @property
@@ -290,12 +283,13 @@ class ReleasePlan:
     @cached_property
     def lookups(self) -> LookupPlan:
         """The plan of the lookups among several holders."""
-        return LookupPlan(self.label, self.ring, tuple(self._batches()))
-
-    def _batches(self) -> Iterator[Batch]:
-        for holders, cells in self.by_holders.items():
-            if self.function and len(holders) > 1:
-                yield Batch(holders, ((self.function, len(cells)),))
+        function, shared = self.function, self.by_holders.items()
+        batches = (
+            Batch(holders, ((function, len(cells)),))
+            for holders, cells in shared
+            if function and len(holders) > 1
+        )
+        return LookupPlan(self.label, self.ring, tuple(batches))
 
     def known(self, counts: Elements) -> Elements:
         """Return the function of counts that a site holds alone."""

@@ -40,7 +40,7 @@ from vertibayes_protocols.local_reports import Aggregator, Client, ReportPlan, R
 from vertibayes_protocols.local_reports.client import check_fits
 from vertibayes_protocols.local_reports.questions import CodeQuestion, Question
 from vertibayes_protocols.promise import Promise
-from vertibayes_protocols.queries.sums.contributing import site_records
+from vertibayes_protocols.queries.sums.statistics import site_records
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.site.statistics import LocalData
@@ -60,24 +60,11 @@ class Perturbed(Message):
 
 @dataclass(frozen=True, slots=True)
 class Report(Query[Aggregator, ReportPlan]):
-    """Ask sites for reports of the people whose records they hold.
-
-    Parameters
-    ----------
-    asked : ReportPlan
-        What people are asked: without a projection.
-    most_records : int
-        How many people a site has at most.
-
-    Raises
-    ------
-    ValueError
-        If the plan has a projection or too many bins, or a site may have nobody.
-    """
+    """Ask sites for reports of the people whose records they hold."""
 
     kind: ClassVar[str] = "report"
-    asked: ReportPlan
-    most_records: int
+    asked: ReportPlan  # what people are asked: without a projection
+    most_records: int  # how many people a site has at most
 
     def __post_init__(self) -> None:
         if self.asked.projection is not None:

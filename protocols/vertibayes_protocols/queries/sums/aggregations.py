@@ -13,43 +13,39 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple, TypeAlias
 
-from vertibayes_mpc.additive_scheme import NEVER, Parameters
+from vertibayes_mpc.additive_scheme import Parameters
 from vertibayes_mpc.aggregation import Ciphertexts, Counts
 from vertibayes_mpc.errors import FaultyPartyError
 from vertibayes_mpc.masked_sum import (
     Neighbourhood,
-    Sum,
     SumPlan,
     compromise_probability,
     failure_probability,
     smallest_neighbourhood,
 )
-from vertibayes_mpc.membership import Aggregator, Member, answer_roll, call_roll
+from vertibayes_mpc.membership import Member
 from vertibayes_mpc.membership.groups import LEAST
-from vertibayes_mpc.randomness import StreamKey
-from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.promise import SumPromise
-from vertibayes_protocols.queries.sums.terms import Terms, Values
+from vertibayes_protocols.queries.sums.terms import Terms
 
 Blocks: TypeAlias = Sequence[Sequence[Party]]
 
 SUMMED_VIA = ("additive", "masked")
 ALL_TO_ALL = 100  # parties at most that share seeds with all others, where masks are summed
 FAILURE = 2.0**-20  # of a masked sum, by drop-outs at random as many as agreed
+_parameters = lru_cache(maxsize=4)(Parameters)  # to check a modulus takes 7 ms
 
 
 class Summation(NamedTuple):
-    """One sum: its terms, its members in their groups' blocks, and what its noise promises.
-
-    `digest` is that of its query; `members` are sorted; `promise` is None for exact sums.
-    """
+    """One sum: its terms, its members, and what its noise promises."""
 
     terms: Terms
-    digest: bytes
+    digest: bytes  # of its query
     number: int
-    blocks: Blocks
-    members: tuple[Party, ...]
-    promise: SumPromise | None = None
+    blocks: Blocks  # the members in the blocks of their groups
+    members: tuple[Party, ...]  # sorted
+    promise: SumPromise | None = None  # None for exact sums
 
     @property
     def most_absent(self) -> int:
@@ -95,39 +91,6 @@ def parameters_of(summation: Summation, modulus: int) -> Parameters:
     """Return the additive scheme's parameters for one sum."""
     terms = summation.terms
     return _parameters(modulus, summation.digest, terms.most_parties, terms.lowest, terms.highest)
-
-
-_parameters = lru_cache(maxsize=4)(Parameters)  # to check a modulus takes 7 ms
-
-
-def contribute_additive(
-    summation: Summation,
-    modulus: int,
-    party: Party,
-    aggregator: Party,
-    streams: Mapping[Party, StreamKey],
-    values: Values,
-) -> Program[None]:
-    """Answer the aggregator's roll with a party's encrypted values: a party's program."""
-    near = summation.neighbourhood(party)
-    parameters = parameters_of(summation, modulus)
-    member = CarefulMember(parameters, party, aggregator, near, streams, last_time=NEVER)
-    member.most_absent = summation.most_absent
-    yield from answer_roll(member, values, summation.number)
-
-
-def open_additive(
-    summation: Summation,
-    modulus: int,
-    aggregator: Party,
-    streams: Mapping[Party, StreamKey],
-    present: Collection[Party],
-) -> Program[Sum]:
-    """Call the roll and decrypt the sum over those present: the aggregator's program."""
-    absent = sorted(set(summation.members) - set(present))
-    opener = Aggregator(parameters_of(summation, modulus), aggregator, streams)
-    sums = yield from call_roll(opener, absent, summation.number, summation.terms.counts)
-    return Sum(sums, tuple(sorted(present)))
 
 
 # ---- masked sums ---------------------------------------------------------------------------------

@@ -33,8 +33,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_mpc.additive_scheme import NEVER
 from vertibayes_mpc.errors import PartyGoneError
-from vertibayes_mpc.masked_sum import Member, collect, contribute
+from vertibayes_mpc.masked_sum import Member, Sum, collect, contribute
+from vertibayes_mpc.membership import Aggregator, answer_roll, call_roll
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.rounds import Expect, Party, Program
 from vertibayes_protocols import wire
@@ -43,16 +45,20 @@ from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.promise import SumPromise
 from vertibayes_protocols.queries.sums.aggregations import (
     SUMMED_VIA,
+    CarefulMember,
     Summation,
-    contribute_additive,
     least_block,
     neighbourhood_of,
-    open_additive,
+    parameters_of,
     plan_of,
 )
-from vertibayes_protocols.queries.sums.contributing import check_own_records, noisy_statistics
 from vertibayes_protocols.queries.sums.members import Members
-from vertibayes_protocols.queries.sums.statistics import StatisticsQuery, check_numbered
+from vertibayes_protocols.queries.sums.statistics import (
+    StatisticsQuery,
+    check_numbered,
+    check_own_records,
+    noisy_statistics,
+)
 from vertibayes_protocols.queries.sums.terms import Terms, Values
 from vertibayes_protocols.query import At, Give
 from vertibayes_protocols.roles import AnalystRole, SiteRole, agree_pairs
@@ -62,50 +68,22 @@ PAIRS = "pair keys of a sum"
 
 
 class ReleasedSums(NamedTuple):
-    """What the analyst has of one release.
+    """What the analyst has of one release."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (terms.counts,), dtype int64
-        As they were decrypted, not clamped.
-    parties : tuple of Party
-        Whose counts are in them.
-    promise : SumPromise or None
-        Of the noise; None for exact sums.
-    """
-
-    sums: Values
-    parties: tuple[Party, ...]
-    promise: SumPromise | None
+    sums: Values  # as they were decrypted, not clamped: int64 of shape (terms.counts,)
+    parties: tuple[Party, ...]  # whose counts are in them
+    promise: SumPromise | None  # of the noise; None for exact sums
 
 
 @dataclass(frozen=True, slots=True)
 class Sums(StatisticsQuery[ReleasedSums, Summation]):
-    """Ask for sums of statistics; `parties` are the members that are not absent.
-
-    Further fields are those of `StatisticsQuery`.
-
-    Parameters
-    ----------
-    via : {"additive", "masked"}
-    blocks : tuple of tuple of str
-        All members, in the blocks of their groups.
-    estimates : ndarray, dtype uint32
-        u_k of each member, in the order of `blocks`.
-    absent : tuple of str
-        The members that are not asked.
-
-    Raises
-    ------
-    ValueError
-        If the members or the way are not those of a sum.
-    """
+    """Ask for sums of statistics; `parties` are the members that are not absent."""
 
     kind: ClassVar[str] = "sums"
-    via: str
-    blocks: tuple[tuple[str, ...], ...] = field(metadata=wire.FREE)
-    estimates: NDArray[np.uint32]
-    absent: tuple[str, ...] = field(metadata=wire.FREE)
+    via: str  # one of `SUMMED_VIA`
+    blocks: tuple[tuple[str, ...], ...] = field(metadata=wire.FREE)  # all members, by their groups
+    estimates: NDArray[np.uint32]  # u_k of each member, in the order of `blocks`
+    absent: tuple[str, ...] = field(metadata=wire.FREE)  # the members that are not asked
 
     def __post_init__(self) -> None:
         check_numbered(self.number, self.analyst)
@@ -134,19 +112,7 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
     def of(
         cls, analyst: AnalystRole, terms: Terms, members: Members, absent: Iterable[Party] = ()
     ) -> Sums:
-        """Return the analyst's next query for sums.
-
-        Parameters
-        ----------
-        analyst : AnalystRole
-            Numbers the query.
-        terms : Terms
-            What is summed.
-        members : Members
-            Over whom, and which way.
-        absent : iterable of Party, default=()
-            The members that are not asked.
-        """
+        """Return the analyst's next query for sums over the members that are not absent."""
         gone, blocks = set(absent), members.blocks
         return cls(
             parties=tuple(party for party in members.parties if party not in gone),
@@ -176,13 +142,7 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
         return int(self.estimates[order.index(party)])
 
     def summation(self) -> Summation:
-        """Return the sum that is asked for, under the digest of the query.
-
-        Raises
-        ------
-        ValueError
-            If the terms cannot be summed, or a masked sum could be over too few members.
-        """
+        """Return the sum that is asked for, under the digest of the query; ValueError if unfit."""
         return _summation(wire.encode(self))
 
     @property
@@ -233,11 +193,13 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
             member, sum_plan = Member(site.party, site.signing), plan_of(plan, keys)
             yield from contribute(member, sum_plan, values, site.analyst, site.randomness)
             return
-        streams = agree_pairs(site, _neighbours(plan, site.party), PAIRS)
+        near = plan.neighbourhood(site.party)
+        streams = agree_pairs(site, set[Party]().union(*near) - {site.party}, PAIRS)
         streams[site.analyst] = site.keys.agree(site.analyst_key, PAIRS)
-        yield from contribute_additive(
-            plan, site.modulus, site.party, site.analyst, streams, values
-        )
+        parameters, ends = parameters_of(plan, site.modulus), (site.party, site.analyst)
+        careful = CarefulMember(parameters, *ends, near, streams, last_time=NEVER)
+        careful.most_absent = plan.most_absent
+        yield from answer_roll(careful, values, plan.number)
 
     def run_analyst(self, analyst: AnalystRole, plan: Summation) -> Program[ReleasedSums]:
         """Open the sums."""
@@ -245,9 +207,10 @@ class Sums(StatisticsQuery[ReleasedSums, Summation]):
             total = yield from collect(plan_of(plan, analyst.signing_keys), self.parties)
         else:
             streams = agree_pairs(analyst, plan.members, PAIRS)
-            total = yield from open_additive(
-                plan, analyst.modulus, analyst.party, streams, self.parties
-            )
+            opener = Aggregator(parameters_of(plan, analyst.modulus), analyst.party, streams)
+            absent = sorted(set(plan.members) - set(self.parties))
+            sums = yield from call_roll(opener, absent, plan.number, plan.terms.counts)
+            total = Sum(sums, tuple(sorted(self.parties)))
         gone = sorted(set(plan.members) - set(total.parties))
         if len(gone) > plan.most_absent:
             reason = "gone: the noise of the others does not keep the promise"
@@ -304,7 +267,3 @@ def _check_members(site: SiteRole, query: Sums, sum_: Summation) -> None:
         raise ValueError(f"no {what} of {', '.join(strangers)} is pinned here{half}")
     if site.dealer in sum_.members:  # whose key is pinned too
         raise ValueError("the dealer holds no records: it cannot be a member")
-
-
-def _neighbours(sum_: Summation, party: Party) -> set[Party]:
-    return set[Party]().union(*sum_.neighbourhood(party)) - {party}

@@ -43,8 +43,12 @@ from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, sen
 from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.gossip import Estimate, Floats, GossipNodes
 from vertibayes_protocols.promise import SumPromise
-from vertibayes_protocols.queries.sums.contributing import check_own_records, noisy_statistics
-from vertibayes_protocols.queries.sums.statistics import StatisticsQuery, check_numbered
+from vertibayes_protocols.queries.sums.statistics import (
+    StatisticsQuery,
+    check_numbered,
+    check_own_records,
+    noisy_statistics,
+)
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.query import At, Give
 from vertibayes_protocols.roles import AnalystRole, SiteRole
@@ -73,48 +77,21 @@ class Delivered(Message):
 
 
 class ReleasedUpdates(NamedTuple):
-    """What the analyst has of a query for updates.
+    """What the analyst has of a query for updates."""
 
-    Attributes
-    ----------
-    updates : dict of Party to ndarray of shape (terms.counts,), dtype float64
-        The noisy statistics of each site that answered.
-    estimates : dict of Party to ndarray of shape (terms.counts,), dtype float64
-        The estimate of the mean update that each site sent in the last iteration.
-    sent : tuple of dict of Party to Party
-        For each iteration, who sent to whom: with the updates, all estimates follow.
-    promise : SumPromise
-        Of each site's noise, for the records of that site.
-    """
-
-    updates: dict[Party, Floats]
-    estimates: dict[Party, Floats]
-    sent: tuple[dict[Party, Party], ...]
-    promise: SumPromise
+    updates: dict[Party, Floats]  # the noisy statistics of each site that answered
+    estimates: dict[Party, Floats]  # of the mean update, as each site sent it in the last iteration
+    sent: tuple[dict[Party, Party], ...]  # of each iteration, who sent to whom: estimates follow
+    promise: SumPromise  # of each site's noise, for the records of that site
 
 
 @dataclass(frozen=True, slots=True)
 class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
-    """Ask for local updates; `parties` are the members that are not absent.
-
-    Further fields are those of `StatisticsQuery`; the noise is "laplace" or "gaussian".
-
-    Parameters
-    ----------
-    members : tuple of str
-        All sites of the study.
-    iterations : int
-        How often sites send their estimates; 1 collects the updates.
-
-    Raises
-    ------
-    ValueError
-        If the query cannot be run: each site's own statistics need noise of the site alone.
-    """
+    """Ask for local updates; `parties` are the members that are not absent."""
 
     kind: ClassVar[str] = "updates"
-    members: tuple[str, ...]
-    iterations: int
+    members: tuple[str, ...]  # all sites of the study
+    iterations: int  # how often sites send their estimates; 1 collects the updates
 
     def __post_init__(self) -> None:
         privacy, members = self.terms.privacy, set(self.members)
@@ -143,26 +120,7 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
         iterations: int = 1,
         absent: Iterable[Party] = (),
     ) -> Updates:
-        """Return the analyst's next query for updates.
-
-        Parameters
-        ----------
-        analyst : AnalystRole
-            Numbers the query.
-        terms : Terms
-            What is counted, and with which noise: "laplace" or "gaussian".
-        members : iterable of Party
-            All sites of the study.
-        iterations : int, default=1
-            How often sites send their estimates.
-        absent : iterable of Party, default=()
-            The members that are not asked.
-
-        Raises
-        ------
-        ValueError
-            If the query cannot be run.
-        """
+        """Return the analyst's next query for updates of the members that are not absent."""
         terms.check()
         gone, all_members = set(absent), tuple(sorted(members))
         parties = tuple(party for party in all_members if party not in gone)

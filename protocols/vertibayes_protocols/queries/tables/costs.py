@@ -90,14 +90,6 @@ class Columns(NamedTuple):
         return Columns(extended, rows, terms, max(self.widest, other.widest))
 
 
-class _Axis(NamedTuple):
-    """What a variable adds to a `TableSize`."""
-
-    length: int
-    missing: bool
-    narrow: bool
-
-
 class Costs:
     """The costs of a study's tables over some of its records."""
 
@@ -117,10 +109,11 @@ class Costs:
         self.commitment_bytes = study.records * sent * (len(study.sites) - 1)
         lengths = axis_lengths(study.variables, missing)
         self._axes = {
-            name: _Axis(
+            name: TableSize(
                 lengths[name],
-                v.missing and not missing,
-                v.codes - 1 <= study.most_indicators,
+                len(self.holders[name]),
+                missing=v.missing and not missing,
+                narrow=v.codes - 1 <= study.most_indicators,
             )
             for name, v in study.variables.items()
         }
@@ -136,7 +129,7 @@ class Costs:
     def sizes(self, prefix: Sequence[str], lasts: Sequence[str]) -> list[TableSize]:
         """Return the size of the table of a prefix with each last variable, or of the prefix."""
         axes = [self._axes[name] for name in prefix]
-        cells = prod(axis.length for axis in axes)
+        cells = prod(axis.cells for axis in axes)
         missing, narrow = any(axis.missing for axis in axes), all(axis.narrow for axis in axes)
         holders = frozenset[str]().union(*(self.holders[name] for name in prefix))
         if not lasts:
@@ -144,7 +137,7 @@ class Costs:
         sizes = []
         for last in lasts:
             axis = self._axes[last]
-            size = cells * axis.length, len(holders | self.holders[last])
+            size = cells * axis.cells, len(holders | self.holders[last])
             sizes.append(TableSize(*size, missing or axis.missing, narrow and axis.narrow))
         return sizes
 
@@ -190,7 +183,8 @@ class Costs:
         multiplies tiles of columns as floating-point numbers (`vertibayes_mpc.ring.Ring.dot`).
         """
         copies = max(EXTENSION_COPIES, self.parties + 1)
-        sent = min(columns.extended, max(self._step_columns, columns.widest))
+        step = STEP_BYTES // max(self.block_rows * self.ring.dtype.itemsize, 1)  # columns
+        sent = min(columns.extended, max(step, columns.widest))
         blocks = copies * columns.extended + 2 * self.parties * sent + 4 * self.indicators
         products = columns.rows * self.indicators * (self.parties + 3)
         words = self.block_rows * blocks + products
@@ -198,10 +192,6 @@ class Costs:
         tile = min(self.block_rows * multiplied, max(TILE_ROWS * multiplied, TILE_CELLS))
         floats = (8 + self.ring.dtype.itemsize) * tile + DOT_BYTES * columns.rows * self.indicators
         return self.ring.dtype.itemsize * words + floats + TERM_BYTES * columns.terms
-
-    @property
-    def _step_columns(self) -> int:
-        return STEP_BYTES // max(self.block_rows * self.ring.dtype.itemsize, 1)
 
     def listed_terms(self, prefixes: Sequence[tuple[str, ...]]) -> int:
         """Return how many products `columns` lists."""

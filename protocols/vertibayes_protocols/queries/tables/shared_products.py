@@ -60,7 +60,8 @@ def in_shared_order(
     """
     given = list(tables)
     prefixes = _cover([table for table in given if len(table) > 2], weight)
-    ordered = [_with_prefix(table, prefixes.get(table, table[:-1])) for table in given]
+    chosen = [(table, prefixes.get(table, table[:-1])) for table in given]
+    ordered = [(*first, *(name for name in table if name not in first)) for table, first in chosen]
     before, after = (_products(each) for each in (given, ordered))
     cheaper = _total(after, weight) < _total(before, weight)
     return ordered if cheaper and _columns(after, widths) <= _columns(before, widths) else given
@@ -95,10 +96,6 @@ def _cover_alike(tables: Sequence[Names], weight: Weight, made: set[Names]) -> d
         else:
             chosen |= dict.fromkeys(left, prefix)
     return chosen
-
-
-def _with_prefix(table: Names, prefix: Names) -> Names:
-    return (*prefix, *(name for name in table if name not in prefix))
 
 
 def _products(tables: Iterable[Names]) -> set[Names]:

@@ -23,12 +23,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_mpc.masked_tables import count_tables, deal_tables, open_tables
 from vertibayes_mpc.rounds import Party, Program
+from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
 from vertibayes_protocols.budget import Released
 from vertibayes_protocols.effects import Effects, Freely, Later, Number, Planned
-from vertibayes_protocols.joined import Joined
 from vertibayes_protocols.ledger import RevealedTable
-from vertibayes_protocols.queries.names import (
+from vertibayes_protocols.queries.tables.ways import (
+    MOST_FAMILIES,
+    MOST_GROUPS,
+    Group,
+    TablePlan,
+    grouped,
+)
+from vertibayes_protocols.query import (
+    At,
+    Give,
+    StudyQuery,
     check_each_once,
     check_most,
     check_places,
@@ -36,44 +47,23 @@ from vertibayes_protocols.queries.names import (
     numbered,
     numbers,
 )
-from vertibayes_protocols.queries.tables.counting import TablePlan, count, deal, open_
-from vertibayes_protocols.queries.tables.ways import MOST_FAMILIES, MOST_GROUPS, Group, grouped
-from vertibayes_protocols.query import At, Give, StudyQuery
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.study import Study
+from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows, axis_lengths
 
 
 @dataclass(frozen=True, slots=True)
 class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
-    """Ask for tables.
-
-    Further fields are those of `StudyQuery`.
-
-    Parameters
-    ----------
-    variables : tuple of str
-        The variables of the tables.
-    prefixes, lasts : tuple of ndarray, dtype uint32
-        For each group, the places in `variables` of the child with its first parents, and of the
-        last parents; without last parents the group is the table of the child alone.
-    missing : bool
-        Whether a missing value is a state.
-    rows : Rows
-        The records.
-
-    Raises
-    ------
-    ValueError
-        If the arrays do not describe groups of tables.
-    """
+    """Ask for the tables of some groups of families."""
 
     kind: ClassVar[str] = "tables"
     is_dealt: ClassVar[bool] = True
     variables: tuple[str, ...]
+    # Of each group, the places in `variables` of the child with its first parents, and of the last
+    # parents; without last parents the group is the table of the child alone.
     prefixes: tuple[NDArray[np.uint32], ...]
     lasts: tuple[NDArray[np.uint32], ...]
-    missing: bool
+    missing: bool  # whether a missing value is a state
     rows: Rows
 
     def __post_init__(self) -> None:
@@ -118,33 +108,41 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
     def effects(self, plan: TablePlan, at: At) -> Effects:
         """Return the effects: exact tables, each cell, to the analyst."""
         study = plan.joined.study
+        tables = sum(max(len(group.lasts), 1) for group in plan.groups)
+        cells = sum(cells for _, cells in _sizes(study, plan.groups, self.missing))
         return Effects(
             asks=(*plan.parties, study.dealer),
             columns=(),
-            tables=tuple(_sizes(study, plan.groups)),
+            tables=tuple(_sizes(study, plan.groups, missing=True)),
             counts=self.rows,
             takes=Later(partial(_takes, plan)),
             number=Number(self.number),
-            leaves=Freely(_released(study, self)),
+            leaves=Freely(Released(tables, cells)),
             says=Later(partial(plan.facts, at, self.parties)),
             opens=Later(partial(_revealed, study, self, at.analyst)),
         )
 
     def run_site(self, site: SiteRole, plan: TablePlan, give: Give) -> Program[None]:
-        """Count the tables."""
+        """Count the tables, and reveal them to the analyst."""
         assert site.holder is not None  # it has joined the study
-        yield from count(site.holder, plan, site.analyst)
+        if site.party in plan.products.parties:
+            yield from count_tables(site.holder, plan.products, site.analyst)
+        if site.party in plan.shuffles.parties:
+            yield from count_shuffled(site.holder, plan.shuffles, site.analyst)
 
     def run_dealer(self, dealer: DealerRole, plan: TablePlan) -> Program[None]:
         """Deal what the tables need."""
-        yield from deal(dealer.mask_keys, plan)
+        yield from deal_tables(dealer.mask_keys, plan.products)
+        yield from deal_shuffled(dealer.mask_keys, plan.shuffles)
 
     def run_analyst(
         self, analyst: AnalystRole, plan: TablePlan
     ) -> Program[list[NDArray[np.int64]]]:
         """Add up the shares, and refuse tables that no records can have."""
         with uniform_errors(analyst, plan.joined.study):
-            tables = yield from open_(plan)
+            products = iter((yield from open_tables(plan.products)))
+            shuffles = iter((yield from open_shuffled(plan.shuffles)))
+            tables = [next(shuffles if way else products) for way in plan.shuffled]
             _check_possible(plan, tables)
         return tables
 
@@ -182,22 +180,12 @@ def _takes(plan: TablePlan) -> Iterator[Planned]:
     _ = plan.products, plan.shuffles
 
 
-def _sizes(study: Study, groups: Iterable[Group]) -> Iterator[tuple[int, int]]:
-    """Go through (variables, cells, those of missing values included) of each group's tables."""
+def _sizes(study: Study, groups: Iterable[Group], missing: bool) -> Iterator[tuple[int, int]]:
+    """Go through (variables, cells) of each group's tables: wide ones are refused before a list."""
+    lengths = axis_lengths(study.variables, missing)
     for prefix, lasts in groups:
-        cells = prod(study.variables[name].codes for name in prefix)
-        columns = sum(study.variables[name].codes for name in lasts)
-        yield len(prefix) + bool(lasts), cells * max(columns, 1)
-
-
-def _released(study: Study, query: Tables) -> Released:
-    """Return the number of tables and of their cells: wide tables are refused before a list."""
-    lengths, released = axis_lengths(study.variables, query.missing), Released()
-    for prefix, lasts in query.groups:
-        columns = sum(lengths[name] for name in lasts)
-        cells = prod(lengths[name] for name in prefix) * max(columns, 1)
-        released = released.plus(max(len(lasts), 1), cells)
-    return released
+        columns = sum(lengths[name] for name in lasts) if lasts else 1
+        yield len(prefix) + bool(lasts), prod(lengths[name] for name in prefix) * columns
 
 
 def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedTable]:

@@ -1,16 +1,24 @@
-"""What DuckDB and PostgreSQL have in common: where a table is, and the query that reads it."""
+"""Tables and queries of a DuckDB file or, by ADBC, of a PostgreSQL database."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.sources.arrow import ArrowTable, library
 
 SCHEMES = ("postgresql", "postgres")
+DUCKDB_BATCH = 1 << 16  # records
+MEMORY = "256MiB"  # of DuckDB itself; larger sorts and joins go to its temporary files
+READING = "SELECT", "MULTI"  # a pivot is a `MULTI`
+POSTGRESQL_BATCH = 1 << 22  # bytes
+TYPE = b"POSTGRESQL:type"  # of a column, in what the driver says of it
 CAST = "cast it in the query, as with cast(COLUMN as varchar)"
 
 
@@ -100,3 +108,59 @@ def _check_url(url: str) -> None:
 def quoted(name: str) -> str:
     """Return a name as SQL quotes it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def open_duckdb(database: Database) -> Iterator[ArrowTable]:
+    """Open a DuckDB file for reading."""
+    duckdb = library(database.title, "duckdb", "duckdb")
+    arrow = library(database.title, "pyarrow", "duckdb")
+    if not Path(database.where).is_file():
+        raise DataError(f"{database.title}: no such file")
+    try:
+        with closing(duckdb.connect(str(database.where), read_only=True)) as connection:
+            connection.execute(f"set memory_limit = '{MEMORY}'")
+            connection.execute("set autoinstall_known_extensions = false")
+            statements = [s.type.name for s in connection.extract_statements(database.select())]
+            if len(statements) != 1 or statements[0] not in READING:
+                raise DataError(f"{database.title}: the query must be one select")
+            names = connection.sql(database.select()).columns
+
+            def batches(chosen: Sequence[str]) -> Iterator[Any]:
+                yield from connection.sql(database.select(chosen)).to_arrow_reader(DUCKDB_BATCH)
+
+            yield ArrowTable(database.title, names, batches, CAST)
+    except (duckdb.Error, arrow.ArrowException, OSError) as error:
+        raise database.error(error) from None
+
+
+@contextmanager
+def open_postgresql(database: Database) -> Iterator[ArrowTable]:
+    """Connect to a PostgreSQL database for reading; one statement reads the whole table."""
+    arrow = library(database.title, "pyarrow", "postgresql")
+    driver = library(database.title, "adbc_driver_postgresql.dbapi", "postgresql")
+    try:
+        with (
+            closing(driver.connect(database.uri())) as connection,
+            closing(connection.cursor()) as cursor,
+        ):
+            cursor.adbc_statement.set_options(
+                **{"adbc.postgresql.batch_size_hint_bytes": str(POSTGRESQL_BATCH)}
+            )
+            cursor.execute(database.select())
+            schema = cursor.fetch_record_batch().schema
+            amounts = {f.name for f in schema if (f.metadata or {}).get(TYPE) == b"money"}
+
+            def batches(chosen: Sequence[str]) -> Iterator[Any]:
+                for name in chosen:
+                    if name in amounts:  # the driver returns it in hundredths
+                        raise DataError(
+                            f"{database.title}: the column {name!r} has the type money; "
+                            "cast it in the query, as with cast(COLUMN as numeric)"
+                        )
+                cursor.execute(database.select(chosen))
+                yield from cursor.fetch_record_batch()
+
+            yield ArrowTable(database.title, schema.names, batches, CAST)
+    except (driver.Error, arrow.ArrowException, OSError) as error:
+        raise database.error(error) from None

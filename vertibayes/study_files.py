@@ -1,13 +1,21 @@
-"""The tables that a study has revealed, in a file of the analyst: a crashed run can be resumed.
+"""What an analyst keeps of a study, so that a crashed run can be resumed: tables, and runs.
+
+The tables that a study has revealed:
 
     file    = magic, with the format's number, then records; the first is the study,
               each other one a table
     record  = length of the head, length of the array: 8 bytes each; head (JSON), array (int64),
               SHA-256 of head and array
 
-The file only grows, and a record is on disk before a learner sees its table. A record that cannot
-be written is cut off. A crash can cut the last record short: it is dropped, and its table is asked
-for again. The file has exact counts, and only its owner can read it.
+What a run of an approved study has shown:
+
+    first line    {"format": 1, "contract": digest, "study": id}
+    each step     {"won": [...], "decided": [...]}
+    last line     {"over": true}, when the results are written
+
+The files only grow, and an entry is on disk before a learner sees it. An entry that cannot be
+written is cut off. A crash can cut the last entry short: it is dropped, and the sites are asked
+again. A file of tables has exact counts, and only its owner can read it.
 """
 
 from __future__ import annotations
@@ -17,45 +25,82 @@ import json
 import math
 import os
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vertibayes_protocols.open_study import Revealed
-from vertibayes_protocols.storage.whole_file import GrowingFile, check_format, lock_study
+from vertibayes_protocols.opening import new_study
+from vertibayes_protocols.storage.run_record import Shown
+from vertibayes_protocols.storage.whole_file import (
+    GrowingFile,
+    NewerFormatError,
+    check_format,
+    lock_study,
+)
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows
 
-FORMAT = 1
+FORMAT = 1  # of both files
 MAGIC = b"VBT%d" % FORMAT
 LENGTHS = struct.Struct("<QQ")
 DIGEST_BYTES = 32
 SEED = "seed of the sites"
 
 
-class TableFile:
-    """A study's tables on disk."""
+class _StudyFile(ABC):
+    """A file that only grows, and that one process has open."""
+
+    magic: ClassVar[bytes] = b""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.study: bytes | None = None
-        self.tables: list[Revealed] = []
-        self._head: dict[str, Any] | None = None
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             lock_study(descriptor, path)
             content = path.read_bytes()
-            whole = self._load(memoryview(content))
+            whole = self._load(content)
             self.cut = len(content) - whole
-            self._file = GrowingFile(descriptor, path, whole, b"" if whole else MAGIC)
+            self._file = GrowingFile(descriptor, path, whole, b"" if whole else self.magic)
             self._file.cut()
+            self._begin()
         except BaseException:
             os.close(descriptor)
             raise
+
+    @abstractmethod
+    def _load(self, content: bytes) -> int:
+        """Take the entries that are whole; return where the last one ends."""
+
+    def _begin(self) -> None:
+        """Write what a new file begins with."""
+        return
+
+    def close(self) -> None:
+        """Let another process use the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class TableFile(_StudyFile):
+    """A study's tables on disk."""
+
+    magic = MAGIC
+
+    def __init__(self, path: Path) -> None:
+        self.study: bytes | None = None
+        self.tables: list[Revealed] = []
+        self._head: dict[str, Any] | None = None
+        super().__init__(path)
 
     def join(self, study: Study, mark: bytes) -> None:
         """Begin a study, or resume it."""
@@ -70,23 +115,24 @@ class TableFile:
 
     def add(self, tables: Sequence[Revealed]) -> None:
         """Write tables; they are on disk when this returns."""
-        self._add([(_table_head(new), _bytes_of(new.table)) for new in tables])
+        self._add(
+            (
+                {
+                    "members": list(new.family.members),
+                    "shape": list(new.table.shape),
+                    "missing": new.missing,
+                    "rows": list(new.rows),
+                },
+                np.ascontiguousarray(new.table, "<i8").tobytes(),
+            )
+            for new in tables
+        )
         self.tables += tables
 
     def recovered(self) -> list[str]:
         """Return a sentence about what was not whole when the file was read, if there was any."""
         what = f"{self.path}: an unfinished table at its end was removed; it is asked for again"
         return [what] if self.cut else []
-
-    def close(self) -> None:
-        """Let another process use the file."""
-        self._file.close()
-
-    def __enter__(self) -> TableFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _add(self, records: Iterable[tuple[Mapping[str, Any], bytes]]) -> None:
         pieces: list[bytes] = []
@@ -96,15 +142,14 @@ class TableFile:
             pieces += [LENGTHS.pack(len(encoded), len(array)), encoded, array, digest]
         self._file.append(b"".join(pieces))
 
-    def _load(self, content: memoryview) -> int:
-        """Take the records that are whole; return where the last one ends."""
-        magic = bytes(content[: len(MAGIC)])
+    def _load(self, content: bytes) -> int:
+        magic = content[: len(MAGIC)]
         if not MAGIC.startswith(magic):
             if magic[:-1] == MAGIC[:-1] and magic[-1:].isdigit():
                 check_format(self.path, int(magic[-1:]), FORMAT)
             raise ValueError(f"{self.path} is not a file of revealed tables")
         whole = len(MAGIC) if len(content) >= len(MAGIC) else 0
-        for head, array, end in self._records(content, whole):
+        for head, array, end in self._records(memoryview(content), whole):
             try:
                 self._take(head, array)
             except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -169,14 +214,48 @@ def _head_of(study: Study, mark: bytes) -> dict[str, Any]:
     }
 
 
-def _table_head(revealed: Revealed) -> dict[str, Any]:
-    return {
-        "members": list(revealed.family.members),
-        "shape": list(revealed.table.shape),
-        "missing": revealed.missing,
-        "rows": list(revealed.rows),
-    }
+class RunFile(_StudyFile):
+    """The last run of a contract, on disk."""
 
+    def __init__(self, path: Path, contract: bytes) -> None:
+        self.seen: list[Shown] = []
+        self.study, self._contract = b"", contract.hex()
+        super().__init__(path)
 
-def _bytes_of(table: NDArray[np.int64]) -> bytes:
-    return np.ascontiguousarray(table, "<i8").tobytes()
+    def add(self, shown: Shown) -> None:
+        """Write what a step has shown; it is on disk when this returns."""
+        self._write({"won": list(shown.won), "decided": list(shown.decided)})
+        self.seen.append(shown)
+
+    def finish(self) -> None:
+        """Note that the results of the run are written: the next run is another one."""
+        self._write({"over": True})
+
+    def _begin(self) -> None:
+        if not self.study:
+            self.study = new_study()
+            head = {"format": FORMAT, "contract": self._contract, "study": self.study.hex()}
+            self._write(head)
+
+    def _load(self, content: bytes) -> int:
+        """Read the run, unless another one must begin."""
+        whole = content[: content.rfind(b"\n") + 1]
+        try:
+            head, *steps = [json.loads(line) for line in whole.splitlines()] or [{"format": FORMAT}]
+            check_format(self.path, head["format"], FORMAT)
+            is_same = head.get("contract") == self._contract
+            if is_same and not (steps and "over" in steps[-1]):
+                self.seen = [
+                    Shown(tuple(map(int, step["won"])), tuple(map(bool, step["decided"])))
+                    for step in steps
+                ]
+                self.study = bytes.fromhex(head["study"])
+                return len(whole)
+        except NewerFormatError:
+            raise
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self.path} is not a file of a run: {error}") from None
+        return 0
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.append(json.dumps(line).encode() + b"\n")
