@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests import shown
-from vertibayes.cli.demo import alarm
+from tests.structure_worlds import known_network
 from vertibayes.sampling import sample
 from vertibayes_protocols.site.data import SiteData
 
@@ -43,7 +43,7 @@ def data_folder():
 
 @pytest.fixture(scope="session")
 def alarm_network():
-    return alarm()
+    return known_network("alarm")
 
 
 @pytest.fixture(scope="session")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+from importlib.resources import files
 from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
-from pgmpy.utils import get_example_model
 
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
-from vertibayes.network import Network, from_pgmpy
+from vertibayes.network import Network, read_bif
 from vertibayes.sampling import sample
 from vertibayes.structure.constraints import Constraints
 from vertibayes_protocols.site.data import SiteData
@@ -74,9 +75,15 @@ def binary(codes):
     return SiteData({name: Variable(name, ("0", "1")) for name in codes}, codes)
 
 
+def known_network(name):
+    """Return a network from the files that pgmpy has; its own reader takes seconds."""
+    path = files("pgmpy") / "utils" / "example_models" / f"{name}.bif.gz"
+    return read_bif(gzip.decompress(path.read_bytes()).decode())
+
+
 def example(name, records, seed=1):
     """Return a network of pgmpy, and data sampled from it."""
-    network = from_pgmpy(get_example_model(name))
+    network = known_network(name)
     return network, sample(network, records, seed=seed)
 
 

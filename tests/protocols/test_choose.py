@@ -21,10 +21,8 @@ from tests.protocols.network import Parties
 from tests.protocols.small import (
     STATES,
     committed,
-    count,
     data_of,
     packets,
-    refusal,
     refusal_of,
     study_of,
 )
@@ -33,7 +31,6 @@ from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes_protocols.choices import Choices, Constant, Score, constants_last
 from vertibayes_protocols.federation import ANALYST, DEALER
-from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Describe
@@ -277,36 +274,6 @@ def of_sender(seen, party):
     return [packet[1] for message, packet in seen if message.sender == party]
 
 
-def test_ledgers_say_who_learns_how_many_winners():
-    federation, _ = committed(DATA)
-    chosen(federation, ASKED)
-    what = "which of 5 candidates win, and whether narrowly, in 2 sets: at most 5 bits"
-    assert Fact(what, "a", (ANALYST, "b", "c")) in federation.roles["a"].ledger.facts
-    analyst = federation.session.role.ledger
-    assert Fact(what, "b", (ANALYST, "a", "c")) in analyst.facts
-    assert not analyst.tables and not federation.roles["a"].ledger.tables
-
-
-def test_a_choice_is_an_answer_over_its_records():
-    federation, _ = committed(DATA)
-    chosen(federation, replace(ASKED, rows=Rows(1, 0, 20)))
-    joined = federation.session.role.joined
-    few = Choose.of(joined, replace(ASKED, rows=Rows(1, 0, 21)))
-    assert "single out fewer than 10" in refusal(federation, few)
-    assert "at least 10 are required" in refusal(
-        federation, Choose.of(joined, replace(ASKED, rows=Rows(0, 0, 9)))
-    )
-
-
-def test_choices_and_tables_share_their_numbers():
-    federation, study = committed(DATA)
-    chosen(federation, ASKED)
-    assert federation.roles["a"].holder.last == 1
-    assert len(count(federation, study, "xz")) == 1
-    again = replace(Choose.of(federation.session.role.joined, ASKED), number=2)
-    assert "masks are used once" in refusal(federation, again)
-
-
 # ---- refusals ------------------------------------------------------------------------------------
 
 
@@ -351,25 +318,6 @@ def test_crafted_choices_are_refused_and_not_noted(changes, reason):
     assert reason in refusal_of(federation, lambda: replace(QUERY, **changes))
     assert not any("candidates" in f.what for f in federation.roles["a"].ledger.facts)
     assert federation.session.ask(QUERY) is not None
-
-
-@pytest.mark.parametrize(
-    ("policy", "reason"),
-    [
-        (Policy(free_tables=True, most_variables=1), "a table of 2 variables, at most 1"),
-        (Policy(free_tables=True, most_cells=11), "tables of 15 cells, at most 11"),
-    ],
-)
-def test_choices_are_bounded_by_the_policy(policy, reason):
-    federation, _ = committed(DATA, policy=policy)
-    assert reason in refusal(federation, QUERY)
-
-
-def test_a_site_with_little_memory_refuses():
-    federation, _ = committed(DATA)
-    role = federation.roles["b"]
-    role.policy = replace(role.policy, most_memory=1000)
-    assert "allows most_memory = 1,000" in refusal(federation, QUERY)
 
 
 def test_a_column_that_is_too_wide_is_named():
@@ -454,10 +402,3 @@ def test_values_are_within_the_stated_error_of_scores(records, kind, exact):
     table = np.zeros((3, 3, 3), np.int64)
     np.add.at(table, tuple(codes), 1)
     assert abs(value - exact(table)) <= score_error(study_of(data), asked) < 0.01
-
-
-def test_winners_of_more_bits_than_the_policy_allows_are_refused():
-    policy = Policy(most_choice_bits=5)
-    policy.check_chosen(3, 2)
-    with pytest.raises(ValueError, match="shown winners of 6 bits: its policy allows"):
-        policy.check_chosen(3, 3)

@@ -19,7 +19,6 @@ from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from vertibayes_mpc.randomness import KeyPair
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
-from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit
 from vertibayes_protocols.queries.opening.commit import Committed, Joining, commitments_of
 from vertibayes_protocols.roles import DealerRole
@@ -105,11 +104,6 @@ def test_a_refused_study_can_be_put_right():
     federation = seeded(DATA)
     assert "39" in refusal(federation, Commit.of(replace(STUDY, records=39)))
     assert federation.session.ask(Commit.of(STUDY)).study == STUDY
-
-
-def test_a_variable_that_is_not_shown_is_not_committed():
-    federation = seeded(DATA, policy=Policy(variables=["y", "z", "w"], free_tables=True))
-    assert "shows no variable 'x'" in refusal(federation, Commit.of(STUDY))
 
 
 @pytest.mark.parametrize(

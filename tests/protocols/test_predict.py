@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -10,16 +9,15 @@ import pytest
 
 from tests.protocols.small import committed, data_of, packets, refusal, sealed
 from vertibayes_mpc.errors import MalformedMessageError
-from vertibayes_protocols.engine import answer, consider
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.odds import Odds, OddsTable
 from vertibayes_protocols.open_study import OpenStudy
-from vertibayes_protocols.policy import ALLOW_ALL, Policy
+from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Predict
 from vertibayes_protocols.queries.predictions.predict import OddsNumbers
 from vertibayes_protocols.roles import DealerRole
-from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Rows
 
 DATA = data_of(a="xy", b="z", c="w")
@@ -70,20 +68,6 @@ def test_tables_of_one_site_need_no_dealer():
     assert DEALER not in {fact.to for fact in federation.session.role.ledger.facts}
 
 
-def test_the_ledgers_say_what_left_and_who_may_read_it():
-    federation, study = opened()
-    predict(study, odds("xz"), Rows(0, 0, 30))
-    what = (
-        "log odds of t of 30 records (Rows(seed=0, first=0, last=30)) from their values of x, z; "
-        "who chooses the tables may read these values off them"
-    )
-    for ledger in (federation.session.role.ledger, federation.roles["a"].ledger):
-        facts = {fact.what: (fact.about, fact.to) for fact in ledger.facts}
-        assert facts[what] == ("a, b", ("analyst",))
-        assert facts["tables to predict t from x, z"] == ("analyst", ("a", "b"))
-    assert not [f for f in federation.roles["c"].ledger.facts if "odds" in f.what]
-
-
 # ---- what the outputs show, and the budget -------------------------------------------------------
 
 
@@ -97,23 +81,6 @@ def test_an_analyst_reads_the_values_off_chosen_tables_and_the_budget_limits_the
     assert len(predict(study, odds("x"), Rows(0, 0, 10))) == 10
     assert "0 are left" in refusal(federation, Predict.of(study.joined, odds("x"), Rows(0, 0, 1)))
     assert federation.roles["c"].memory.scored == 40, "a site whose values are not named"
-
-
-def test_records_are_counted_before_the_first_number_leaves(tmp_path):
-    federation, study = opened(policy=replace(ALLOW_ALL, most_scores=70))
-    site = federation.roles["b"]
-    with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-        next(answer(site, consider(site, Predict.of(study.joined, odds("xz"), Rows()))))
-    with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-        assert "30 are left" in refusal(federation, Predict.of(study.joined, odds("xz"), Rows()))
-    assert Policy().most_scores == 0, "unless its policy says so, a site predicts nothing"
-
-
-def test_a_site_that_answers_approved_studies_alone_refuses():
-    federation, study = opened()
-    federation.roles["b"].policy = replace(ALLOW_ALL, free_tables=False)
-    reason = refusal(federation, Predict.of(study.joined, odds("xz"), Rows()))
-    assert "it answers approved studies alone" in reason
 
 
 # ---- what is refused -----------------------------------------------------------------------------
@@ -143,20 +110,6 @@ def test_a_site_and_the_dealer_refuse(reason, changes):
     with pytest.raises(QueryRefusedError) as caught:
         consider(dealer, query)
     assert caught.value.site == DEALER and reason in caught.value.reason
-
-
-def test_too_many_rows_and_too_much_work_are_refused():
-    federation, study = opened()
-    federation.roles["b"].policy = replace(ALLOW_ALL, most_memory=1000)
-    reason = refusal(federation, Predict.of(study.joined, odds("xz"), Rows()))
-    assert "allows most_memory = 1,000" in reason
-
-
-def test_a_number_is_asked_once():
-    federation, study = opened()
-    query = Predict.of(study.joined, odds("x"), Rows())
-    federation.session.ask(query)
-    assert "the number of the query must be above 1" in refusal(federation, query)
 
 
 @pytest.mark.parametrize(

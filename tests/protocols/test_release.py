@@ -10,9 +10,7 @@ import pytest
 from tests.protocols.network import Parties
 from tests.protocols.small import (
     committed,
-    count,
     data_of,
-    memories,
     packets,
     plain,
     refusal,
@@ -22,19 +20,17 @@ from tests.protocols.small import (
 from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.noise import PolyaShare
 from vertibayes_protocols.budget import Cost
-from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
-from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
-from vertibayes_protocols.queries import Commit, Describe
+from vertibayes_protocols.queries import Commit
 from vertibayes_protocols.queries.releases.plan import ReleaseNoise
 from vertibayes_protocols.queries.releases.release import FAILED, Release, TableSums
 from vertibayes_protocols.query import At
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Joined
-from vertibayes_protocols.variables import Family, Rows, Variable
+from vertibayes_protocols.variables import Family, Variable
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)
@@ -77,11 +73,6 @@ def test_one_site_releases_alone(kind):
     for family, table in zip(FAMILIES, tables, strict=True):
         exact = plain(data, *family.members)
         assert np.array_equal(table, np.where(exact < least, 0, exact))
-
-
-def test_a_family_that_is_asked_for_twice_is_refused():
-    with pytest.raises(QueryRefusedError, match="two families of the release are equal"):
-        release(Rule("exact"), (*FAMILIES, FAMILIES[0]))
 
 
 def test_tables_of_wide_columns_are_released_exactly_in_both_ways():
@@ -185,25 +176,6 @@ def test_noise_that_leaves_the_ring_of_counts_is_read_as_it_is(records):
     assert abs(np.delete(table.ravel(), 0)).max() < 5000
 
 
-def test_the_budget_is_charged_before_anything_is_sent_and_limits_releases():
-    federation, _ = committed(DATA, policy=Policy(free_tables=True, most_epsilon=1.5))
-    joined = federation.session.role.joined
-    asked = FamilyTables(FAMILIES, False, Rule("laplace", epsilon=1.0))
-    federation.session.ask(Release.of(joined, asked))
-    assert federation.roles["a"].memory.spent.eps == 1.0
-    assert "0.5 is left of most_epsilon" in refusal(federation, Release.of(joined, asked))
-    exact = replace(asked, rule=Rule("exact"))
-    federation.session.ask(Release.of(joined, exact))
-    assert federation.roles["a"].memory.spent.eps == 1.0
-
-
-def test_a_site_refuses_noise_that_too_few_dishonest_sites_may_cancel():
-    federation, _ = committed(DATA, policy=Policy(free_tables=True, dishonest=0.4))
-    asked = FamilyTables(FAMILIES, False, Rule("laplace", epsilon=0.1, dishonest=0.3))
-    query = Release.of(federation.session.role.joined, asked)
-    assert "expects at least dishonest = 0.4" in refusal(federation, query)
-
-
 # ---- the check of sums ---------------------------------------------------------------------------
 
 
@@ -230,26 +202,6 @@ def test_a_sum_that_is_not_the_record_count_ends_the_run(monkeypatch):
 
 
 # ---- ledgers, memories, messages -----------------------------------------------------------------
-
-
-def test_ledgers_name_each_released_table_with_its_rule():
-    federation, _ = release(Rule("cut", fewest=7))
-    expected = [
-        RevealedTable(tuple(names), 3 ** len(names), ANALYST, Rows(), "counts below 7 as 0")
-        for names in NAMES
-    ]
-    federation.session.ask(Describe(federation.sites))
-    for role in (*federation.roles.values(), federation.session.role):
-        assert sorted(role.ledger.tables) == sorted(expected)
-        assert role.ledger.as_json()["tables"][0]["rule"] == "counts below 7 as 0"
-
-
-def test_released_tables_are_counted_in_the_memory():
-    remembered = memories("a", "b", "c")
-    release(Rule("cut"), memories=remembered)
-    counted = len(NAMES), sum(table.size for table in EXACT)
-    assert tuple(remembered["a"].released) == counted
-    assert tuple(remembered["a"].released_freely) == (0, 0)
 
 
 def test_the_analyst_receives_nothing_but_shares_of_the_released_tables(monkeypatch):
@@ -298,21 +250,6 @@ def test_crafted_releases_are_refused_and_not_noted(changes, reason):
     assert reason in refusal(federation, replace(QUERY, **changes))
     assert not federation.roles["a"].ledger.tables
     assert len(federation.session.ask(QUERY)) == 2
-
-
-def test_releases_are_bounded_by_the_policy():
-    federation, _ = committed(DATA, policy=Policy(free_tables=True, most_variables=1))
-    assert "a table of 2 variables, at most 1" in refusal(federation, QUERY)
-    federation, _ = committed(DATA, policy=Policy(free_tables=True, most_cells=11))
-    assert "tables of 12 cells, at most 11" in refusal(federation, QUERY)
-
-
-def test_numbers_are_shared_with_tables():
-    federation, study = committed(DATA)
-    federation.session.ask(Release.of(federation.session.role.joined, QUERY.tables))
-    assert len(count(federation, study, "xz")) == 1
-    with pytest.raises(QueryRefusedError, match="masks are used once"):
-        federation.session.ask(replace(QUERY, number=2))
 
 
 def test_a_release_that_is_too_large_for_the_memory_is_counted_in_parts():

@@ -1,6 +1,5 @@
 """Reports of the people whom sites hold: what is asked, refused, charged and shown."""
 
-from contextlib import closing
 from dataclasses import fields, replace
 
 import numpy as np
@@ -14,12 +13,10 @@ from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.local_reports import Projection, ReportPlan
-from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Report
-from vertibayes_protocols.queries.reports.report import PEOPLE, Perturbed
+from vertibayes_protocols.queries.reports.report import Perturbed
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric
-from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Variable
 
 Z = Numeric("z", -2.0, 2.0)
@@ -136,27 +133,6 @@ def test_what_no_site_can_answer_makes_no_query():
         Report(("p00",), replace(plan, projection=None), 0)
 
 
-def test_a_policy_is_kept_and_the_budget_is_spent_once_per_query(tmp_path):
-    federation = federation_of(parties(2, 40), policy=replace(ALLOW_ALL, most_epsilon=2.5))
-    site, seen = federation.roles["p00"], []
-    site.memory = SiteMemory(tmp_path / "memory")
-
-    def note(transport, sent):
-        if isinstance(sent.message, Perturbed) and sent.sender == "p00":
-            site.memory.close()
-            with closing(SiteMemory(tmp_path / "memory")) as again:
-                seen.append(again.spent.eps)
-
-    watch(federation, note)
-    ask(federation, query_of(federation, reports="all"))
-    assert seen == [1.0], "all questions together, before the first byte"
-    assert "costs epsilon 3: 1.5 is left" in refusal(
-        site, query_of(federation, reports="all_at_full_eps")
-    )
-    site.policy = replace(ALLOW_ALL, variables=["y"])
-    assert "it does not show a, b" in refusal(site, query_of(federation))
-
-
 def test_missing_values_are_reported_where_the_plan_permits_them():
     y, a = SCHEMA.variables["y"], SCHEMA.variables["a"]
     data = LocalData({"y": y, "a": a}, {"y": np.array([0, 1, 2]), "a": np.array([4, 0, 1])})
@@ -165,16 +141,6 @@ def test_missing_values_are_reported_where_the_plan_permits_them():
     assert "a: a value is missing" in refusal(federation.roles["p0"], strict)
     schema = Schema(y, {"a": Variable("a", a.states, missing=True)})
     assert ask(federation, query_of(federation, schema=schema)).people == 6
-
-
-def test_ledgers_and_promise_say_what_is_shown_beside_the_noise():
-    federation = federation_of(parties(2, 40))
-    query = query_of(federation)
-    ask(federation, query)
-    assert PEOPLE in query.promise.sentence and "(1, 0)-differentially" in query.promise.sentence
-    for role in (*federation.roles.values(), federation.analyst):
-        assert query.promise.sentence in role.ledger.facts[0].what
-    assert federation.roles["p00"].ledger.facts[-1].what.endswith("cost epsilon 1 and delta 0")
 
 
 @pytest.mark.parametrize(

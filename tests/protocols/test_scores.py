@@ -1,12 +1,11 @@
 """Scores of records over sites: what sites and the dealer refuse, who is blamed for what."""
 
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.protocols.small import packets, received, refusal, sealed
+from tests.protocols.small import packets, received, sealed
 from tests.randomness import SeededRandomness
 from tests.vertibayes.test_vdpnb import counted, short, sites_of, together, world
 from vertibayes.naive_bayes.base import NaiveBayes
@@ -18,16 +17,15 @@ from vertibayes_mpc.errors import (
     UnknownFaultyPartyError,
 )
 from vertibayes_mpc.randomness import KeyPair
-from vertibayes_protocols.engine import answer, consider
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
-from vertibayes_protocols.policy import ALLOW_ALL, Policy
+from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Scores
 from vertibayes_protocols.queries.columns.scores import SchemeKey, SiteTables
 from vertibayes_protocols.queries.columns.scoring import Logarithms
 from vertibayes_protocols.roles import AnalystRole, DealerRole
 from vertibayes_protocols.session import Go
-from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Variable
 
 SPLIT, POOLED = world(n=40)
@@ -136,25 +134,6 @@ def refusal_of_the_dealer(query, known):
     return caught.value.reason
 
 
-def test_hidden_columns_are_not_scored():
-    with sites(variables=("x0", "x1")) as federation:
-        assert "it does not show x2" in refusal(federation, scores_of())
-
-
-def test_records_that_are_scored_are_counted_over_restarts(tmp_path):
-    with sites(most_scores=70) as federation:
-        site = federation.roles["site-1"]
-        with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-            federation.session.ask(scores_of())
-            reason = "scores of 40 records: 30 are left of most_scores = 70"
-            assert reason in refusal(federation, scores_of())
-            next(answer(site, consider(site, scores_of(0, 20))))  # the process dies here
-        with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-            assert "scores of 11 records: 10 are left" in refusal(federation, scores_of(0, 11))
-            assert federation.session.ask(scores_of(0, 10)).shape == (10, 3)
-    assert Policy().most_scores == 0, "unless its policy says so, a site scores nothing"
-
-
 # ---- what peers do wrong -------------------------------------------------------------------------
 
 
@@ -220,15 +199,3 @@ def test_the_same_query_has_new_keys(monkeypatch):
     assert len(sent) == 4 and len({packet for packets in sent for packet in packets}) == sum(
         map(len, sent)
     )
-
-
-def test_the_ledgers_have_what_was_told():
-    with sites() as federation:
-        federation.session.ask(scores_of())
-        ledgers = federation.session.role.ledger, federation.roles["site-1"].ledger
-    for ledger in ledgers:
-        facts = [(what, about, to) for what, about, to in ledger.facts]
-        assert facts[0] == ("counts of x0 by y, to predict with", "all records", ("site-0",))
-        what, about, to = facts[-1]
-        assert what.startswith("log P(attributes | y) of 40 records, for each class")
-        assert (about, to) == ("site-0, site-1", (ANALYST,))

@@ -138,18 +138,6 @@ def test_choices_of_records_that_are_refused_do_not_pile_up():
     assert np.array_equal(count(federation, study, "xz", rows=Rows(1, 0, 20))[0], wanted)
 
 
-def test_too_many_record_sets_are_refused_in_all_studies_together():
-    federation, study = committed(
-        DATA, policy=Policy(most_row_sets=2, fewest_records=1, free_tables=True)
-    )
-    for rows in (Rows(), Rows(1, 0, 20), Rows(1, 0, 20), Rows(0, 0, 40)):
-        count(federation, study, "xz", rows=rows)
-    another = federation.session.ask(Commit.of(replace(STUDY, id=b"another"))).study
-    query = query_of("xz", rows=Rows(2, 0, 20), study=another)
-    assert "answered for 2 record sets, no more" in refusal(federation, query)
-    assert count(federation, another, "xw")[0].sum() == 40
-
-
 @pytest.mark.parametrize(
     ("first", "second", "answered"),
     [

@@ -1,7 +1,6 @@
 """Local updates and gossip over parties: what is shown, refused, charged, and who may be gone."""
 
 import math
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -13,13 +12,11 @@ from vertibayes_mpc.errors import MalformedMessageError, PartyGoneError
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
-from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Updates
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.queries.sums.updates import Delivered, Step
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData, Numeric
-from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Variable
 
 NOISY = Privacy(eps=30.0, noise="laplace")
@@ -87,62 +84,6 @@ def test_a_query_that_cannot_be_run_is_not_constructed(changes, reason):
 def test_a_share_that_is_no_number_is_no_noise():
     with pytest.raises(ValueError, match="eps = nan"):
         replace(NOISY, eps=math.nan)
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"number": 5}, "sum number 5 does not come after"),
-        ({"parties": ("p01",)}, "it is not among the members that are asked"),
-        ({"terms": Terms(SCHEMA, 20, 4, NOISY)}, "more records than the 4 agreed"),
-    ],
-)
-def test_a_query_that_does_not_fit_is_refused(changes, reason):
-    federation = federation_of(parties(3))
-    query = replace(query_of(federation), **changes)
-    assert reason in refusal(federation.roles["p00"], query)
-    assert all(not site.memory.spent.eps for site in federation.roles.values())
-
-
-def test_a_policy_that_hides_a_column_or_has_no_budget_is_kept():
-    federation = federation_of(parties(3), policy=replace(ALLOW_ALL, most_epsilon=50.0))
-    federation.roles["p01"].policy = replace(ALLOW_ALL, variables=["y", "a"])
-    with pytest.raises(QueryRefusedError, match="p01 refuses: it does not show b"):
-        ask(federation, query_of(federation))
-    federation.roles["p01"].policy = ALLOW_ALL
-    ask(federation, query_of(federation))
-    with pytest.raises(QueryRefusedError, match="costs epsilon 30: 20 is left of most_epsilon = 5"):
-        ask(federation, query_of(federation))
-
-
-def test_the_budget_is_spent_before_the_first_byte(tmp_path):
-    federation = federation_of(parties(2))
-    site = federation.roles["p00"]
-    site.memory = SiteMemory(tmp_path / "memory")
-    seen = []
-
-    def note(transport, sent):
-        if isinstance(sent.message, Step) and sent.sender == "p00":
-            site.memory.close()
-            with closing(SiteMemory(tmp_path / "memory")) as again:
-                seen.append((again.spent.eps, again.last_sum(site.analyst_key)))
-
-    watch(federation, note)
-    query = query_of(federation)
-    ask(federation, query)
-    assert seen == [(30.0, query.number)]
-
-
-def test_ledgers_say_what_left_and_what_all_releases_cost_together():
-    federation = federation_of(parties(2))
-    for _ in range(2):
-        gossip = ask(federation, query_of(federation))
-    facts = [fact.what for fact in federation.roles["p01"].ledger.facts]
-    assert facts[-1] == "all releases with noise so far cost epsilon 60 and delta 1.1e-19"
-    assert "statistics of counts of this site alone" in facts[0]
-    assert gossip.promise.sentence in facts[0]
-    about = {fact.about for fact in federation.analyst.ledger.facts}
-    assert about == {"p00", "p01"}
 
 
 def test_gossip_over_parties_equals_its_replay_and_nears_the_mean():

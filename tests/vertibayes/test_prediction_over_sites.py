@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import importlib.resources
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.structure_worlds import known_network
 from tests.vertibayes.test_prediction import CHAIN, any_records
 from vertibayes.dag import Structure
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.inference.prediction import predict_proba, predicted
-from vertibayes.network import Network, read_bif
+from vertibayes.network import Network
 from vertibayes.prediction_over_sites import predict_over_sites
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
@@ -29,11 +27,7 @@ from vertibayes_protocols.variables import Rows, Variable
 
 @pytest.fixture(scope="module")
 def child():
-    """CHILD, from the files that pgmpy has."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        folder = importlib.resources.files("pgmpy.utils") / "example_models"
-    return read_bif(gzip.decompress((folder / "child.bif.gz").read_bytes()).decode())
+    return known_network("child")
 
 
 def opened(data, sites, seed=0):

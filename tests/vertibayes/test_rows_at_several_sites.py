@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pgmpy.utils import get_example_model
 
 from tests.splits import split_rows
 from tests.spreads import Spread, assert_learned_alike, families_of, random_spread
-from tests.structure_worlds import with_gaps
+from tests.structure_worlds import known_network, with_gaps
 from vertibayes.choosing import TableChooser
 from vertibayes.learning import learn
-from vertibayes.network import from_pgmpy
 from vertibayes.options import Options
 from vertibayes.sampling import sample
 from vertibayes_protocols.choices import Choices, Score
@@ -104,7 +102,7 @@ def test_releases_over_a_spread_are_those_of_the_pooled_data(seed, kind):
 @pytest.mark.laws
 def test_child_with_half_of_its_columns_split_by_rows_is_learned_as_pooled():
     """Two missing cells in a hundred beside; three sites, each of which lists everybody."""
-    network = from_pgmpy(get_example_model("child"))
+    network = known_network("child")
     data = with_gaps(sample(network, 1000, seed=2), 0.02)
     parts = split_rows(data, 3, list(data.variables)[::2], seed=3)
     everyone = dict.fromkeys(parts, Placement(data.records, np.arange(data.records)))
