@@ -25,7 +25,9 @@ def test_tables_over_unknown_people_are_those_of_the_join(seed):
         for missing in (False, True):
             tables = counter.tables(families, missing=missing)
             assert all(map(np.array_equal, tables, lists.plain.tables(families, missing=missing)))
-        parts = [counter.tables(families[:3], rows=rows) for rows in (Rows(1, 0, 12), Rows(1, 12))]
+        half = counter.records // 2  # a site refuses to leave out fewer than 10
+        halves = Rows(1, 0, half), Rows(1, half)
+        parts = [counter.tables(families[:3], rows=rows) for rows in halves]
         whole = lists.plain.tables(families[:3])
         assert all(map(np.array_equal, [a + b for a, b in zip(*parts, strict=True)], whole))
 

@@ -128,8 +128,11 @@ class Dealt(NamedTuple):
         federation = RecordFederation(parties, policy=ALLOW_ALL)
         with federation.session() as session, run.progress(ticks=True) as progress:
             run.ledger = session.role.ledger
-            progress("learning", 0, 1)
+            progress("learning", 0, steps := 1 if self.tested is None else 2)
             learned = learn_records(request, session, self.schema, holders)
+            if self.tested is not None:
+                progress("prediction", 1, steps)
+                learned.log_proba = learned.model.predict_log_proba(learned.prepare(self.tested))
         learned.promised_beside("the number of records", "the size of the largest party")
         if learned.promise is not None:
             run.ledger.note(learned.promise.beyond, "all parties together", (ANALYST,))
