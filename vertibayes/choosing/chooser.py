@@ -94,6 +94,7 @@ class TableChooser:
     >>> import numpy as np
     >>> from vertibayes_protocols.choices import Score
     >>> from vertibayes_protocols.site.data import SiteData
+    >>> from vertibayes_protocols.variables import Variable
     >>> from vertibayes.counting import PlainCounter
     >>> a = np.array([0, 1] * 20, np.uint8)
     >>> variables = {name: Variable(name, ("no", "yes")) for name in "abc"}
