@@ -9,14 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import FaultyPartyError, UnknownFaultyPartyError
-from vertibayes_mpc.masked_sum import messages
 from vertibayes_mpc.masked_sum.messages import (
     DIGEST_BYTES,
     DIGESTS_BYTES,
     KEYS_BYTES,
     SEALED_BYTES,
+    Advertisement,
+    Confirmation,
+    Confirmations,
+    Delivered,
+    Keys,
+    MaskedVector,
     Places,
+    Revealed,
+    Shared,
     SumMessage,
+    Survivors,
     as_rows,
     expected,
     of_sum,
@@ -59,7 +67,7 @@ class Collection:
         self.plan = plan
         self.asked = plan.parties if present is None else tuple(present)
         self.roster: Roster
-        self.shared: dict[int, messages.Shared]
+        self.shared: dict[int, Shared]
         self.total: Elements
         self.rows: dict[int, dict[int, int]] = {}  # of a sharer's message, by receiver
         self.sharers: Places
@@ -68,11 +76,11 @@ class Collection:
 
     def converse(self) -> Program[Sum]:
         """Ask the parties round by round."""
-        advertised = yield from self._ask({}, messages.Advertisement)
-        shared = yield from self._ask(self.relay_keys(advertised), messages.Shared)
-        masked = yield from self._ask(self.relay_shares(shared), messages.MaskedVector)
-        confirmed = yield from self._ask(self.announce_survivors(masked), messages.Confirmation)
-        revealed = yield from self._ask(self.relay_signatures(confirmed), messages.Revealed)
+        advertised = yield from self._ask({}, Advertisement)
+        shared = yield from self._ask(self.relay_keys(advertised), Shared)
+        masked = yield from self._ask(self.relay_shares(shared), MaskedVector)
+        confirmed = yield from self._ask(self.announce_survivors(masked), Confirmation)
+        revealed = yield from self._ask(self.relay_signatures(confirmed), Revealed)
         return self.open(revealed)
 
     def _ask(self, outbox: Mapping[Party, SumMessage], kind: type[M]) -> Program[dict[int, M]]:
@@ -84,7 +92,7 @@ class Collection:
     def _to(self, places: Places, message: SumMessage) -> dict[Party, SumMessage]:
         return {self.plan.parties[place]: message for place in places}
 
-    def relay_keys(self, advertised: dict[int, messages.Advertisement]) -> dict[Party, SumMessage]:
+    def relay_keys(self, advertised: dict[int, Advertisement]) -> dict[Party, SumMessage]:
         """Make the roster of all who advertised keys."""
         keys, signatures = [], []
         for place, said in advertised.items():
@@ -97,11 +105,11 @@ class Collection:
             keys.append(both)
             signatures.append(said.signature)
         rows = as_rows(keys, KEYS_BYTES), as_rows(signatures, SIGNATURE_BYTES)
-        message = messages.Keys(self.plan.label, places_of(advertised), *rows)
+        message = Keys(self.plan.label, places_of(advertised), *rows)
         self.roster = Roster(self.plan, message, "aggregator")
         return self._to(self.roster.places, message)
 
-    def relay_shares(self, shared: dict[int, messages.Shared]) -> dict[Party, SumMessage]:
+    def relay_shares(self, shared: dict[int, Shared]) -> dict[Party, SumMessage]:
         """Relay to each sharer what its neighbours sealed for it."""
         self.shared, self.sharers = shared, places_of(shared)
         self.roster.check_left(self.sharers, self.sharers)
@@ -112,20 +120,18 @@ class Collection:
             checked(said.digests, party, (len(members), DIGESTS_BYTES), np.uint8)
         return {self.plan.parties[place]: self._delivered(place) for place in shared}
 
-    def _delivered(self, receiver: int) -> messages.Delivered:
+    def _delivered(self, receiver: int) -> Delivered:
         senders = self._members(receiver)
         rows = [(self.shared[sender], self.rows[sender][receiver]) for sender in senders]
         sealed = np.stack([said.sealed[row] for said, row in rows])
         digests = np.stack([said.digests[row] for said, row in rows])
-        return messages.Delivered(self.plan.label, self.sharers, sealed, digests)
+        return Delivered(self.plan.label, self.sharers, sealed, digests)
 
     def _members(self, place: int) -> list[int]:
         """Return those in a party's neighbourhood who shared, itself included."""
         return [member for member in self.rows[place] if member in self.shared]
 
-    def announce_survivors(
-        self, masked: dict[int, messages.MaskedVector]
-    ) -> dict[Party, SumMessage]:
+    def announce_survivors(self, masked: dict[int, MaskedVector]) -> dict[Party, SumMessage]:
         """Announce whose vectors arrived: whose sum it will be."""
         self.survivors, self.survived = places_of(masked), frozenset(masked)
         self.roster.check_left(self.sharers, self.survivors)
@@ -133,11 +139,9 @@ class Collection:
         self.total = np.zeros(shape, dtype)
         for place, said in masked.items():
             self.total += checked(said.values, self.plan.parties[place], shape, dtype)
-        return self._to(self.survivors, messages.Survivors(self.plan.label, self.survivors))
+        return self._to(self.survivors, Survivors(self.plan.label, self.survivors))
 
-    def relay_signatures(
-        self, confirmed: dict[int, messages.Confirmation]
-    ) -> dict[Party, SumMessage]:
+    def relay_signatures(self, confirmed: dict[int, Confirmation]) -> dict[Party, SumMessage]:
         """Relay the survivors' signatures."""
         signers = places_of(confirmed)
         self.roster.check_left(self.sharers, signers)
@@ -147,9 +151,9 @@ class Collection:
             if not is_signed(signed, said.signature, self.plan.signing_keys[party]):
                 raise FaultyPartyError(party, "did not sign the lists that it received")
         signatures = as_rows([said.signature for said in confirmed.values()], SIGNATURE_BYTES)
-        return self._to(signers, messages.Confirmations(self.plan.label, signers, signatures))
+        return self._to(signers, Confirmations(self.plan.label, signers, signatures))
 
-    def open(self, revealed: dict[int, messages.Revealed]) -> Sum:
+    def open(self, revealed: dict[int, Revealed]) -> Sum:
         """Recover one seed of each sharer, and subtract the masks."""
         self.roster.check_left(self.sharers, places_of(revealed))
         shares = self._shares(revealed)
@@ -160,13 +164,15 @@ class Collection:
                 self.total -= own_mask(self.plan, seed)
             else:
                 self.total += self._masks_left_by(place, KeyPair(seed.secret))
-        values, parties = self.plan.decode(self.total), self.plan.parties_at(self.survivors)
-        limit = len(parties) * self.plan.bound
+        return self._checked(self.plan.decode(self.total))
+
+    def _checked(self, values: NDArray[np.int64]) -> Sum:
+        limit, parties = len(self.survivors) * self.plan.bound, self.plan.parties_at(self.survivors)
         if np.any((values > limit) | (values < -limit)):
             raise UnknownFaultyPartyError(parties, "one of them sent a vector beyond the bound")
         return Sum(values, parties)
 
-    def _shares(self, revealed: dict[int, messages.Revealed]) -> dict[int, list[tuple[int, int]]]:
+    def _shares(self, revealed: dict[int, Revealed]) -> dict[int, list[tuple[int, int]]]:
         """Return the shares of each sharer, as pairs of Shamir's place and value."""
         shares: dict[int, list[tuple[int, int]]] = {place: [] for place in self.shared}
         for member, said in revealed.items():

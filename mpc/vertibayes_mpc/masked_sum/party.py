@@ -14,12 +14,20 @@ from vertibayes_mpc.errors import (
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from vertibayes_mpc.masked_sum import messages
 from vertibayes_mpc.masked_sum.messages import (
     DIGESTS_BYTES,
     SEALED_BYTES,
+    Advertisement,
+    Confirmation,
+    Confirmations,
+    Delivered,
+    Keys,
+    MaskedVector,
     Places,
+    Revealed,
+    Shared,
     SumMessage,
+    Survivors,
     as_rows,
     expected,
     list_of,
@@ -109,10 +117,10 @@ class Contribution:
 
     def converse(self, elements: Elements) -> Program[tuple[Party, ...]]:
         """Answer the aggregator round by round; return whose sum it is."""
-        keys = yield from self._ask(self.advertise(), messages.Keys)
-        delivered = yield from self._ask(self.share(keys), messages.Delivered)
-        survivors = yield from self._ask(self.mask(delivered, elements), messages.Survivors)
-        confirmations = yield from self._ask(self.confirm(survivors), messages.Confirmations)
+        keys = yield from self._ask(self.advertise(), Keys)
+        delivered = yield from self._ask(self.share(keys), Delivered)
+        survivors = yield from self._ask(self.mask(delivered, elements), Survivors)
+        confirmations = yield from self._ask(self.confirm(survivors), Confirmations)
         yield from send({self.aggregator: self.reveal(confirmations)})
         return tuple(self.plan.parties[place] for place in self.survivors)
 
@@ -121,13 +129,13 @@ class Contribution:
         answer = (yield from exchange({self.aggregator: message}, expect))[self.aggregator]
         return of_sum(answer, self.aggregator, self.plan)
 
-    def advertise(self) -> messages.Advertisement:
+    def advertise(self) -> Advertisement:
         """Round 1: fresh public keys, signed."""
         keys = self.mask_pair.public, self.seal_pair.public
         signed = keys_label(self.plan, self.member.party, b"".join(keys))
-        return messages.Advertisement(self.plan.label, *keys, self.member.signing.sign(signed))
+        return Advertisement(self.plan.label, *keys, self.member.signing.sign(signed))
 
-    def share(self, keys: messages.Keys) -> messages.Shared:
+    def share(self, keys: Keys) -> Shared:
         """Round 2: a share of both seeds to each member of the neighbourhood."""
         self.roster = Roster(self.plan, keys, self.aggregator)
         self._check_named(self.roster.places)
@@ -140,7 +148,7 @@ class Contribution:
         seeds = self.mask_pair.private, self.self_mask.secret
         shares = split_seeds(*seeds, threshold, members, self.randomness)
         sealed = [self._seal(*item) for item in zip(members, shares, strict=True)]
-        return messages.Shared(
+        return Shared(
             self.plan.label,
             as_rows(sealed, SEALED_BYTES),
             as_rows([both.digests for both in shares], DIGESTS_BYTES),
@@ -152,7 +160,7 @@ class Contribution:
         envelope = Envelope(self.plan.label, self.member.party, party)
         return envelope.seal(self.seal_keys[place], shares)
 
-    def mask(self, delivered: messages.Delivered, elements: Elements) -> messages.MaskedVector:
+    def mask(self, delivered: Delivered, elements: Elements) -> MaskedVector:
         """Round 3: the vector under its own mask and the masks with all neighbours who shared."""
         self.sharers = list_of(delivered.sharers, self.aggregator, self.roster.places)
         self._check_named(self.sharers)
@@ -170,21 +178,21 @@ class Contribution:
         peers = {self.plan.parties[place]: self._mask_key(place) for place in others}
         masks = pair_masks(self.plan, self.member.party, peers)
         masks += own_mask(self.plan, self.self_mask)
-        return messages.MaskedVector(self.plan.label, elements + masks)
+        return MaskedVector(self.plan.label, elements + masks)
 
     def _mask_key(self, place: int) -> StreamKey:
         party = self.plan.parties[place]
         return agree(self.mask_pair, self.roster.mask_key(place), "masking", party)
 
-    def confirm(self, survivors: messages.Survivors) -> messages.Confirmation:
+    def confirm(self, survivors: Survivors) -> Confirmation:
         """Round 4: a signature on who advertised, who shared, and whose vectors arrived."""
         self.survivors = list_of(survivors.survivors, self.aggregator, self.sharers)
         self._check_named(self.survivors)
         self.roster.check_left(self.sharers, self.survivors)
         signature = self.member.signing.sign(self._transcript)
-        return messages.Confirmation(self.plan.label, signature)
+        return Confirmation(self.plan.label, signature)
 
-    def reveal(self, confirmations: messages.Confirmations) -> messages.Revealed:
+    def reveal(self, confirmations: Confirmations) -> Revealed:
         """Round 5: a share of the self-mask of each neighbour who survived, of the others' keys.
 
         An aggregator with two lists of survivors has signatures of less than a quorum for one of
@@ -201,7 +209,7 @@ class Contribution:
             both.self_mask if place in self.survivors else both.key
             for place, both in self.shares.items()
         ]
-        return messages.Revealed(self.plan.label, as_rows(shares, SHARE_BYTES))
+        return Revealed(self.plan.label, as_rows(shares, SHARE_BYTES))
 
     def _choice(self, count: int) -> NDArray[np.intp]:
         """Choose signatures to check: all in a complete graph, some at random in others."""
