@@ -195,7 +195,7 @@ def expected(counter: SecureCounter, options: Options) -> str:
     if options.structure is not None or calls is None:
         return cost.sentence()
     return (
-        f"{cost.in_calls(calls).sentence()}; this is typical and not a bound, as the data decide "
+        f"{cost.in_calls(calls).sentence()}; typical, not an upper bound: the data decide "
         f"for which tables {options.by} asks"
     )
 
