@@ -204,7 +204,7 @@ def _search(
 def typical_families(search: Search) -> list[Family]:
     """Return families like those whose tables a search asks for.
 
-    The list is typical, not an upper bound: which tables a search asks for depends on the data. It has
+    The list is typical, not an upper bound: a search asks for tables as the data decide. It has
     all pairs, and for each child the families of as many parents as `TYPICAL_PARENTS`: the
     variables that follow the child by name, and one more, which is any other variable. Families
     that do not fit are no candidates of a search, and not in the list.
