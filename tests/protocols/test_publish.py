@@ -1,21 +1,25 @@
 """Tables that sites publish with noise: what sites refuse, what they charge, who is blamed."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.protocols.small import packets, received, refusal, sealed
+from tests.protocols.small import noisy, packets, received, refusal, sealed
 from tests.vertibayes.test_vdpnb import sites_of, world
 from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
-from vertibayes_protocols.federation import federate
+from vertibayes_protocols.federation import ANALYST, federate
+from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Publish
 from vertibayes_protocols.queries.columns.publish import PublishedTables, RecordNoise
 from vertibayes_protocols.site.text import TextColumn
-from vertibayes_protocols.variables import Variable
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Rows, Variable
 
 SPLIT, POOLED = world(n=40)  # site-0: x0, of 3 states; site-1: x1 of 2 and x2 of 4; 3 classes
 QUERY = Publish.of(SPLIT, RecordNoise(0.6))  # 0.2 a count
@@ -97,6 +101,38 @@ def test_records_that_are_not_compared_with_the_other_sites_are_refused():
         for site in federation.roles.values():
             site.met = frozenset(data)
         assert len(federation.session.ask(QUERY)) == 3
+
+
+def test_the_budget_is_one_for_all_releases_and_outlives_the_process(tmp_path):
+    with sites(most_epsilon=1.0) as federation:
+        site = federation.roles["site-1"]
+        with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+            site.memory.apply(noisy(Cost.of(0.1)))
+            federation.session.ask(QUERY)
+            federation.session.ask(QUERY)
+            assert "costs epsilon 0.4: 0.1 is left" in refusal(federation, QUERY)
+        with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+            assert "costs epsilon 0.4: 0.1 is left" in refusal(federation, QUERY)
+            assert site.memory.spent[:2] == (pytest.approx(0.9), 0.0)
+        spent = federation.roles["site-0"].memory.spent
+        assert spent[:2] == (pytest.approx(0.4), 0.0), "it holds one feature"
+
+
+def test_the_ledgers_have_what_was_published():
+    with sites() as federation:
+        federation.session.ask(Publish.of(SPLIT, RecordNoise(300.0)))
+        ledgers = federation.session.role.ledger, federation.roles["site-1"].ledger
+    rule = "discrete Laplace noise, eps = 100 a count"
+    opened = [
+        RevealedTable((f"x{i}", "y"), cells, ANALYST, Rows(), rule)
+        for i, cells in enumerate((9, 6, 12))
+    ]
+    assert ledgers[0].tables == opened and ledgers[1].tables == opened[1:]
+    (what, about, to), budget = ledgers[1].facts
+    assert what == f"counts of x1, x2 by y, with {rule}"
+    assert (about, to) == ("site-1", (ANALYST,))
+    spent = "all releases with noise so far cost epsilon 200 and delta 0"
+    assert budget == (spent, "the records of site-1", ())
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,18 @@ def test_noise_is_added_and_charged():
     assert "left of most_epsilon = 500" in refusal(federation, dear)
 
 
+def test_what_leaves_is_in_the_ledgers_and_the_budgets():
+    federation, study = opened(sites(), policy=replace(ALLOW_ALL, most_released_tables=1))
+    table_of(study, ["xz"], Rule("cut", 3))
+    what = "counts of 40 records by t and 8 bins of its log odds from x, z: counts below 3 as 0"
+    for ledger in (federation.session.role.ledger, federation.roles["d"].ledger):
+        facts = {fact.what: (fact.about, fact.to) for fact in ledger.facts}
+        assert facts[what] == ("a, b, d", ("analyst",))
+    assert "most_released_tables = 1" in refusal(federation, query_of(study, ("xz",)))
+    assert federation.roles["c"].memory.released.tables == 0, "a site without a named variable"
+    assert federation.roles["a"].memory.scored == 0, "no log odds of a record leave"
+
+
 REFUSED = {
     "no site of the study holds the target 'q'": {"target": "q"},
     "the target 'w' has 3 states; a score table needs two states": {"target": "w"},

@@ -4,6 +4,7 @@ The models that are learned of sums are tested in tests/vertibayes/test_hdpnb.py
 """
 
 import math
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from vertibayes_mpc.additive_scheme import Parameters
 from vertibayes_mpc.errors import ProtocolError, UnknownFaultyPartyError
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.budget import Cost
-from vertibayes_protocols.engine import consider
+from vertibayes_protocols.engine import answer, consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Sums
@@ -24,6 +25,7 @@ from vertibayes_protocols.queries.sums.members import Members
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.schema import Declaration
 from vertibayes_protocols.site.statistics import Counts, LocalData, Moments, Numeric, measure
+from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Family, Variable
 
 NOISY = Privacy(eps=30.0, gamma=0.5)
@@ -219,6 +221,39 @@ def test_where_one_site_refuses_nobody_spends_anything(via):
 
 
 # ---- what a site remembers -----------------------------------------------------------------------
+
+
+@both_ways
+def test_budget_and_numbers_outlive_the_process(via, tmp_path):
+    federation = federation_of(parties(4), policy=replace(ALLOW_ALL, most_epsilon=70.0))
+    site = federation.roles["p01"]
+    with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+        first = query_of(federation, via, NOISY)
+        ask(federation, first)
+        ask(federation, query_of(federation, via, NOISY))
+        reason = "the release costs epsilon 30: 10 is left of most_epsilon = 70"
+        assert reason in refusal(site, query_of(federation, via, NOISY))
+    with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+        assert reason in refusal(site, query_of(federation, via, NOISY))
+        small = query_of(federation, via, Privacy(eps=9.0))
+        for number in (first.number, first.number + 1, site.memory.last_sum(first.analyst)):
+            found = refusal(site, replace(small, number=number))
+            assert f"sum number {number} does not come after" in found
+        assert consider(site, small).query is small
+
+
+@both_ways
+def test_the_budget_is_spent_before_the_first_byte_and_a_number_once(via, tmp_path):
+    federation = federation_of(parties(4))
+    site, query = federation.roles["p01"], query_of(federation, via, NOISY)
+    with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+        agreed = consider(site, query)
+        next(answer(site, agreed))  # the process dies here
+    with closing(SiteMemory(tmp_path / "memory")) as again:
+        assert again.spent.eps == 30.0 and again.last_sum(query.analyst) == query.number
+        site.memory = again
+        with pytest.raises(ValueError, match="must be above"):
+            next(answer(site, agreed))
 
 
 # ---- what is summed ------------------------------------------------------------------------------
