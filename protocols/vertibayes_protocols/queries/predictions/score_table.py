@@ -303,7 +303,6 @@ def _classes(site: Holder, plan: ScorePlan) -> Elements:
     if site.party not in commitments.operands[place].holders:
         return np.zeros(plan.records, np.uint64)
     form = commitments.form("codes", place)
-    assert form is not None  # all columns are committed as codes
     codes = plan.lookups.selection.whole(lambda block: site.clear(form, place, block))
     return codes.astype(np.uint64)
 

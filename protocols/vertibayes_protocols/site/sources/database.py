@@ -28,7 +28,7 @@ class Database:
 
     where: str | Path = field(repr=False)
     table: str | None = None  # the table, with its schema as ``schema.table``
-    query: str | None = None  # A ``select`` that returns the table
+    query: str | None = None  # a ``select`` that returns the table
     password_variable: str | None = None
 
     def __post_init__(self) -> None:
