@@ -97,8 +97,11 @@ def test_the_control_of_it_shows_values_as_they_are(monkeypatch):
     [
         (Rule("exact"), ["a count of 1 singles out", "differ by one person"]),
         (Rule("cut", fewest=5), ["counts from 5 on are exact", "differ by one person"]),
-        (Rule("gaussian"), ["choices have no noise", "for the value it is 2"]),
-        (Rule("laplace", epsilon=0.5, dishonest=0.25), ["for the value it is 1", "more than 25%"]),
+        (Rule("gaussian"), ["choices have no noise", "for a value of the person it is 2"]),
+        (
+            Rule("laplace", epsilon=0.5, dishonest=0.25),
+            ["for a value of the person it is 1", "more than 25%"],
+        ),
     ],
 )
 def test_each_rule_is_shown_with_what_it_does_not_protect(rule, limits):
