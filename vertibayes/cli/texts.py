@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from vertibayes.words import counted
+from vertibayes.words import counted, percent
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.errors import printable
 
@@ -34,6 +34,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "counted": counted,
         "digest": lambda digits: grouped_digest(bytes.fromhex(digits)),
+        "percent": percent,
     }
     return environment
 
