@@ -101,7 +101,6 @@ OF_SEALS = (
 
 OPENING = "protocols/vertibayes_protocols/queries/opening"
 MEET, MEETS = f"{OPENING}/meet.py", "tests/protocols/test_meet.py"
-PINNED = f"{OPENING}/pinned.py"
 CPACE, CPACES = "mpc/vertibayes_mpc/cpace.py", "tests/mpc/test_cpace.py"
 CONFIRMING = "    confirming(tuple(first))\n"
 CONFIRMED = """\
@@ -170,8 +169,8 @@ OF_MEET = (
         "count.total + open_ >= site.policy.most_failed_meets",
         MEETS,
     ),
-    skipped("Meet takes another key than the pinned one", PINNED, "key != known[name]", MEETS),
-    skipped("Meet takes another dealer than the pinned one", PINNED, "named != dealer", MEETS),
+    skipped("Meet takes another key than the pinned one", MEET, "key != known[name]", MEETS),
+    skipped("Meet takes another dealer than the pinned one", MEET, "named != dealer", MEETS),
     skipped(
         "a site commits with sites that it has not met",
         f"{OPENING}/commit_checks.py",
