@@ -17,7 +17,7 @@ class Mutant(NamedTuple):
     changes : tuple of (str, str)
         Texts that the file has once, and what replaces them.
     tests : tuple of str
-        The tests that must fail.
+        The tests that must fail: files, or `file::function`.
     """
 
     name: str
@@ -321,6 +321,7 @@ OF_MASKS = (
 )
 
 POLICY, POLICIES = "protocols/vertibayes_protocols/policy.py", "tests/protocols/test_policy.py"
+RULES = "tests/protocols/test_rules_of_the_policy.py"
 CHECKS = "protocols/vertibayes_protocols/record_checks.py"
 CHANGES = "protocols/vertibayes_protocols/storage/changes.py"
 CHANGED = "tests/protocols/test_changes.py"
@@ -342,7 +343,7 @@ OF_POLICIES = (
         "more bits of winners",
         POLICY,
         "chosen + bits > (most := self.most_choice_bits)",
-        "tests/protocols/test_choose.py",
+        f"{RULES}::test_winners_have_no_more_bits_than_the_policy_allows",
     ),
     skipped(
         "hidden variables are shown",
