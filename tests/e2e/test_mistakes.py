@@ -33,6 +33,11 @@ def bad_options():
     yield ["--sites", "0"], {}, "--sites must be between 1 and 2 (the number of columns), got 0"
     yield [], {}, "specify --sites K or --partition FILE"
     yield ["--sites", "2", "--exclude", "zz"], {}, "--exclude zz: no such column; there are a, b"
+    yield (
+        ["--sites", "2", "--missing-codes", "zz=9"],
+        {},
+        "--missing-codes zz=9: no column 'zz', and no such value; there are a, b",
+    )
     yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"
     yield (
         ["--sites", "2", "--id-column", "a"],
