@@ -294,8 +294,14 @@ def test_other_separators_are_named(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--validate", "scv"], "--validate and --target belong together"),
-        (["--target", "a"], "--validate and --target belong together"),
+        (
+            ["--validate", "scv"],
+            "--validate tests the prediction of a variable: name it by --target",
+        ),
+        (
+            ["--target", "a"],
+            "--target a is the variable whose prediction --validate tests: add --val",
+        ),
         (
             ["--validate", "x", "--target", "a"],
             "--validate must be a list of public, scv or svdg, got x",

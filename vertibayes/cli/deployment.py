@@ -303,10 +303,10 @@ def _status(
         raise ValueError("specify one of --watch and --prometheus")
     if interval is not None and not watch:
         raise ValueError(f"--interval is for --watch: got --interval {interval:g} without it")
-    from vertibayes.cli.status import run_status, run_watch
+    from vertibayes.cli.status import run_status, watch_status
 
     if watch:
-        code = run_watch(file, 1.0 if interval is None else interval)
+        code = watch_status(file, 1.0 if interval is None else interval)
     else:
         code = run_status(file, as_prometheus)
     if code:

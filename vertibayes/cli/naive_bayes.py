@@ -176,7 +176,7 @@ class Dealt(NamedTuple):
             counter = SecureCounter.of(federation, order=list(self.schema.variables))
             holders = {name: site for site, names in sites.items() for name in names}
             learned = reveal(self.request, counter, self.schema, sites, holders)
-            cells = disclosure(counter.opened, counter.records)
+            cells = disclosure(counter.revealed, counter.records)
         learned.warnings += [cells.sentence()] if cells.cells else []
         learned.add(federation.traffic)
         return learned
