@@ -124,12 +124,9 @@ def _legend(fills: Mapping[str, str], errors: Mapping[str, float], count: int) -
     for place, shade in enumerate(SHADES):
         if shade in fills.values():
             least = low + place * step
-            text = (
-                f"{least:.3f} to {least + step:.3f}"
-                if len({*errors.values()}) > 1
-                else f"{low:.3f}"
-            )
-            names[f"error {text}"] = shade
+            equal = len({*errors.values()}) == 1
+            shown = f"{low:.3f}" if equal else f"{least:.3f} to {least + step:.3f}"
+            names[f"error {shown}"] = shade
     if errors and len(errors) < count:
         names["error not known"] = PLAIN
     return names
