@@ -128,9 +128,8 @@ def test_a_click_shows_a_nodes_neighbourhood_and_its_table(shown, alarm):
 
 def test_the_picture_of_a_small_network_is_not_enlarged(shown):
     page = shown("calibrated")
-    curves, network = (
-        image.bounding_box()["width"] for image in page.locator(".picture img").all()
-    )
+    pictures = page.locator(".picture img").all()
+    curves, network = (picture.bounding_box()["width"] for picture in pictures)
     assert network < 300 < 900 < curves
 
 

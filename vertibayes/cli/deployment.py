@@ -251,6 +251,11 @@ def _approve(
     stop_on_signal()
     if (study is not None) + list_ + (withdraw is not None) != 1:
         raise ValueError("specify one of study.toml, --list and --withdraw DIGEST")
+    if not site.exists():
+        raise ValueError(
+            f"{site}: no such file; run the command in the site's folder, or specify its file, as "
+            "--site FOLDER/site.toml"
+        )
     if study is not None:
         run_approve(study, site, by, yes, digest)
     elif withdraw is not None:

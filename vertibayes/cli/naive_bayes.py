@@ -187,10 +187,10 @@ class Dealt(NamedTuple):
         sites = {site: (*own, target) for site, own in split.holders.items()}
         with federate(_site_data(self.training, sites), policy=ALLOW_ALL) as federation:
             run.ledger = ledger = federation.session.role.ledger
+            classes = f"the {target} of every record, which all sites know beforehand"
+            ledger.note(classes, "the records", tuple(sites))
+            ledger.note(f"the counts of each {target}", "the records", (*sites, ANALYST))
             learned = publish(self.request, federation.session, split)
-        classes = f"the {target} of every record, which all sites know beforehand"
-        ledger.note(classes, "the records", tuple(sites))
-        ledger.note(f"the counts of each {target}", "the records", (*sites, ANALYST))
         learned.add(federation.traffic)
         return learned
 
