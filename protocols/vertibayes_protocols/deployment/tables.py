@@ -221,3 +221,9 @@ class Table:
         if not isinstance(value, kind):
             raise self.error(key, f"must be {expected}, got {value!r}")
         return value
+
+
+def quoted(text: str) -> str:
+    """Return a text as TOML quotes it; control characters by their numbers."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in plain) + '"'
