@@ -129,7 +129,11 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
             findings.party = file.party
             _check_file(findings, file, outside, now or datetime.now(UTC), public)
             if isinstance(file, SiteFile):
-                _check_site(findings, file, data)
+                with findings.wrong_if_it_fails():
+                    data[file.party] = read_data(file)
+                    _check_data(findings, file, data[file.party])
+                with findings.wrong_if_it_fails():
+                    _check_memory(findings, file, data.get(file.party))
     findings.begin()
     _check_pins(findings, files, public)
     _check_one_roster(findings, files)
@@ -163,15 +167,6 @@ def _check_file(
         with findings.wrong_if_it_fails():
             if digest := outside.digest(file):
                 findings.note("ok", f"the digest of the study is {digest}")
-
-
-def _check_site(findings: Findings, file: SiteFile, data: dict[Party, SiteData]) -> None:
-    """Check a site's data and memory; keep the data, which `_check_sites` needs."""
-    with findings.wrong_if_it_fails():
-        data[file.party] = read_data(file)
-        _check_data(findings, file, data[file.party])
-    with findings.wrong_if_it_fails():
-        _check_memory(findings, file, data.get(file.party))
 
 
 def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:

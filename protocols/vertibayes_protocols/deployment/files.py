@@ -254,17 +254,13 @@ def own_keys(file: PartyFile) -> KeyPair:
             reason = f"{name} is pinned with this party's own public key: they are one party"
             raise ValueError(f"{file.source.path}: {reason}")
     if file.roster is not None and file.roster.by_name[file.party].key != keys.public:
-        reason = _not_in_use(file.roster, file.party, keys.public)
+        current = file.roster.by_name[file.party].public
+        reason = f"the roster has {current}; set `key` to the file of that key"
+        for old in file.roster.retired_keys(file.party):
+            if old.key == keys.public:
+                why = f"it was {old.why} at epoch {old.epoch}"
+                reason = f"{why}; set `key` to the file of the new key"
         raise ValueError(
             f"{file.key} is not the key of {file.party} in {file.roster.title}: {reason}"
         )
     return keys
-
-
-def _not_in_use(roster: Roster, party: Party, public: bytes) -> str:
-    """Return why a party's key is not the one that its roster has, and what to do."""
-    for old in roster.retired_keys(party):
-        if old.key == public:
-            return f"it was {old.why} at epoch {old.epoch}; set `key` to the file of the new key"
-    current = roster.by_name[party].public
-    return f"the roster has {current}; set `key` to the file of that key"

@@ -48,7 +48,9 @@ def pins_of(
         sites=_keys(peers),
         dealer={} if role == "dealer" else _own(file, "dealer", roster),
         analysts={} if role == "analyst" else _own(file, "analyst", roster),
-        signing=_signing_keys(peers),
+        signing={
+            name: key for name, text in peers.values.items() if (key := decode_signing(str(text)))
+        },
     )
     if own in peers:
         raise peers.error(own, "this site's own name: its peers are others")
@@ -205,12 +207,6 @@ def _keys(table: Table) -> dict[Party, bytes]:
             raise table.error(name, str(error)) from None
         pinned[name] = table.made(name, decode_public)
     return pinned
-
-
-def _signing_keys(table: Table) -> dict[Party, bytes]:
-    """Return the signing keys of the parties that a table names, of those that have one."""
-    keys = {name: decode_signing(str(text)) for name, text in table.values.items()}
-    return {name: key for name, key in keys.items() if key}
 
 
 Named: TypeAlias = tuple[Party, bytes | None, RosterRole]

@@ -151,10 +151,7 @@ class StatusFile:
         self.write(if_due=True)
 
     def write(self, *, if_due: bool = False) -> None:
-        """Replace the file, which its owner alone can read, or go on without.
-
-        With `if_due` only if the last time is long enough ago.
-        """
+        """Replace the file, which its owner alone can read, if it is time to; or go on without."""
         if if_due and self._clock() < self._due:
             return
         self._due = self._clock() + SECONDS

@@ -36,8 +36,12 @@ class TomlFile:
     def read(cls, path: Path) -> TomlFile:
         """Read a file."""
         try:
-            text = _text(path)
+            content = path.read_bytes()
+            text = content.decode("utf-8-sig").replace("\r\n", "\n")
             return cls(path, text, tomllib.loads(text))
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise ValueError(f"{path}, line {line}: not UTF-8 text; save it as UTF-8") from None
         except FileNotFoundError:
             raise ValueError(f"{path}: no such file") from None
         except IsADirectoryError:
@@ -89,15 +93,6 @@ class TomlFile:
         for name in self.values:
             if name not in known:
                 raise self.error((name,), f"unknown table; expected {', '.join(known)}")
-
-
-def _text(path: Path) -> str:
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{path}, line {line}: not UTF-8 text; save it as UTF-8") from None
 
 
 def _placed(path: Path, text: str, error: str) -> str:
