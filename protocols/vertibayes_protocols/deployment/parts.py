@@ -208,10 +208,8 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
                 )
                 raise table.error("database", reason)
             source = replace(source, database=table.path("database"))
-    try:
+    with table.at("database" if "database" in table else "file"):
         source.place  # noqa: B018
-    except ValueError as error:
-        raise table.error("database" if "database" in table else "file", str(error)) from None
     rules = {name: spec.aggregate or source.aggregate for name, spec in variables.items()}
     if source.order_by is None and set(rules.values()) & {"first", "last"}:
         raise table.error("order_by", "missing; first and last need a column that orders the rows")
@@ -251,11 +249,9 @@ def alignment_of(file: TomlFile) -> AlignmentRequest | None:
 
 def _rules(table: Table, rules: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse a rule of identifiers that does not exist."""
-    for rule in rules:
-        try:
+    with table.at("rules"):
+        for rule in rules:
             rule_of(rule)
-        except ValueError as error:
-            raise table.error("rules", str(error)) from None
     return rules
 
 

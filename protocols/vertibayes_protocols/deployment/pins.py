@@ -151,10 +151,8 @@ def pinned_roster(file: TomlFile) -> Roster | None:
         return None
     with file.table("roster") as table:
         path, pinned = table.path("file"), table.made("digest", digest_of_text)
-    try:
+    with table.at("file"):
         roster = read_roster(path)
-    except ValueError as error:
-        raise table.error("file", str(error)) from None
     if roster.digest != pinned:
         reason = (
             f"{path} has another digest: {grouped_digest(roster.digest)} ({roster.title}); if this "
@@ -201,10 +199,8 @@ def _keys(table: Table) -> dict[Party, bytes]:
     """Return the parties that a table names with their public keys."""
     pinned = {}
     for name in table.values:
-        try:
+        with table.at(name):
             party_name(name)
-        except ValueError as error:
-            raise table.error(name, str(error)) from None
         pinned[name] = table.made(name, decode_public)
     return pinned
 

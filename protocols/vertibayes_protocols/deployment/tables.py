@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -142,6 +143,14 @@ class Table:
         """Return the error about one of its keys."""
         return self.file.error((*self.keys, key), reason)
 
+    @contextmanager
+    def at(self, key: str) -> Iterator[None]:
+        """Give a ValueError of the block the line of one of its keys."""
+        try:
+            yield
+        except ValueError as error:
+            raise self.error(key, str(error)) from None
+
     def table(self, key: str) -> Table:
         """Take a table; an empty table if the key is missing."""
         self._asked[key] = None
@@ -172,10 +181,8 @@ class Table:
         if setting.name not in self and setting.default is not REQUIRED:
             return setting.default
         given = self._take(setting.name, None, object, setting.expected)
-        try:
+        with self.at(setting.name):
             value = setting.checked(given)
-        except ValueError as error:
-            raise self.error(setting.name, str(error)) from None
         is_path = setting.kind in ("path", "names or file") and isinstance(value, str)
         return self.path(setting.name) if is_path else value
 
@@ -197,10 +204,8 @@ class Table:
     def made(self, key: str, make: Callable[[str], T], default: str | None = None) -> T:
         """Take a text and return what `make` makes of it; its ValueErrors get the key's line."""
         text = self.text(key, default)
-        try:
+        with self.at(key):
             return make(text)
-        except ValueError as error:
-            raise self.error(key, str(error)) from None
 
     def end(self) -> None:
         """Refuse keys that nobody has taken."""
