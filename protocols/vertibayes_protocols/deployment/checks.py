@@ -47,14 +47,12 @@ KINDS: Mapping[str, type[AnyFile]] = {  # by the first table that a file has of 
 
 
 class Outside(NamedTuple):
-    """Checks outside the files: each returns a warning or None, or raises a ValueError.
-
-    `site` and `digest` return what is right, or None if it is not checked.
-    """
+    """Checks outside the files: each returns a warning or None, or raises a ValueError."""
 
     reach: Callable[[RelayAddress], str | None]
     listen: Callable[[RelayAddress], str | None]
     study: Callable[[StudyFile], str | None]  # checks the settings of a study
+    # These return what is right, or None if it is not checked.
     site: Callable[[StudyFile, SiteFile, SiteData], str | None] = lambda *_: None
     digest: Callable[[StudyFile], str | None] = lambda _: None
 

@@ -38,13 +38,10 @@ PATIENCE = tuple(
 
 @dataclass(frozen=True)
 class RelayAddress:
-    """Where the relay is, and the certificates that a party shows to it.
-
-    Without certificates, anybody who reaches the relay can take any name. This is for practice on
-    one machine: `relay_of` refuses it for any other address.
-    """
+    """Where the relay is, and the certificates that a party shows to it."""
 
     address: str
+    # None, which `relay_of` takes on one machine alone: who reaches the relay can take any name.
     certificates: Certificates | None
 
     @property

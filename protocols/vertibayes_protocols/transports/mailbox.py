@@ -209,10 +209,7 @@ class Mailbox:
     # ---- packets ---------------------------------------------------------------------------------
 
     def receive(self, sessions: Collection[bytes], timeout: float | None) -> Mail | None:
-        """Return the next packet of some sessions.
-
-        Return None after `timeout` seconds, when another hello has come, or when the link is woken.
-        """
+        """Return the next packet of sessions; None at `timeout`, another hello, or a wake."""
         for mail in self._early:
             if mail.session in sessions:
                 self._early.remove(mail)
@@ -318,10 +315,7 @@ class Mailbox:
             self.refuse(LatePacketsError(sender, reason))
 
     def _answer(self, sender: Address, header: Header, text: bytes) -> None:
-        """Answer that a packet is of no session here, and do not wait for a receipt.
-
-        An answer may be lost: a sender that continues is answered again after some seconds.
-        """
+        """Answer that a packet is of no session here: after some seconds again, without receipt."""
         answered = self._answered.get((sender, header.session), -AGAIN_SECONDS)
         if self._clock() - answered < AGAIN_SECONDS:
             return

@@ -274,10 +274,7 @@ class CellLink(Endpoint):
         return nv.make_reply(nv.ReturnCode.OK)
 
     def receive(self, timeout: float | None) -> tuple[Address, bytes] | None:
-        """Return the alleged sender of the next packet, and the packet; None after `timeout`.
-
-        Return None, too, when another thread calls `wake`.
-        """
+        """Return the next packet with its alleged sender; None after `timeout` or `wake`."""
         end = None if timeout is None else monotonic() + timeout
         quiet = monotonic() + QUIET_SECONDS
         while True:

@@ -210,10 +210,7 @@ def reason_of(error: OSError) -> str:
 
 
 def read_revoked(path: Path) -> frozenset[int]:
-    """Read the serial numbers of revoked certificates: one on a line, in hexadecimal digits.
-
-    What follows `#` is a comment. No file is no revoked certificate.
-    """
+    """Read the serial numbers of revoked certificates, one on a line; none without a file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
