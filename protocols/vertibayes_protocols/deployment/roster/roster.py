@@ -27,7 +27,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.signing import SigningKey, is_signed
 from vertibayes_protocols.canonical import canonical_json, taken
 from vertibayes_protocols.contract import MOST_BYTES, MOST_NAME
-from vertibayes_protocols.deployment.parts import party_name
+from vertibayes_protocols.deployment.parts import party_name, party_names
 from vertibayes_protocols.public_keys import decode_public, decode_signing
 from vertibayes_protocols.storage.whole_file import naming, replacing
 
@@ -104,12 +104,9 @@ class Roster:
         retired = {part: old for old in self.retired for part in _parts(old.public)}
         for old in self.retired:
             party_name(old.name)
+        party_names([member.name for member in self.members])
         owners: dict[bytes, Party] = {}
-        names = set[Party]()
         for member in self.members:
-            if party_name(member.name) in names:
-                raise ValueError(f"{member.name!r} appears twice: each party has one line")
-            names.add(member.name)
             if not member.signing:
                 raise ValueError(
                     f"the public key of {member.name} has no part for signatures: specify the "
