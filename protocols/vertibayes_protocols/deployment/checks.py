@@ -228,7 +228,7 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
             return
         with closing(memory):
             if file.memory.exists():
-                remembered.append(f"{memory.count_sets()} record sets answered for")
+                remembered.append(f"{len(memory.sets)} record sets answered for")
             changed = memory.changed({} if data is None else data.codes)
             few = {} if data is None else _few_changes(memory, data, file.policy.fewest_records)
         if few:
