@@ -369,13 +369,13 @@ OF_POLICIES = (
     skipped(
         "record sets that single out a few",
         CHECKS,
-        "site.memory.smallest_atom(records) < site.policy.fewest_records",
+        "site.memory.sets.smallest_atom(records) < site.policy.fewest_records",
         "tests/protocols/test_tables.py",
     ),
     skipped(
         "more record sets",
         CHECKS,
-        "site.memory.count_sets() >= site.policy.most_row_sets",
+        "len(site.memory.sets) >= site.policy.most_row_sets",
         "tests/protocols/test_tables.py",
     ),
     mutant(
