@@ -174,7 +174,7 @@ def _calibrate(context: typer.Context, **given: Any) -> None:
     """
     check_arguments(context.args)
     from vertibayes.cli.calibrate import run_calibrate
-    from vertibayes.cli.calibrate_request import Request
+    from vertibayes.cli.calibrate_learned import Request
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.run import Run
 

@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 
 from vertibayes.calibration.models import scales_of, to_naive_bayes
 from vertibayes.calibration.network_model import to_network
-from vertibayes.cli.calibrate_learned import MOST_SCORED, Outcome, Scenario, calibrate
+from vertibayes.cli.calibrate_learned import (
+    MOST_SCORED,
+    Outcome,
+    Request,
+    Scenario,
+    calibrate,
+)
 from vertibayes.cli.calibrate_report import advice, report
-from vertibayes.cli.calibrate_request import Request
 from vertibayes.cli.inputs import Sites, Source, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds
-from vertibayes.cli.outputs import options_as_json
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
@@ -66,7 +70,7 @@ def run_calibrate(source: Source, request: Request, run: Run) -> None:
             "data": source.data[0],
             "seed": source.seed,
             "left_out": dict(sites.left_out),
-            "options": options_as_json(asdict(request) | source.options(*SIMULATED)),
+            "options": asdict(request) | source.options(*SIMULATED),
         }
         report(run, request, outcome, schema, model, about)
 

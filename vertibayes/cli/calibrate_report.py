@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vertibayes.calibration.between_machines import CalibratedSites
-from vertibayes.cli.calibrate_learned import Outcome, Row
-from vertibayes.cli.calibrate_request import Request
+from vertibayes.cli.calibrate_learned import Outcome, Request, Row
 from vertibayes.cli.outputs import (
-    MODELS,
     described_columns,
     models_of,
-    options_as_json,
-    write_classifier,
     write_json,
     write_model,
     write_text,
@@ -30,31 +24,16 @@ from vertibayes.network import Network
 from vertibayes.report.calibration import Pooled, Traces, draw_calibration
 from vertibayes.report.communication import draw_network
 from vertibayes.words import counted
-from vertibayes_protocols.calibration.agreed import Calibration
 from vertibayes_protocols.calibration.classifier import FactoredClassifier
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.graph import Graph
 from vertibayes_protocols.calibration.nodes import relay_rate
 from vertibayes_protocols.schema import Schema
-from vertibayes_protocols.session import Traffic
 
 WORSE = 0.005  # in error, that the nodes are above maximum likelihood; less can be chance
 
 
-def write_calibrated(part: Path, model: NaiveBayes | Network) -> None:
-    """Write the files of a model into a folder."""
-    if isinstance(model, Network):
-        write_model(part, model)
-    else:
-        write_classifier(part, model)
-
-
-def _files_of(model: NaiveBayes | Network) -> list[str]:
-    """Return the names of the files that have a model."""
-    return list(MODELS) if isinstance(model, Network) else models_of(model.schema)
-
-
-def _finish(
+def finish(
     run: Run,
     model: NaiveBayes | Network,
     graph: Graph,
@@ -65,22 +44,17 @@ def _finish(
 ) -> None:
     """Write the model, and the network over which it was calibrated, with drawings of all."""
     trace, picture = traces
-    edges = [list(edge) for edge in graph.edges]
-    summary = {
-        **summary,
-        "nodes": len(graph.nodes),
-        "edges": len(edges),
-        "model": _files_of(model),
-    }
+    nodes, edges, files = list(graph.nodes), [list(edge) for edge in graph.edges], models_of(model)
+    summary = {**summary, "nodes": len(nodes), "edges": len(edges), "model": files}
 
     def more(part: Path) -> None:
-        write_json(part / "network.json", {"nodes": list(graph.nodes), "edges": edges})
+        write_json(part / "network.json", {"nodes": nodes, "edges": edges})
         write_text(part / "structure.svg", draw(model.structure))
         write_text(part / "network.svg", draw_network(graph, errors))
         write_json(part / "calibration.json", trace)
         write_text(part / "calibration.svg", picture)
 
-    run.finish("calibrate", summary, lines, partial(write_calibrated, model=model), more)
+    run.finish("calibrate", summary, lines, partial(write_model, model=model), more)
 
 
 # ---- in one process ------------------------------------------------------------------------------
@@ -97,9 +71,8 @@ def report(
     """Write a run's results; `about` are further entries of the summary."""
     scenario = outcome.scenario
     graph, last = scenario.graph, outcome.rows[-1].errors
-    records = int(scenario.sizes.sum())
+    records, scored = int(scenario.sizes.sum()), len(scenario.scored.classes)
     numbers = _length(request, scenario.classifier)
-    scored = len(scenario.scored.classes)
     of_rc, of_likelihood = outcome.pooled_error, outcome.likelihood_error
     summary = {
         **about,
@@ -129,11 +102,11 @@ def report(
         f"gap to RC: {round(outcome.gap, 4) + 0.0:+.4f}",
         f"seconds: {outcome.seconds['nodes']:.3f} for the nodes, "
         f"{outcome.seconds['pooled']:.3f} for RC",
-        f"model of the nodes' mean statistics: {', '.join(_files_of(model))}",
+        f"model of the nodes' mean statistics: {', '.join(models_of(model))}",
     ]
     picture = draw_calibration(_traces(outcome), _title(request, graph))
     errors = dict(zip(graph.nodes, last.tolist(), strict=True))
-    _finish(run, model, graph, summary, lines, (_trace(outcome), picture), errors)
+    finish(run, model, graph, summary, lines, (_trace(outcome), picture), errors)
 
 
 def _trace(outcome: Outcome) -> dict[str, Any]:
@@ -252,81 +225,3 @@ def _about_rate(request: Request, outcome: Outcome) -> Iterator[str]:
             "RC on pooled records has its lowest loss at its start, which is maximum likelihood: "
             "calibration does not help on these records"
         )
-
-
-# ---- between machines, as far as the analyst sees it ---------------------------------------------
-
-
-@dataclass(frozen=True)
-class StudyOutcome:
-    """What the sites of a study have reached, as far as their analyst sees it."""
-
-    agreed: Calibration  # what the sites have agreed on
-    schema: Schema  # the class and the features
-    model: NaiveBayes | Network  # the model of the mean of the sites' statistics
-    sites: CalibratedSites  # the losses of all rounds, and who was there
-    traffic: Traffic  # of the analyst
-    seconds: float
-    error: float | None  # on the tested records
-    tested: int  # how many these are
-
-
-def report_study(
-    run: Run, values: Mapping[str, Any], outcome: StudyOutcome, study: Mapping[str, Any]
-) -> None:
-    """Write the results of a study; `study` says which one."""
-    agreed, sites, error = outcome.agreed, outcome.sites, outcome.error
-    network, there = agreed.network, sites.parts[-1].parties
-    way = f"{agreed.mixing}, start {agreed.start}, rate {agreed.rate:g}"
-    own_error = float(sites.errors[-1] / max(int(sites.records[-1]), 1))
-    summary = {
-        "study": dict(study),
-        "target": outcome.schema.target.name,
-        "records": int(sites.records[-1]),
-        "sites": list(there),
-        "variables": described_columns(outcome.schema),
-        "options": {
-            **options_as_json(values),
-            "mixing": agreed.mixing,
-            "size": None if agreed.mixing == "relay" else agreed.size,
-        },
-        "own_error": own_error,
-        "test": None if error is None else {"records": outcome.tested, "error": error},
-        "seconds": {"total": round(outcome.seconds, 4)},
-        "rounds": outcome.traffic.rounds,
-        "bytes": {"sent_by": "the analyst", "total": outcome.traffic.bytes},
-    }
-    nodes = len(network.nodes)
-    of = f"{nodes}" if len(there) == nodes else f"{len(there)} ({', '.join(there)}) of {nodes}"
-    sees = "each other's statistics" if agreed.shown else "sums over their neighbourhoods"
-    lines = [
-        f"{summary['records']} records at {of} sites, {len(network.edges)} edges; neighbours see "
-        f"{sees}",
-        f"{way}, {len(sites.soft)} rounds",
-        f"error of the sites on their own records: {own_error:.4f}",
-        *([] if error is None else [f"error on {outcome.tested} test records: {error:.4f}"]),
-        f"seconds: {outcome.seconds:.3f}",
-        f"model of the sites' mean statistics: {', '.join(_files_of(outcome.model))}",
-        "what was revealed, and to whom: ledger.json",
-    ]
-    records = np.maximum(sites.records, 1)
-    own = (sites.errors / records)[:, None]
-    traces = Traces(own, "the sites' own records", sites.soft / records)
-    picture = draw_calibration(traces, f"{outcome.schema.target.name}: {way}")
-    trace = _trace_of_study(sites)
-    _finish(run, outcome.model, network, summary, lines, (trace, picture), {})
-
-
-def _trace_of_study(sites: CalibratedSites) -> dict[str, Any]:
-    """Return the content of calibration.json: sums over the sites that have finished a part."""
-    names = "soft_loss", "errors", "records", "repairs"
-    soft = sites.soft / np.maximum(sites.records, 1)
-    traces = soft, sites.errors, sites.records, sites.repairs
-    rounds = zip(*(trace.tolist() for trace in traces), strict=True)
-    return {
-        "rounds": [
-            {"round": number, **dict(zip(names, values, strict=True))}
-            for number, values in enumerate(rounds, start=1)
-        ],
-        "parts": [part._asdict() for part in sites.parts],
-    }

@@ -173,10 +173,9 @@ def _site(file: File, quiet: Quiet = False) -> None:
 def _keep(folder: Path, spec: ClassifierSpec, statistics: Floats) -> None:
     """Write a site's own classifier after a calibration; import only then what takes memory."""
     from vertibayes.calibration.network_model import model_of
-    from vertibayes.cli.calibrate_report import write_calibrated
-    from vertibayes.cli.outputs import write_whole
+    from vertibayes.cli.outputs import write_model, write_whole
 
-    write_whole(folder, partial(write_calibrated, model=model_of(spec, statistics)))
+    write_whole(folder, partial(write_model, model=model_of(spec, statistics)))
 
 
 def _follow(contract: Contract) -> StepsOf:

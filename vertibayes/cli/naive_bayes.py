@@ -21,7 +21,6 @@ from vertibayes.cli.naive_bayes_learning import (
     score,
 )
 from vertibayes.cli.naive_bayes_request import OF_NOISE, Request
-from vertibayes.cli.outputs import options_as_json
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records
 from vertibayes.counting.secure import SecureCounter
@@ -58,7 +57,7 @@ def run_nb(source: Source, request: Request, run: Run) -> None:
         learned.warnings[:0] = [*sites.warnings, *more, *_warnings(request, schema, training)]
         learned.records = training.records
         options = asdict(request) | source.options("test", "holdout")
-        about = {"left_out": dict(sites.left_out), "options": options_as_json(options)}
+        about = {"left_out": dict(sites.left_out), "options": options}
         report(run, request, learned, tested, perf_counter() - start, about)
 
 

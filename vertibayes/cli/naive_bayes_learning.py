@@ -29,8 +29,8 @@ from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.outputs import (
     described_columns,
     models_of,
-    write_classifier,
     write_counts,
+    write_model,
     write_rows,
     write_text,
 )
@@ -247,7 +247,7 @@ def report(
         "sites": {site: list(names) for site, names in learned.sites.items()},
         "variables": described_columns(model.schema),
         "left_out": {},
-        "model": models_of(model.schema),
+        "model": models_of(model),
         "promise": None if assumed is None else assumed.to_json(),
         "seconds": {"test": round(learned.test_seconds, 4), "total": round(seconds, 4)},
         "rounds": learned.rounds,
@@ -261,7 +261,7 @@ def report(
     kind = "exact" if assumed is None else "noise"
     kind = "estimated" if request.method in ("gossip", "ldp") else kind
     write = partial(_write, learned=learned, kind=kind)
-    run.finish("nb", summary, _shown(summary), partial(write_classifier, model=model), write)
+    run.finish("nb", summary, _shown(summary), partial(write_model, model=model), write)
 
 
 def _accuracy(learned: Learned, tested: LocalData) -> dict[str, Any]:

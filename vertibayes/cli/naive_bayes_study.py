@@ -28,7 +28,6 @@ from vertibayes.cli.naive_bayes_learning import (
 )
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import options_as_json
 from vertibayes.cli.phases import LEARNING
 from vertibayes.cli.run import Run
 from vertibayes.cli.study_settings import COUNTS_TWICE, test_of
@@ -167,7 +166,7 @@ def run_naive_bayes_study(study: NaiveBayesStudy, place: Machines, run: Run) -> 
         tested, more = read_tested(study.test, learned.model.schema)
         learned.warnings += more
     options = asdict(request) | {"test": study.test, "holdout": None}
-    about = {"study": place.entry(), "options": options_as_json(options)}
+    about = {"study": place.entry(), "options": options}
     report(run, request, learned, tested, perf_counter() - start, about)
 
 

@@ -43,13 +43,7 @@ class Validations:
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as JSON data."""
-        public = None if self.public is None else str(self.public)
-        return {
-            "validate": list(self.validate),
-            "target": self.target,
-            "folds": self.folds,
-            "public": public,
-        }
+        return {name: getattr(self, name) for name in ("validate", "target", "folds", "public")}
 
     def prepared(self, variables: Mapping[str, Variable], records: int) -> Validations:
         """Read the public records; refuse impossible validations before a table is revealed."""
