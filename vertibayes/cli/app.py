@@ -146,7 +146,7 @@ def _nb(context: typer.Context, **given: Any) -> None:
     check_arguments(context.args)
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.naive_bayes import run_nb
-    from vertibayes.cli.naive_bayes_request import Request
+    from vertibayes.cli.naive_bayes_learning import Request
     from vertibayes.cli.run import Run
 
     source = Source((str(given["data"]),), **values_of([BOUNDS, *READING, *TEST], given))

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.cli.naive_bayes_learning import (
+    OF_NOISE,
     Holders,
     Learned,
+    Request,
     learn_records,
     publish,
     report,
     reveal,
     score,
 )
-from vertibayes.cli.naive_bayes_request import OF_NOISE, Request
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records
 from vertibayes.counting.secure import SecureCounter

@@ -20,13 +20,13 @@ from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_learning import (
     Holders,
     Learned,
+    Request,
     learn_records,
     publish,
     report,
     reveal,
     score,
 )
-from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import warn
 from vertibayes.cli.phases import LEARNING
 from vertibayes.cli.run import Run
@@ -34,9 +34,7 @@ from vertibayes.cli.study_settings import COUNTS_TWICE, test_of
 from vertibayes.cli.tested import read_tested
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import log_proba
-from vertibayes.naive_bayes.vertical import (
-    most_probable,
-)
+from vertibayes.naive_bayes.vertical import most_probable
 from vertibayes.settings import LEARNER, MEMBERSHIP, NAIVE_BAYES, PREDICT, TEST
 from vertibayes.study import opener
 from vertibayes.study_files import TableFile
