@@ -17,6 +17,7 @@ from vertibayes.cli.outputs import (
     write_model,
     write_text,
 )
+from vertibayes.cli.printed import lines_of
 from vertibayes.cli.run import Run
 from vertibayes.drawing.svg import draw
 from vertibayes.naive_bayes.base import NaiveBayes
@@ -38,11 +39,14 @@ def finish(
     model: NaiveBayes | Network,
     graph: Graph,
     summary: Mapping[str, Any],
-    lines: list[str],
+    said: Mapping[str, object],
     traces: tuple[Mapping[str, Any], str],
     errors: Mapping[str, float],
 ) -> None:
-    """Write the model, and the network over which it was calibrated, with drawings of all."""
+    """Write the model, and the network over which it was calibrated, with drawings of all.
+
+    `said` is what the printed lines say beside the summary.
+    """
     trace, picture = traces
     nodes, edges, files = list(graph.nodes), [list(edge) for edge in graph.edges], models_of(model)
     summary = {**summary, "nodes": len(nodes), "edges": len(edges), "model": files}
@@ -54,6 +58,7 @@ def finish(
         write_json(part / "calibration.json", trace)
         write_text(part / "calibration.svg", picture)
 
+    lines = lines_of("calibrate", summary, **said)
     run.finish("calibrate", summary, lines, partial(write_model, model=model), more)
 
 
@@ -71,42 +76,26 @@ def report(
     """Write a run's results; `about` are further entries of the summary."""
     scenario = outcome.scenario
     graph, last = scenario.graph, outcome.rows[-1].errors
-    records, scored = int(scenario.sizes.sum()), len(scenario.scored.classes)
-    numbers = _length(request, scenario.classifier)
-    of_rc, of_likelihood = outcome.pooled_error, outcome.likelihood_error
     summary = {
         **about,
         "target": request.target,
-        "records": records,
+        "records": int(scenario.sizes.sum()),
         "variables": described_columns(schema),
-        "message": {"numbers": numbers},
-        "scored_on": {"what": scenario.scored_on, "records": scored},
+        "message": {"numbers": _length(request, scenario.classifier)},
+        "scored_on": {"what": scenario.scored_on, "records": len(scenario.scored.classes)},
         "error": {
             "nodes": _spread(last),
-            "risk_based_calibration": of_rc,
-            "maximum_likelihood": of_likelihood,
+            "risk_based_calibration": outcome.pooled_error,
+            "maximum_likelihood": outcome.likelihood_error,
         },
         "gap": outcome.gap,
         "seconds": {name: round(value, 4) for name, value in outcome.seconds.items()},
     }
-    kind = "network of" if request.is_file else f"{request.network} network of"
-    lines = [
-        f"{records} records, {len(scenario.classifier.classes)} classes; {kind} "
-        f"{len(graph.nodes)} nodes and {counted(len(graph.edges), 'edge')}",
-        f"{_way(request, graph)}, {counted(request.rounds, 'round')}; a message has "
-        f"{numbers} numbers",
-        f"error on {scored} {scenario.scored_on}:",
-        f"  nodes                 {outcome.error:.4f} ({last.min():.4f} to {last.max():.4f})",
-        f"  RC, pooled            {of_rc:.4f}",
-        f"  maximum likelihood    {of_likelihood:.4f}",
-        f"gap to RC: {round(outcome.gap, 4) + 0.0:+.4f}",
-        f"seconds: {outcome.seconds['nodes']:.3f} for the nodes, "
-        f"{outcome.seconds['pooled']:.3f} for RC",
-        f"model of the nodes' mean statistics: {', '.join(models_of(model))}",
-    ]
+    kind = "network" if request.is_file else f"{request.network} network"
+    said = {"way": _way(request, graph), "kind": kind}
     picture = draw_calibration(_traces(outcome), _title(request, graph))
     errors = dict(zip(graph.nodes, last.tolist(), strict=True))
-    finish(run, model, graph, summary, lines, (_trace(outcome), picture), errors)
+    finish(run, model, graph, summary, said, (_trace(outcome), picture), errors)
 
 
 def _trace(outcome: Outcome) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from vertibayes.cli.calibrate_report import finish
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
-from vertibayes.cli.outputs import described_columns, models_of
+from vertibayes.cli.outputs import described_columns
 from vertibayes.cli.phases import CALIBRATING
 from vertibayes.cli.run import Run
 from vertibayes.cli.study_settings import test_of
@@ -219,7 +219,6 @@ def _report(
     agreed, there, target = study.agreed, sites.parts[-1].parties, study.target
     network, model = agreed.network, model_of(agreed.spec, sites.statistics)
     own, soft = (each / np.maximum(sites.records, 1) for each in (sites.errors, sites.soft))
-    test = _test(study, sites)
     size = None if agreed.mixing == "relay" else agreed.size
     summary = {
         "study": entry,
@@ -229,28 +228,16 @@ def _report(
         "variables": described_columns(study.schema),
         "options": {**study.values, "mixing": agreed.mixing, "size": size},
         "own_error": float(own[-1]),
-        "test": test,
+        "test": _test(study, sites),
         "seconds": {"total": round(seconds, 4)},
         "rounds": traffic.rounds,
         "bytes": {"sent_by": "the analyst", "total": traffic.bytes},
     }
     way = f"{agreed.mixing}, start {agreed.start}, rate {agreed.rate:g}"
-    nodes = len(network.nodes)
-    of = f"{nodes}" if len(there) == nodes else f"{len(there)} ({', '.join(there)}) of {nodes}"
-    sees = "each other's statistics" if agreed.shown else "sums over their neighbourhoods"
-    lines = [
-        f"{summary['records']} records at {of} sites, {len(network.edges)} edges; neighbours see "
-        f"{sees}",
-        f"{way}, {len(soft)} rounds",
-        f"error of the sites on their own records: {own[-1]:.4f}",
-        *([] if test is None else ["error on {records} test records: {error:.4f}".format(**test)]),
-        f"seconds: {seconds:.3f}",
-        f"model of the sites' mean statistics: {', '.join(models_of(model))}",
-        "what was revealed, and to whom: ledger.json",
-    ]
+    said = {"way": way, "done": len(soft)}
     traces = Traces(own[:, None], "the sites' own records", soft)
     picture = draw_calibration(traces, f"{target}: {way}")
-    finish(run, model, network, summary, lines, (_trace(sites, soft), picture), {})
+    finish(run, model, network, summary, said, (_trace(sites, soft), picture), {})
 
 
 def _trace(sites: CalibratedSites, soft: Floats) -> dict[str, Any]:

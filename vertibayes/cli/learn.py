@@ -18,10 +18,16 @@ from typing import Any, NamedTuple, Protocol
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.cuts import Cuts, with_cuts
 from vertibayes.cli.inputs import Sites, Source, read_sites
-from vertibayes.cli.learned import Results, report_of, summarize, warnings_about, write_more
+from vertibayes.cli.learned import (
+    Results,
+    report_of,
+    summarize,
+    summary_of_release,
+    warnings_about,
+    write_more,
+)
 from vertibayes.cli.outputs import write_model
 from vertibayes.cli.phases import STRENGTHS, STRUCTURE, VALIDATION
-from vertibayes.cli.release import summary_of
 from vertibayes.cli.run import Run
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.released import ReleasedCounter
@@ -154,7 +160,7 @@ def _by_choices(chooser: SecretChooser, opened: Opened, progress: Progress) -> O
 
     as_state = how_missing(counter.variables, options) == "state"
     fits = partial(chooser.fits, missing=as_state)
-    further = partial(summary_of, released, len(study.study.sites))
+    further = partial(summary_of_release, released, len(study.study.sites))
     return Outcome(learned, counter, further, write, fits, warning)
 
 

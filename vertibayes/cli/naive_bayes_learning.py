@@ -34,6 +34,7 @@ from vertibayes.cli.outputs import (
     write_rows,
     write_text,
 )
+from vertibayes.cli.printed import lines_of
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import classes_of
 from vertibayes.counting.secure import SecureCounter
@@ -337,12 +338,15 @@ def report(
         "test": None if tested is None else _accuracy(learned, tested),
         **about,
     }
+    people = []
     if learned.people is not None:
         summary["alignment"] = alignment_as_json(learned.people)
+        people = report_of_people(summary["alignment"])
     kind = "exact" if assumed is None else "noise"
     kind = "estimated" if request.method in ("gossip", "ldp") else kind
     more = partial(_write, learned=learned, kind=kind)
-    run.finish("nb", summary, _shown(summary), partial(write_model, model=model), more)
+    lines = lines_of("nb", summary, people=people)
+    run.finish("nb", summary, lines, partial(write_model, model=model), more)
 
 
 def _accuracy(learned: Learned, tested: LocalData) -> dict[str, Any]:
@@ -372,26 +376,3 @@ def _write(part: Path, learned: Learned, kind: str) -> None:
     if learned.predictions:
         header = "record", "class", *model.schema.target.states
         write_rows(part / "predictions.csv", [header, *learned.predictions])
-
-
-def _shown(summary: Mapping[str, Any]) -> list[str]:
-    """Return a run in a few lines."""
-    records = summary["records"] or "unknown number of"
-    lines = [
-        f"{records} records, {len(summary['variables']) - 1} features, "
-        f"{summary['parties']} parties; {summary['method']}, noise {summary['options']['noise']}",
-        *(report_of_people(summary["alignment"]) if "alignment" in summary else []),
-        f"seconds: {summary['seconds']['total']:.3f}, of it tests {summary['seconds']['test']:.3f}",
-        f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",
-        f"model: {', '.join(summary['model'])}",
-    ]
-    if summary["promise"] is not None:
-        lines.append(f"promise: {summary['promise']['sentence']}")
-    lines.append("what was revealed, and to whom: ledger.json")
-    if (test := summary["test"]) is not None:
-        most = test["accuracy_of_the_most_frequent_class"]
-        lines.append(
-            f"accuracy {test['accuracy']:.4f} on {test['records']} records "
-            f"({most:.4f} by the most frequent class)"
-        )
-    return lines
