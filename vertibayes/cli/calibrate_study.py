@@ -110,21 +110,14 @@ def settings_of(file: StudyFile) -> CalibrationStudy:
         raise file.source.error(("class_counts",), "calibration does not use it: remove the table")
     if not file.states:
         raise file.source.error(("states",), "declare the states of the class and of the features")
-    structure = _structure(table, values)
     schema = schema_of(file, values["target"], variables_of(file.states))
     try:
+        structure = read_structure(values["structure"])
         spec = _spec(schema, structure)
     except ValueError as error:
         raise table.error("structure", str(error)) from None
     agreed = _agreed(table, values, spec, _network(file))
     return CalibrationStudy(file, agreed, schema, structure, values, test)
-
-
-def _structure(table: Table, values: dict[str, Any]) -> Structure | None:
-    try:
-        return read_structure(values["structure"])
-    except ValueError as error:
-        raise table.error("structure", str(error)) from None
 
 
 def _agreed(
@@ -137,18 +130,9 @@ def _agreed(
     if mixing == "relay" and values["size"] is not None:
         raise table.error("size", 'a relay does not use it: remove it, or use mixing = "mean"')
     size = values["size"] or values["most_records"] / values["rate"]
+    own = {n: values[n] for n in ("most_records", "start", "shown", "rate", "iterations")}
     try:
-        return Calibration(
-            spec,
-            network,
-            values["most_records"],
-            mixing,
-            values["start"],
-            values["shown"],
-            values["rate"],
-            size,
-            values["iterations"],
-        )
+        return Calibration(spec, network, mixing=mixing, size=size, **own)
     except ValueError as error:
         raise table.file.error(table.keys, str(error)) from None
 
@@ -183,7 +167,7 @@ def _network(file: StudyFile) -> Graph:
     return graph
 
 
-def run_calibration_study(study: CalibrationStudy, place: Machines, run: Run) -> None:
+def run_calibration_study(place: Machines, study: CalibrationStudy, run: Run) -> None:
     """Calibrate a classifier over the sites of a study, and write the results."""
     traffic, rounds = Traffic(), study.values["rounds"]
     start = perf_counter()

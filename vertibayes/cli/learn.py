@@ -111,9 +111,7 @@ def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any
     with place.opened(task, run) as opened:
         seconds = perf_counter() - start
         source, task = opened.source, opened.task
-        cost = None
-        if isinstance(source, SecureCounter):
-            cost = expected(source, task.options)
+        cost = expected(source, task.options) if isinstance(source, SecureCounter) else None
         notes = notices(source, task.options), task.validations.warnings()
         run.warn(chain(opened.warnings, *notes))
         if cost is not None and not run.quiet:
@@ -134,11 +132,12 @@ def _by_tables(
     learned = learn(counter, options, progress)
     is_late = options.max_seconds is not None and learned.structure_seconds >= options.max_seconds
     late = "the search ended when its time was up: the structure is the best so far"
-
-    def further() -> dict[str, Any]:
-        return {"calls": counter.calls, "queries": counter.queries, "forecast": cost}
-
-    return Outcome(learned, counter, further, warning=late if is_late else "")
+    return Outcome(
+        learned,
+        counter,
+        lambda: {"calls": counter.calls, "queries": counter.queries, "forecast": cost},
+        warning=late if is_late else "",
+    )
 
 
 def _by_choices(chooser: SecretChooser, opened: Opened, progress: Progress) -> Outcome:

@@ -71,9 +71,18 @@ class NaiveBayesStudy:
 
 
 def read_study(file: StudyFile) -> NaiveBayesStudy:
-    """Return a study's options, or refuse those that cannot be used."""
+    """Return a study's options; refuse settings and test records that cannot be used."""
     study = read_settings(file)
-    _check_test(study)
+    if study.test is None:
+        return study
+    try:  # after a release, an error in the records would be too late
+        if file.states:
+            read_tested(study.test, schema_in(study))
+        else:  # the sites describe their states later
+            study.test.open("rb").close()
+    except (OSError, ValueError) as error:
+        reason = words(error).removeprefix("--test ")
+        raise file.source.error(("learning", "test"), reason) from None
     return study
 
 
@@ -112,10 +121,10 @@ def _check_records(study: NaiveBayesStudy) -> None:
     if len(file.sites) < 2:
         raise file.source.error(("sites",), "sums need two sites or more")
     if file.states:
-        _schema_of(study, variables_of(file.states))
+        schema_in(study)
     privacy = None if request.method == "ldp" else request.privacy()
     gamma = privacy.needed if privacy is not None else 0.0
-    shares = {"gamma": gamma, **{name: membership[name] for name in ("dishonest", "dropouts")}}
+    shares = {"gamma": gamma} | {name: membership[name] for name in ("dishonest", "dropouts")}
     if sum(share_of(share, 1) for share in shares.values()) > 1:
         given = ", ".join(f"{name} = {share:g}" for name, share in shares.items())
         reason = f"gamma, dishonest and dropouts must be at most 1 together, got {given}"
@@ -139,22 +148,7 @@ def _check_columns(study: NaiveBayesStudy) -> None:
         raise file.source.error(("learning", "predict"), reason)
 
 
-def _check_test(study: NaiveBayesStudy) -> None:
-    """Refuse a file of test records that cannot be used: after a release it would be too late."""
-    file = study.file
-    if study.test is None:
-        return
-    try:
-        if file.states:
-            read_tested(study.test, _schema_of(study, variables_of(file.states)))
-        else:  # the sites describe their states later
-            study.test.open("rb").close()
-    except (OSError, ValueError) as error:
-        reason = words(error).removeprefix("--test ")
-        raise file.source.error(("learning", "test"), reason) from None
-
-
-def run_naive_bayes_study(study: NaiveBayesStudy, place: Machines, run: Run) -> None:
+def run_naive_bayes_study(place: Machines, study: NaiveBayesStudy, run: Run) -> None:
     """Learn naive Bayes over the sites of a study, and write the results."""
     request = study.request
     start = perf_counter()
@@ -335,11 +329,11 @@ def of_common_people(file: StudyFile) -> StudyFile:
     if asked.level != 1:
         reason = "vdpnb needs level 1: each site counts and scores the people of the study itself"
         raise file.source.error(("alignment", "level"), reason)
+    reason = "vdpnb is of people whom all sites hold: remove it"
     if asked.everyone is not None and set(asked.everyone) != set(file.sites):
-        reason = f"vdpnb is of people whom all sites hold: remove it, or name {list(file.sites)}"
+        reason += f", or name {list(file.sites)}"
         raise file.source.error(("alignment", "everyone"), reason)
     if asked.apart:
-        reason = "vdpnb is of people whom all sites hold: remove it"
         raise file.source.error(("alignment", "apart"), reason)
     return replace(file, alignment=replace(asked, everyone=file.sites, apart=()))
 

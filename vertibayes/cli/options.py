@@ -27,10 +27,7 @@ TYPES: Mapping[str, Any] = {
 
 
 def takes(*settings: Setting) -> Callable[[F], F]:
-    """Give a command an option for each setting, which it takes by name or in ``**given``.
-
-    `values_of` checks them.
-    """
+    """Give a command an option for each setting, by name or in ``**given``; see `values_of`."""
     names = {setting.name for setting in settings}
 
     def decorate(command: F) -> F:
