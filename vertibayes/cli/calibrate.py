@@ -18,8 +18,8 @@ from vertibayes.cli.calibrate_learned import (
     Row,
     Scenario,
     calibrate,
+    finish,
 )
-from vertibayes.cli.calibrate_report import finish
 from vertibayes.cli.inputs import Sites, Source, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds

@@ -1,13 +1,14 @@
-"""What ``vertibayes calibrate`` is asked, and what it computes: the nodes' rounds, and RC."""
+"""What ``vertibayes calibrate`` is asked, what it computes, and how it ends."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -16,6 +17,13 @@ from vertibayes.calibration.crc import Networks, Round, collaborative_rc
 from vertibayes.calibration.models import error_rates
 from vertibayes.calibration.rc import Calibrated, risk_based_calibration
 from vertibayes.calibration.topologies import Changing, network_of, node_names, read_network
+from vertibayes.cli.outputs import models_of, write_json, write_model, write_text
+from vertibayes.cli.printed import lines_of
+from vertibayes.cli.run import Run
+from vertibayes.drawing.svg import draw
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.network import Network
+from vertibayes.report.communication import draw_network
 from vertibayes.settings import NETWORKS, DrawnNetwork
 from vertibayes_protocols.calibration.choices import Mixing, Start
 from vertibayes_protocols.calibration.classifier import Examples, FactoredClassifier
@@ -263,3 +271,34 @@ def _row(step: Round, scenario: Scenario) -> Row:
     errors = error_rates(scenario.classifier, step.statistics, scenario.scored)
     soft = float(step.soft[there].sum() / max(records, 1.0))
     return Row(step.number, soft, own, errors, int(step.repairs.sum()), int(step.present.sum()))
+
+
+# ---- how a calibration ends, here and between machines -------------------------------------------
+
+
+def finish(
+    run: Run,
+    model: NaiveBayes | Network,
+    graph: Graph,
+    summary: Mapping[str, Any],
+    said: Mapping[str, object],
+    traces: tuple[Mapping[str, Any], str],
+    errors: Mapping[str, float],
+) -> None:
+    """Write the model, and the network over which it was calibrated, with drawings of all.
+
+    `said` is what the printed lines say beside the summary.
+    """
+    trace, picture = traces
+    nodes, edges, files = list(graph.nodes), [list(edge) for edge in graph.edges], models_of(model)
+    summary = {**summary, "nodes": len(nodes), "edges": len(edges), "model": files}
+
+    def more(part: Path) -> None:
+        write_json(part / "network.json", {"nodes": nodes, "edges": edges})
+        write_text(part / "structure.svg", draw(model.structure))
+        write_text(part / "network.svg", draw_network(graph, errors))
+        write_json(part / "calibration.json", trace)
+        write_text(part / "calibration.svg", picture)
+
+    lines = lines_of("calibrate", summary, **said)
+    run.finish("calibrate", summary, lines, partial(write_model, model=model), more)

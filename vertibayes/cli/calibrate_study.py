@@ -22,7 +22,7 @@ from vertibayes.calibration.between_machines import (
 from vertibayes.calibration.models import error_rates
 from vertibayes.calibration.network_model import model_of
 from vertibayes.calibration.topologies import network_of
-from vertibayes.cli.calibrate_report import finish
+from vertibayes.cli.calibrate_learned import finish
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of

@@ -208,9 +208,10 @@ class Holders(NamedTuple):
 def learn_records(request: Request, session: Session, schema: Schema, holders: Holders) -> Learned:
     """Ask the parties as a request says, and return the model."""
     facts = len(session.role.ledger.facts)
-    learn = _people if request.method == "ldp" else _sums
     try:
-        return learn(request, session, schema, holders)
+        if request.method == "ldp":
+            return _people(request, session, schema, holders)
+        return _sums(request, session, schema, holders)
     except ValueError as error:
         if len(session.role.ledger.facts) == facts:
             raise
