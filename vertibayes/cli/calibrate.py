@@ -15,7 +15,6 @@ from vertibayes.cli.calibrate_learned import (
     MOST_SCORED,
     Outcome,
     Request,
-    Row,
     Scenario,
     calibrate,
     finish,
@@ -232,8 +231,16 @@ def _report(
         "seconds": {name: round(value, 4) for name, value in outcome.seconds.items()},
     }
     kind = "network" if request.is_file else f"{request.network} network"
-    said = {"way": _way(request, graph), "kind": kind}
-    picture = draw_calibration(_traces(outcome), _title(request, graph))
+    said = {"way": (way := _way(request, graph)), "kind": kind}
+    drift = "" if request.drift == "none" else f", drift in {' and '.join(request.drift)}"
+    soft = outcome.pooled.soft / scenario.sizes.sum()
+    traces = Traces(
+        np.array([row.errors for row in outcome.rows]),
+        f"{len(scenario.scored.classes):,} {scenario.scored_on}",
+        np.array([row.soft for row in outcome.rows]),
+        Pooled(soft, outcome.pooled_error, outcome.likelihood_error),
+    )
+    picture = draw_calibration(traces, f"{request.target}: {way}{drift}")
     errors = dict(zip(graph.nodes, last.tolist(), strict=True))
     finish(run, model, graph, summary, said, (_trace(outcome), picture), errors)
 
@@ -245,9 +252,23 @@ def _trace(outcome: Outcome) -> dict[str, Any]:
     nodes = zip(scenario.graph.nodes, scenario.sizes, last.own, last.errors, strict=True)
     return {
         "scored_on": {"what": scenario.scored_on, "records": len(scenario.scored.classes)},
-        "rounds": [_round(row) for row in outcome.rows],
+        "rounds": [
+            {
+                "round": row.number,
+                "present": row.present,
+                "soft_loss": row.soft,
+                "own_error": _spread(row.own),
+                "error": _spread(row.errors),
+                "repairs": row.repairs,
+            }
+            for row in outcome.rows
+        ],
         "nodes": {
-            node: {"records": int(size), "own_error": _number(own), "error": error}
+            node: {
+                "records": int(size),
+                "own_error": None if np.isnan(own) else own,
+                "error": error,
+            }
             for node, size, own, error in nodes
         },
         "pooled": {
@@ -265,43 +286,12 @@ def _trace(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _round(row: Row) -> dict[str, Any]:
-    return {
-        "round": row.number,
-        "present": row.present,
-        "soft_loss": row.soft,
-        "own_error": _spread(row.own),
-        "error": _spread(row.errors),
-        "repairs": row.repairs,
-    }
-
-
 def _spread(values: Floats) -> dict[str, float] | None:
     """Return mean, minimum and maximum of the nodes that have a value."""
     known = values[~np.isnan(values)]
     if not len(known):
         return None
     return {"mean": known.mean(), "least": known.min(), "largest": known.max()}
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def _traces(outcome: Outcome) -> Traces:
-    scenario, rows = outcome.scenario, outcome.rows
-    soft = outcome.pooled.soft / scenario.sizes.sum()
-    return Traces(
-        np.array([row.errors for row in rows]),
-        f"{len(scenario.scored.classes):,} {scenario.scored_on}",
-        np.array([row.soft for row in rows]),
-        Pooled(soft, outcome.pooled_error, outcome.likelihood_error),
-    )
-
-
-def _title(request: Request, graph: Graph) -> str:
-    drift = "" if request.drift == "none" else f", drift in {' and '.join(request.drift)}"
-    return f"{request.target}: {_way(request, graph)}{drift}"
 
 
 def _way(request: Request, graph: Graph) -> str:

@@ -151,21 +151,15 @@ def write_more(
     holders = {name: ", ".join(sites) for name, sites in study.holders.items()}
     write_text(part / "structure.svg", draw_learned(learned, holders))
     for name, validation in validated.items():
-        picture = draw_curves(validation, title_of(name, validation))
+        kind = "synthetic records" if validation.synthetic else "records"
+        area = area_of(validation.overall.auc, validation.interval)
+        on = f"{name.upper()} on {validation.overall.scored:,} {kind}"
+        picture = draw_curves(validation, f"{validation.target}, {on}: {area}")
         write_text(part / f"validation-{name}.svg", picture)
     if learned.synthetic is not None:
         _write_records(part / "synthetic.csv", learned.synthetic)
     if further is not None:
         further(part)
-
-
-def title_of(method: str, validation: Validation) -> str:
-    """Return the title of a validation's picture."""
-    records = "synthetic records" if validation.synthetic else "records"
-    area = area_of(validation.overall.auc, validation.interval)
-    return (
-        f"{validation.target}, {method.upper()} on {validation.overall.scored:,} {records}: {area}"
-    )
 
 
 def _write_records(path: Path, data: SiteData) -> None:

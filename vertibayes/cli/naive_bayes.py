@@ -124,7 +124,11 @@ class Dealt(NamedTuple):
         rows = _dealt(request, training.records, np.random.default_rng(self.seed))
         parties = {f"party-{n}": training.rows(own) for n, own in enumerate(rows, start=1)}
         most = max(data.records for data in parties.values())
-        holders = Holders(tuple(parties), most, missing=_has_missing(training))
+        missing = [
+            (c == len(training.variables[n].states)).any() for n, c in training.codes.items()
+        ]
+        missing += [np.isnan(column).any() for column in training.numbers.values()]
+        holders = Holders(tuple(parties), most, missing=any(missing))
         federation = RecordFederation(parties, policy=ALLOW_ALL)
         with federation.session() as session, run.progress(ticks=True) as progress:
             run.ledger = session.role.ledger
@@ -232,8 +236,3 @@ def _dealt(
         holder = generator.integers(request.parties, size=records)
         return [np.flatnonzero(holder == party) for party in range(request.parties)]
     return np.array_split(generator.permutation(records), request.parties)
-
-
-def _has_missing(data: LocalData) -> bool:
-    coded = any((codes == len(data.variables[n].states)).any() for n, codes in data.codes.items())
-    return coded or any(np.isnan(column).any() for column in data.numbers.values())
