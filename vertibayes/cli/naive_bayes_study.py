@@ -61,7 +61,7 @@ SCORED = "the scores of the predicted records, which depend on the values of the
 
 @dataclass(frozen=True)
 class NaiveBayesStudy:
-    """A study's file, its options, and what the sites have approved."""
+    """A study's file, and its options."""
 
     file: StudyFile
     request: Request
