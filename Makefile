@@ -121,8 +121,8 @@ lock:
 	$(MAKE) lock-site lock-vantage6
 
 # What sites, dealer and relay load, out of the lock that the tests of machines run with.
-SITE := annotated-doc annotated-types cffi cryptography grpcio msgpack numpy nvflare psutil \
-	pycparser pydantic pydantic-core pyyaml shellingham typer typing-extensions typing-inspection
+SITE := annotated-doc annotated-types cffi cryptography grpcio jinja2 markupsafe msgpack numpy nvflare \
+	psutil pycparser pydantic pydantic-core pyyaml shellingham typer typing-extensions typing-inspection
 lock-site:
 	awk -v names=" $(SITE) " '/^[a-z0-9]/ {name = $$1; sub(/[=[].*/, "", name); \
 		keep = index(names, " " name " ")} /^#/ {keep = 1} keep' \

@@ -17,7 +17,7 @@ class Mutant(NamedTuple):
     changes : tuple of (str, str)
         Texts that the file has once, and what replaces them.
     tests : tuple of str
-        The tests that must fail.
+        The tests that must fail: files, or `file::function`.
     """
 
     name: str
@@ -101,7 +101,6 @@ OF_SEALS = (
 
 OPENING = "protocols/vertibayes_protocols/queries/opening"
 MEET, MEETS = f"{OPENING}/meet.py", "tests/protocols/test_meet.py"
-PINNED = f"{OPENING}/pinned.py"
 CPACE, CPACES = "mpc/vertibayes_mpc/cpace.py", "tests/mpc/test_cpace.py"
 CONFIRMING = "    confirming(tuple(first))\n"
 CONFIRMED = """\
@@ -170,8 +169,8 @@ OF_MEET = (
         "count.total + open_ >= site.policy.most_failed_meets",
         MEETS,
     ),
-    skipped("Meet takes another key than the pinned one", PINNED, "key != known[name]", MEETS),
-    skipped("Meet takes another dealer than the pinned one", PINNED, "named != dealer", MEETS),
+    skipped("Meet takes another key than the pinned one", MEET, "key != known[name]", MEETS),
+    skipped("Meet takes another dealer than the pinned one", MEET, "named != dealer", MEETS),
     skipped(
         "a site commits with sites that it has not met",
         f"{OPENING}/commit_checks.py",
@@ -322,6 +321,7 @@ OF_MASKS = (
 )
 
 POLICY, POLICIES = "protocols/vertibayes_protocols/policy.py", "tests/protocols/test_policy.py"
+RULES = "tests/protocols/test_rules_of_the_policy.py"
 CHECKS = "protocols/vertibayes_protocols/record_checks.py"
 CHANGES = "protocols/vertibayes_protocols/storage/changes.py"
 CHANGED = "tests/protocols/test_changes.py"
@@ -343,7 +343,7 @@ OF_POLICIES = (
         "more bits of winners",
         POLICY,
         "chosen + bits > (most := self.most_choice_bits)",
-        "tests/protocols/test_choose.py",
+        f"{RULES}::test_winners_have_no_more_bits_than_the_policy_allows",
     ),
     skipped(
         "hidden variables are shown",

@@ -39,10 +39,10 @@ class Shown(NamedTuple):
 
 
 INTRO = """Each section says by which command, when and on what machine its table was measured;
-FOLDER is the folder of the data sets. Figures are medians after a first run that is not counted,
-unless a section says otherwise; repetitions differ by some 10 %. `benchmarks/results/` has all
-columns and rows of these tables, {others} further results, and all findings. `python
-benchmarks/results.py` draws this page."""
+FOLDER is the folder of the data sets. Unless a section says otherwise, each program runs once
+without being measured, and a figure is the median of the runs after it, which differ by some 10 %.
+`benchmarks/results/` has all columns and rows of these tables, {others} further results, and all
+findings. `python benchmarks/results.py` draws this page."""
 
 PAGE = {
     "price_of_privacy": Shown(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tests.randomness import SeededRandomness
@@ -83,20 +81,6 @@ class Contributing:
         return Confirmations(self.plan.label, signers, signatures)
 
 
-class Changing(ByHand):
-    """Changes messages on their way: `change(sent)` returns the message that is delivered."""
-
-    def __init__(self, change=lambda sent: sent.message):
-        super().__init__()
-        self.change = change
-        self.changed = 0
-
-    def pack(self, sent):
-        message = self.change(sent)
-        self.changed += message is not sent.message
-        return super().pack(sent._replace(message=message))
-
-
 class Dropping(ByHand):
     """Drops each party after it has sent as many messages as `last` says, unless that is all."""
 
@@ -127,26 +111,3 @@ def run_dropping(programs, last, carrier=None):
     found = scheduler.finish("aggregator")
     stayed = [p for p in programs if p != "aggregator" and last.get(p, MESSAGES) >= MESSAGES]
     return found, {party: scheduler.finish(party) for party in stayed}
-
-
-def run_changing(programs, change, finish="aggregator"):
-    """Run a sum in which messages are changed; return what `finish` has and the carrier."""
-    carrier = Changing(change)
-    scheduler = Scheduler(carrier)
-    for party, program in programs.items():
-        scheduler.start(party, program)
-    return scheduler.finish(finish), carrier
-
-
-def changing(kind, make, sender=None, receiver=None):
-    """Change the messages of a kind, between some parties: `make` gives the fields to replace."""
-
-    def change(sent):
-        to_change = (
-            type(sent.message) is kind
-            and sender in (None, sent.sender)
-            and receiver in (None, sent.receiver)
-        )
-        return replace(sent.message, **make(sent.message)) if to_change else sent.message
-
-    return change

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.documents import ROOT, scripts
 from vertibayes_protocols import RELEASE
 
-ROOT = Path(__file__).parents[1]
 WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 PAGES = ("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", ".github/pull_request_template.md")
@@ -164,3 +163,11 @@ def test_the_citation_has_the_keys_of_its_format():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert citation["license"] == project["license"]
     assert all(isinstance(value, str) for value in citation["keywords"])
+
+
+def test_each_mutant_changes_a_file_that_exists_and_names_such_tests():
+    with scripts(ROOT / "benchmarks", "mutants", "mutations") as (mutants, mutations):
+        for mutant in mutants.MUTANTS:
+            mutations.changed((ROOT / mutant.file).read_text(), mutant)  # else a ValueError
+            for file, _, function in (test.partition("::") for test in mutant.tests):
+                assert f"def {function}" in (ROOT / file).read_text(), mutant.name

@@ -2,8 +2,9 @@
 
     python tests/wording.py [PATH ...]
 
-The checker reads Markdown pages without their code. Of Python files it reads the comments, the
-docstrings and the string literals of several words. Without a path it reads the whole project.
+The checker reads Markdown pages without their code, and templates of plain text. Of Python files it
+reads the comments, the docstrings and the string literals of several words. Without a path it reads
+the whole project.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PLACES = {
     "md": ["*.md", "*/README.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/**/*.md"],
     "vertibayes_mpc": ["mpc/vertibayes_mpc/**/*.py"],
     "vertibayes_protocols": ["protocols/vertibayes_protocols/**/*.py"],
-    "vertibayes": ["vertibayes/**/*.py"],
+    "vertibayes": ["vertibayes/**/*.py", "vertibayes/**/*.txt.j2"],
     "examples": ["examples/**/*.py"],
     "releasing": ["releasing/**/*.py"],
 }
@@ -85,7 +86,7 @@ class Finding(NamedTuple):
 def findings(path: Path) -> list[Finding]:
     """Return the habits in one file, in the order of its lines."""
     text = path.read_text(encoding="utf-8")
-    page = path.suffix == ".md"
+    page = path.suffix != ".py"
     return sorted(
         Finding(path, start + line, words, plain)
         for start, passage in (markdown(text) if page else python(text))
@@ -139,5 +140,7 @@ if __name__ == "__main__":
     named = [Path(argument).resolve() for argument in sys.argv[1:]]
     inside = [p for path in named for p in (path.rglob("*") if path.is_dir() else [path])]
     checked = inside if named else [path for place in PLACES for path in files(place)]
-    read = [path for path in checked if path.suffix in {".md", ".py"}]
+    read = [
+        path for path in checked if path.suffix in {".md", ".py"} or path.name.endswith(".txt.j2")
+    ]
     sys.exit("\n".join(str(finding) for path in read for finding in findings(path)) or 0)

@@ -74,12 +74,15 @@ class World:
         self.made[asked] = Plan(self.commitments, groups, selection, missing, self.plans)
         return self.made[asked]
 
+    def programs(self, plan):
+        """Return the programs that count the tables of a plan."""
+        programs = {s: count_tables(self.holders[s], plan, "analyst") for s in plan.parties}
+        dealer = deal_tables(self.dealer_keys, plan)
+        return {**programs, "dealer": dealer, "analyst": open_tables(plan)}
+
     def count(self, plan):
         """Count the tables of a plan; return them and the messages."""
-        programs = {s: count_tables(self.holders[s], plan, "analyst") for s in plan.parties}
-        programs["dealer"] = deal_tables(self.dealer_keys, plan)
-        programs["analyst"] = open_tables(plan)
-        outputs, transcript = self.run(programs)
+        outputs, transcript = self.run(self.programs(plan))
         return outputs["analyst"], transcript
 
 

@@ -13,5 +13,9 @@ class ArcStrength(NamedTuple):
     parent: str  # parent and child are as learned, or else in the more frequent direction
     child: str
     strength: float  # the share of the samples in which the nodes are adjacent
-    direction: float  # the share of these in which the edge points from parent to child
-    gain: float | None  # by how much the parent raises the BIC of the learned family, in nats
+    # The share of these in which the edge points from parent to child; a reversible edge counts one
+    # half. One half if no sample has the edge.
+    direction: float
+    # By how much the parent raises the BIC of the learned family, in nats; None if it is not known,
+    # or the edge was not learned.
+    gain: float | None

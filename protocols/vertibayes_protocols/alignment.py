@@ -40,8 +40,8 @@ class Alignment:
     level: int  # 1 if each site may learn which of its people are in the study, 2 if no site may
     rules: tuple[str, ...]
     sizes: tuple[tuple[Party, int], ...]
-    everyone: tuple[Party, ...]  # a person is in the study if all of these lists have the person
-    apart: tuple[tuple[Party, Party], ...] = ()
+    everyone: tuple[Party, ...]  # who is in the study is in all of these lists; if (), in any list
+    apart: tuple[tuple[Party, Party], ...] = ()  # who share a variable, and hold different people
     fewest: int = Policy.fewest_records  # the smallest number of people that the study may have
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ Floats: TypeAlias = NDArray[np.float64]
 class Estimate(NamedTuple):
     """Estimates of the mean update of all nodes."""
 
-    steps: NDArray[np.int64]  # t: how many nodes each estimate has visited
+    steps: NDArray[np.int64]  # t: how many nodes each estimate has visited; 0: none came yet
     values: Floats  # theta
 
     def rows(self, places: NDArray[np.integer]) -> Estimate:

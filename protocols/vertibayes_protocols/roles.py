@@ -56,8 +56,9 @@ class SharedState:
 
     running: dict[bytes, Running] = field(default_factory=dict)
     queries: int = 0  # how many queries were begun, in all sessions
-    # At a site.
-    digests: Digests | None = field(default=None, repr=False)
+    # A dealer has none of these: digests of records, what calibrations resume from by the analyst's
+    # key, and the comparisons of lists that have begun, by peer.
+    digests: Digests | None = field(default=None, repr=False)  # None until they are computed
     checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)
     comparing: Counter[Party] = field(default_factory=Counter)
 

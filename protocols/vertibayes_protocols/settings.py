@@ -107,8 +107,8 @@ class Setting:
     # The bounds of a number that are not values themselves.
     above: float | None = None
     below: float | None = None
-    choices: tuple[str, ...] = ()  # the values, or the items of a list, that are accepted
-    old: str = ""  # the name that the setting had before
+    choices: tuple[str, ...] = ()  # that are accepted, as values or items of a list; all if ()
+    old: str = ""  # its name before: a file that has it is refused with the new one
     shown: str = ""  # the form of a value, as help shows it; follows from the kind if empty
 
     @property

@@ -125,9 +125,9 @@ def test_an_approved_study_with_an_alignment(capsys, approved, tmp_path):
     for words in (
         "The lists of people are matched, level 1, by the rules digits:",
         "- public sizes of the lists: this site 300; north 270, south 260",
-        "- in the study is who is in all lists of north, south, east: at least 10 people",
+        "- the study has the people who are in all lists of north, south, east: at least 10 people",
         "- each site learns which of its own people are in the study",
-        "  who puts names into the list of north or south learns which of them are in the study",
+        "  whoever puts names into the list of north or south learns which of them are in the",
         "- analyst learns how many people are in which of the lists, and not who",
     ):
         assert words in shown

@@ -203,6 +203,11 @@ def test_predict(folder, tmp_path, capsys):
     assert code == 2 and "--target X: the model has" in error
     code, error = predict(capsys, *model, "--data", out, "--out", out)
     assert code == 2 and "the file exists; specify a new one" in error
+    nowhere = tmp_path / "nodir" / "new.csv"
+    code, error = predict(capsys, *model, "--data", tmp_path / "none.csv", "--out", nowhere)
+    assert code == 2 and f"{nowhere.parent} is not a folder that can be written to" in error
+    code, error = predict(capsys, *model[:2], "--data", out, "--out", new)
+    assert code == 2 and "specify --target NAME, the variable to predict" in error
     assert not new.exists()
 
 

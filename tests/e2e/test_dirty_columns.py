@@ -259,6 +259,21 @@ def test_all_columns_are_in_one_message_and_equal_findings_in_one_line(tmp_path,
     )
 
 
+def test_a_remedy_that_takes_one_column_names_none_of_several(tmp_path, capsys):
+    names = [f"p{p}" for p in PLACES]
+    path = file_of(tmp_path, **{"a,b": names, "c": names, "z": Y[::-1]})
+    told, _ = learned(capsys, tmp_path, path)
+    assert (
+        "\n  a,b, c: left out: 300 different values in 300 records, which identify them; if they "
+        "match records, --id-column COLUMN; --categorical '\"a,b\",c' --max-states 300 keeps"
+        in told
+    )
+    code, _, error = learn(capsys, tmp_path / "2", "--data", path, "--sites", 2, "--exclude", "c")
+    assert code == 0 and "--id-column a,b;" in error
+    keyed = ("--data", path, "--sites", 2, "--exclude", "c", "--id-column", "a,b")
+    assert learn(capsys, tmp_path / "3", *keyed)[0] == 0
+
+
 # ---- a column that is left out is asked for ------------------------------------------------------
 
 

@@ -33,6 +33,11 @@ def bad_options():
     yield ["--sites", "0"], {}, "--sites must be between 1 and 2 (the number of columns), got 0"
     yield [], {}, "specify --sites K or --partition FILE"
     yield ["--sites", "2", "--exclude", "zz"], {}, "--exclude zz: no such column; there are a, b"
+    yield (
+        ["--sites", "2", "--missing-codes", "zz=9"],
+        {},
+        "--missing-codes zz=9: no column 'zz', and no such value; there are a, b",
+    )
     yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"
     yield (
         ["--sites", "2", "--id-column", "a"],
@@ -289,8 +294,14 @@ def test_other_separators_are_named(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--validate", "scv"], "--validate and --target belong together"),
-        (["--target", "a"], "--validate and --target belong together"),
+        (
+            ["--validate", "scv"],
+            "--validate tests the prediction of a variable: name it by --target",
+        ),
+        (
+            ["--target", "a"],
+            "--target a is the variable whose prediction --validate tests: add --val",
+        ),
         (
             ["--validate", "x", "--target", "a"],
             "--validate must be a list of public, scv or svdg, got x",

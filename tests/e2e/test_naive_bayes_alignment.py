@@ -141,7 +141,9 @@ def approved(capsys, tmp_path):
         own = folder / site / "site.toml"
         code, shown, error = run(capsys, "approve", study, "--site", own, "--yes", "--by", "A. O.")
         assert code == 0, error
-        assert "in the study is who is in all lists of one, two: at least 10 people" in shown
+        assert (
+            "the study has the people who are in all lists of one, two: at least 10 people" in shown
+        )
     return study
 
 

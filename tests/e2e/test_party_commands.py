@@ -122,6 +122,23 @@ def test_up_does_not_take_a_port_that_is_taken(capsys, tmp_path):
     assert "cannot be reached" in reach("127.0.0.1", port)
 
 
+def test_up_without_nvflare_says_what_to_install_and_approves_nothing(
+    capsys, folder, tmp_path, monkeypatch
+):
+    study = folder / "analyst" / "study.toml"
+    monkeypatch.setattr("vertibayes.cli.up.find_spec", lambda name: None)
+    monkeypatch.setattr("vertibayes.cli.up.approve_for_practice", pytest.fail)
+    code, _, error = run(capsys, "up", study, "--out", tmp_path / "out")
+    assert code == 2 and "pip install 'vertibayes[nvflare]', or '.[nvflare]' in a clone" in error
+
+
+def test_approve_outside_the_folder_of_a_site_says_where_to_go(capsys, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, _, error = run(capsys, "approve", folder / "analyst" / "study.toml")
+    said = "site.toml: no such file; run the command in the site's folder, or specify its file"
+    assert code == 2 and said in error
+
+
 def test_the_files_of_all_parties_are_found(folder):
     study = folder / "analyst" / "study.toml"
     found = party_files(study, StudyFile.read(study))

@@ -106,6 +106,19 @@ def test_a_number_that_no_section_knows_is_listed_at_the_end(tmp_path):
     assert "Other numbers of summary.json" in page.text
 
 
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [(1, "1 count in 1 table equals 1; it identifies at least 1 record ("),
+     (2, "2 counts in 1 table equal 1; they identify at least 1 record (")],
+)  # fmt: skip
+def test_counts_of_one_record_are_one_or_several(tmp_path, cells, said):
+    single = {"cells": cells, "tables": 1, "records": 1, "share": 0.01}
+    opened = {"tables": 1, "cells": 4, "single_record": single}
+    (tmp_path / "summary.json").write_text(json.dumps({"variables": {}, "opened": opened}))
+    text = re.sub("<[^>]*>", "", render(Results.read(tmp_path)))
+    assert said in " ".join(text.split())
+
+
 @every_folder
 def test_the_page_stands_alone_and_is_small(results_folder):
     text = (results_folder / "report.html").read_text(encoding="utf-8")

@@ -104,3 +104,10 @@ def test_the_commands_of_a_site_run_there_too(environment, folder, arguments, sa
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert ran.returncode in (0, 2) and "Traceback" not in ran.stderr, ran.stderr
     assert said in ran.stdout + ran.stderr
+
+
+def test_an_owner_reads_there_what_leaves(environment, tmp_path):
+    folder = deployment(tmp_path / "all", free=False)
+    command = [environment, "-P", "-m", "vertibayes", "approve", "analyst/study.toml", "--yes"]
+    shown = subprocess.check_output([*command, "--site", "north/site.toml"], cwd=folder, text=True)
+    assert "What the rule does not protect:" in shown

@@ -135,7 +135,7 @@ def test_an_owner_reads_what_the_winners_of_each_algorithm_say(tmp_path, algorit
     change(study, 'algorithm = "k2"', f'{constraint}\nalgorithm = "{algorithm}" #')
     file = StudyFile.read(study)
     assert options_of(file).by == algorithm
-    shown = "\n".join(what_leaves(contract_of(file), SiteFile.read(folder / "north/site.toml")))
+    shown = what_leaves(contract_of(file), SiteFile.read(folder / "north/site.toml"))
     assert f"- by {algorithm}: " in shown and "which of these win narrowly" in shown
     assert "what is compared next, and how often, depends on the winners" in shown
     required = "  required by the study, whatever the data show: age -> drug"

@@ -228,20 +228,9 @@ def received_of(parameters, who, time=2, count=2):
     return {party: e.encrypt([7] * count, time) for party, e in who.items()}
 
 
-def changed(message, value, place=0):
-    packets = list(message.packets)
-    packets[place] = value.to_bytes(len(packets[place]), "big")
-    return replace(message, packets=tuple(packets))
-
-
-def test_a_missing_party_is_named():
-    parameters = sums()
-    key, who = encryptors(additive_scheme, parameters, "abc")
-    received = received_of(parameters, who)
-    del received["b"]
-    with pytest.raises(ProtocolError, match="no ciphertexts") as caught:
-        decrypt(parameters, key, "abc", received, 2, 2)
-    assert caught.value.parties == ("b",)
+def changed(message, value):
+    first, *others = message.packets
+    return replace(message, packets=(value.to_bytes(len(first), "big"), *others))
 
 
 def test_a_missing_message_stops_the_aggregator_and_is_named():
@@ -267,39 +256,41 @@ def test_a_replayed_message_is_named_on_its_way():
     assert caught.value.party == "b"
 
 
-def test_a_message_handed_on_under_another_name_is_refused():
-    parameters = sums()
-    key, who = encryptors(additive_scheme, parameters, "ab")
-    received = received_of(parameters, who)
-    received["b"] = received["a"]
-    with pytest.raises(ProtocolError, match="ciphertexts of a") as caught:
-        decrypt(parameters, key, "ab", received, 2, 2)
-    assert caught.value.parties == ("b",)
+def strange():
+    _, who = encryptors(additive_scheme, sums(study=b"other"), "abc")
+    return who["b"].encrypt([7, 7], 2)
 
 
-def test_a_party_of_another_study_is_refused():
-    parameters = sums()
-    key, who = encryptors(additive_scheme, parameters, "ab")
-    received = received_of(parameters, who)
-    _, strange = encryptors(additive_scheme, sums(study=b"other"), "ab")
-    received["b"] = strange["b"].encrypt([7, 7], 2)
-    with pytest.raises(ProtocolError, match="other parameters") as caught:
-        decrypt(parameters, key, "ab", received, 2, 2)
-    assert caught.value.parties == ("b",)
+def shifted(message, by):
+    """C (1 + dN) adds d to the sum."""
+    first = int.from_bytes(message.packets[0], "big")
+    return changed(message, first * (1 + by * SMALL) % SMALL**2)
 
 
-UNITS = {"a unit of its choice": 12345, "one": 1, "minus one": SMALL**2 - 1}
+NOT_ONE = UnknownFaultyPartyError, "not 1 modulo N", "abc"
+WRONG = {  # what replaces b's ciphertexts: a function of all; the error, its reason, who is named
+    "none": (lambda r: None, ProtocolError, "no ciphertexts", "b"),
+    "another's": (lambda r: r["a"], ProtocolError, "ciphertexts of a", "b"),
+    "of another study": (lambda r: strange(), ProtocolError, "other parameters", "b"),
+    "a unit of its choice": (lambda r: changed(r["b"], 12345), *NOT_ONE),
+    "one": (lambda r: changed(r["b"], 1), *NOT_ONE),
+    "minus one": (lambda r: changed(r["b"], SMALL**2 - 1), *NOT_ONE),
+    "beyond what can be": (
+        lambda r: shifted(r["b"], 400), UnknownFaultyPartyError, "larger than 3 parties", "abc"
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("value", UNITS.values(), ids=UNITS)
-def test_a_ciphertext_from_nowhere_is_found_out_but_not_whose(value):
+@pytest.mark.parametrize(("change", "error", "reason", "named"), WRONG.values(), ids=WRONG)
+def test_wrong_ciphertexts_are_refused(change, error, reason, named):
     parameters = sums()
     key, who = encryptors(additive_scheme, parameters, "abc")
     received = received_of(parameters, who)
-    received["b"] = changed(received["b"], value)
-    with pytest.raises(UnknownFaultyPartyError, match="not 1 modulo N") as caught:
+    received["b"] = change(received)
+    received = {party: message for party, message in received.items() if message}
+    with pytest.raises(error, match=reason) as caught:
         decrypt(parameters, key, "abc", received, 2, 2)
-    assert caught.value.parties == ("a", "b", "c")
+    assert caught.value.parties == tuple(named)
 
 
 def test_a_vector_of_another_length_is_refused_though_it_fills_as_many_packets():
@@ -322,24 +313,12 @@ def test_packets_in_another_order_are_found_out():
         decrypt(parameters, key, "ab", received, 2, count)
 
 
-def test_a_sum_larger_than_possible_is_found_out():
-    parameters = sums()
-    key, who = encryptors(additive_scheme, parameters, "ab")
-    received = received_of(parameters, who)
-    shifted = int.from_bytes(received["a"].packets[0], "big") * (1 + 400 * SMALL) % SMALL**2
-    received["a"] = changed(received["a"], shifted)
-    with pytest.raises(UnknownFaultyPartyError, match="larger than 2 parties") as caught:
-        decrypt(parameters, key, "ab", received, 2, 2)
-    assert caught.value.parties == ("a", "b")
-
-
 def test_what_cannot_be_found_out_a_shift_within_bounds():
-    # C (1 + dN) adds d to the sum: why messages are to travel sealed.
+    # Why messages are to travel sealed.
     parameters = sums()
     key, who = encryptors(additive_scheme, parameters, "ab")
     received = received_of(parameters, who)
-    shifted = int.from_bytes(received["a"].packets[0], "big") * (1 + 9 * SMALL) % SMALL**2
-    received["a"] = changed(received["a"], shifted)
+    received["a"] = shifted(received["a"], 9)
     assert decrypt(parameters, key, "ab", received, 2, 2).tolist() == [14 + 9, 14]
 
 

@@ -1,5 +1,6 @@
 import pickle
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.alignment_worlds import RINGS, align, plan_of, programs, rows_of
 from tests.randomness import SeededRandomness
+from tests.tampering import changing, run_changing
 from vertibayes_mpc import integers
 from vertibayes_mpc.alignment import (
     AlignmentPlan,
@@ -17,7 +19,16 @@ from vertibayes_mpc.alignment import (
     share_people,
 )
 from vertibayes_mpc.alignment.curve import blind, hash_to_curve
-from vertibayes_mpc.alignment.messages import Links
+from vertibayes_mpc.alignment.messages import (
+    Chosen,
+    Keys,
+    Links,
+    Marks,
+    Outcome,
+    Places,
+    RowMasks,
+    Rows,
+)
 from vertibayes_mpc.elligator import elligator2
 from vertibayes_mpc.errors import (
     MalformedMessageError,
@@ -379,30 +390,15 @@ def test_people_of_two_sites_that_must_be_apart_are_an_error_with_their_number(l
 
 
 def spoiled(plan, sender, receiver, kind, change, lists=THREE):
-    """Run with one message changed on its way; return the errors by party."""
-    errors, steps, done = {}, programs(plan, lists), []
+    """Run with the messages of a kind between two parties changed; return the error."""
 
-    def changed(party):
-        program = steps[party]
-        try:
-            step = next(program)
-            while True:
-                message = step.outbox.get(receiver) if party == sender else None
-                if message is not None and message.kind == kind and not done:
-                    done.append(1)
-                    values = change(message.values.copy())
-                    message = type(message)(values, message.label)
-                    step = type(step)({**step.outbox, receiver: message}, step.expect)
-                step = program.send((yield step))
-        except StopIteration as stop:
-            return stop.value
+    def changed(message):
+        return replace(message, values=change(message.values.copy()))
 
-    try:
-        run_all({party: changed(party) for party in steps})
-    except (MalformedMessageError, UnknownFaultyPartyError, UnexpectedMessageError) as error:
-        errors = error
-    assert done
-    return errors
+    errors = MalformedMessageError, UnknownFaultyPartyError, UnexpectedMessageError
+    with pytest.raises(errors) as caught:
+        run_changing(programs(plan, lists), changing(kind, changed, sender, receiver))
+    return caught.value
 
 
 def numbers(change):
@@ -435,30 +431,30 @@ def zeros(values):
 @pytest.mark.parametrize(
     ("level", "sender", "receiver", "kind", "change", "message"),
     [
-        (1, "a", "b", "links", zeros, "of small order"),
-        (2, "c", "a", "links", lambda v: v[:-1], r"expected \(\d+,\)"),
-        (1, "b", "analyst", "keys", lambda v: v[16:], "expected"),
-        (1, "analyst", "b", "outcome", zeros, "another number|people"),
-        (2, "analyst", "dealer", "outcome", lambda v: v[:1], "expected"),
-        (1, "analyst", "c", "marks", numbers(repeat), "recurs"),
-        (1, "b", "a", "marks", numbers(far), "out of range"),
-        (1, "analyst", "a", "places", numbers(repeat), "recurs"),
-        (1, "analyst", "a", "places", numbers(far), "out of range"),
-        (1, "analyst", "a", "places", numbers(nowhere), "a missing place"),
-        (2, "analyst", "dealer", "chosen", numbers(repeat), "recurs"),
-        (2, "analyst", "a", "chosen", numbers(far), "out of range"),
-        (2, "analyst", "dealer", "chosen", numbers(nowhere), "a missing place"),
-        (2, "b", "a", "rows", lambda v: v[:-3], "expected"),
-        (2, "dealer", "a", "row masks", lambda v: v.view(np.int8), "expected"),
+        (1, "a", "b", Links, zeros, "of small order"),
+        (2, "c", "a", Links, lambda v: v[:-1], r"expected \(\d+,\)"),
+        (1, "b", "analyst", Keys, lambda v: v[16:], "expected"),
+        (1, "analyst", "b", Outcome, zeros, "another number|people"),
+        (2, "analyst", "dealer", Outcome, lambda v: v[:1], "expected"),
+        (1, "analyst", "c", Marks, numbers(repeat), "recurs"),
+        (1, "b", "a", Marks, numbers(far), "out of range"),
+        (1, "analyst", "a", Places, numbers(repeat), "recurs"),
+        (1, "analyst", "a", Places, numbers(far), "out of range"),
+        (1, "analyst", "a", Places, numbers(nowhere), "a missing place"),
+        (2, "analyst", "dealer", Chosen, numbers(repeat), "recurs"),
+        (2, "analyst", "a", Chosen, numbers(far), "out of range"),
+        (2, "analyst", "dealer", Chosen, numbers(nowhere), "a missing place"),
+        (2, "b", "a", Rows, lambda v: v[:-3], "expected"),
+        (2, "dealer", "a", RowMasks, lambda v: v.view(np.int8), "expected"),
     ],
 )
 def test_a_bad_message_names_its_sender(level, sender, receiver, kind, change, message):
     plan = plan_of(THREE, level=level)
-    if kind == "outcome" and level == 1:
+    if kind is Outcome and level == 1:
         with pytest.raises(TooFewPeopleError):
-            spoiled(plan, sender, receiver, "alignment outcome", change)
+            spoiled(plan, sender, receiver, kind, change)
         return
-    error = spoiled(plan, sender, receiver, f"alignment {kind}", change)
+    error = spoiled(plan, sender, receiver, kind, change)
     assert isinstance(error, MalformedMessageError) and error.party == sender
     with pytest.raises(MalformedMessageError, match=message):
         raise error
@@ -469,7 +465,7 @@ def test_counts_that_cannot_be_name_the_matcher():
         values[1] = 99
         return values
 
-    error = spoiled(plan_of(THREE), "analyst", "c", "alignment outcome", more_held)
+    error = spoiled(plan_of(THREE), "analyst", "c", Outcome, more_held)
     assert isinstance(error, MalformedMessageError) and error.party == "analyst"
 
 
@@ -482,7 +478,7 @@ def test_the_matcher_cannot_say_that_more_people_of_a_list_are_left_out_than_are
         values[1] -= 1
         return values
 
-    error = spoiled(plan, "analyst", "a", "alignment outcome", fewer_held, lists)
+    error = spoiled(plan, "analyst", "a", Outcome, fewer_held, lists)
     assert isinstance(error, MalformedMessageError) and error.party == "analyst"
 
 
@@ -492,7 +488,7 @@ def test_a_list_with_a_key_twice_is_noticed():
         keys[1] = keys[0]
         return values
 
-    error = spoiled(plan_of(THREE), "a", "b", "alignment links", twice)
+    error = spoiled(plan_of(THREE), "a", "b", Links, twice)
     assert isinstance(error, UnknownFaultyPartyError) and error.parties == ("a", "b", "c")
 
 
@@ -503,7 +499,7 @@ def test_padding_with_a_place_is_noticed():
     def turned(values):
         return np.roll(values, 4)
 
-    error = spoiled(plan, "b", "a", "alignment marks", turned)
+    error = spoiled(plan, "b", "a", Marks, turned)
     assert isinstance(error, UnknownFaultyPartyError) and "padding" in error.reason
 
 

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.mpc.test_shuffled_tables import tampered
+from tests.tampering import (
+    changing,
+    longer,
+    of_another_query,
+    of_another_type,
+    run_changing,
+    shorter,
+)
 from tests.worlds import world
 from vertibayes_mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
 from vertibayes_mpc.argmax.digits import compare, digits_of, unit_digits
@@ -320,27 +327,18 @@ SENDERS = [
     (MaskedRanks, "b"),
     (Winners, "b"),
 ]
-CHANGES = {
-    "longer": lambda m: replace(m, values=np.append(m.values, m.values[..., :1])),
-    "shorter": lambda m: replace(m, values=m.values.ravel()[:-1]),
-    "of another type": lambda m: replace(m, values=m.values.astype(np.int64)),
-}
 
 
 def run_with(sender, kind, change, w=None):
     """Find winners, where one message is changed on its way."""
     w = w or sites_of(3)
     plan = ArgmaxPlan(b"query", ("a", "b", "c"), (3, 2))
-    programs, changed = programs_of(w, plan, np.arange(5)), []
-    programs[sender] = tampered(programs[sender], kind, change, changed)
-    try:
-        return run_all(programs)[0]
-    finally:
-        assert changed
+    programs = programs_of(w, plan, np.arange(5))
+    return run_changing(programs, changing(kind, change, sender))
 
 
 @pytest.mark.parametrize(("kind", "sender"), SENDERS)
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("change", [longer, shorter, of_another_type])
 def test_a_message_of_a_wrong_size_or_type_names_its_sender(kind, sender, change):
     with pytest.raises(MalformedMessageError, match=f"{kind.__name__} of shape") as caught:
         run_with(sender, kind, change)
@@ -350,7 +348,7 @@ def test_a_message_of_a_wrong_size_or_type_names_its_sender(kind, sender, change
 @pytest.mark.parametrize(("kind", "sender"), SENDERS)
 def test_a_message_of_another_argmax_names_its_sender(kind, sender):
     with pytest.raises(UnexpectedMessageError, match=f"{kind.__name__} of another") as caught:
-        run_with(sender, kind, lambda message: replace(message, label=bytes(32)))
+        run_with(sender, kind, of_another_query)
     assert caught.value.party == sender
 
 

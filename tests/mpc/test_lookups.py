@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln, xlogy
 
 import vertibayes_mpc.lookups.plan
+from tests.tampering import longer, of_another_query, run_changing
 from tests.worlds import world
 from vertibayes_mpc.errors import DealReusedError, MalformedMessageError, UnexpectedMessageError
 from vertibayes_mpc.lookups import (
@@ -25,7 +26,6 @@ from vertibayes_mpc.lookups import (
 )
 from vertibayes_mpc.lookups.logarithms import LOG_BITS, LOG_ERROR, MOST_RECORDS, logs
 from vertibayes_mpc.ring import Ring
-from vertibayes_mpc.rounds import Round
 from vertibayes_mpc.scheduler import run_all
 
 # ---- functions -----------------------------------------------------------------------------------
@@ -287,50 +287,20 @@ def small_plan(label=b"q"):
     return LookupPlan(label, Ring(64), BATCHES)
 
 
-def changing(programs, sender, depth, change):
-    """Change the messages that a party sends at a depth; note them."""
-    changed = []
-
-    def watched(program):
-        inbox, sent = None, 0
-        while True:
-            try:
-                step = program.send(inbox)
-            except StopIteration as stop:
-                return stop.value
-            if step.outbox:
-                sent += 1
-                if sent == depth:
-                    outbox = {to: change(message) for to, message in step.outbox.items()}
-                    changed.append(outbox)
-                    step = Round(outbox, step.expect)
-            inbox = yield step
-
-    return {**programs, sender: watched(programs[sender])}, changed
-
-
-def longer(message):
-    return replace(message, values=np.append(message.values, np.uint8(0)))
-
-
-def of_another_query(message):
-    return replace(message, label=bytes(32))
-
-
 @pytest.mark.parametrize(
     ("change", "error"),
     [(longer, MalformedMessageError), (of_another_query, UnexpectedMessageError)],
 )
 @pytest.mark.parametrize(
-    ("sender", "depth"),
-    [("dealer", 1), ("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("b", 2), ("b", 3), ("c", 1)],
+    "place", [("dealer", 1), ("a", 4), *((site, depth) for site in "abc" for depth in (1, 2, 3))]
 )
-def test_a_message_that_does_not_fit_blames_its_sender(sender, depth, change, error):
-    programs = programs_of(sites_of("abc", 40), small_plan(), COUNTS)
-    programs, changed = changing(programs, sender, depth, change)
+def test_a_message_that_does_not_fit_blames_its_sender(place, change, error):
+    def changed(sent):
+        return change(sent.message) if (sent.sender, sent.depth) == place else sent.message
+
     with pytest.raises(error) as caught:
-        run_all(programs)
-    assert changed and caught.value.party == sender
+        run_changing(programs_of(sites_of("abc", 40), small_plan(), COUNTS), changed)
+    assert caught.value.party == place[0]
 
 
 def test_parties_with_other_integers_refuse_each_others_messages():

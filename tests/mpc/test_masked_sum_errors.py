@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tests.sums import Dropping, World, changing, run_changing, run_dropping
+from tests.sums import Dropping, World, run_dropping
+from tests.tampering import changing, run_changing
 from vertibayes_mpc.errors import (
     FaultyPartyError,
     MalformedMessageError,
@@ -34,7 +36,7 @@ from vertibayes_mpc.masked_sum.messages import (
 from vertibayes_mpc.masked_sum.roster import transcript
 from vertibayes_mpc.masked_sum.seeds import SeedShares
 from vertibayes_mpc.rounds import Round
-from vertibayes_mpc.scheduler import ByHand, Scheduler
+from vertibayes_mpc.scheduler import ByHand, Scheduler, run_all
 
 FROM_PARTIES = [Advertisement, Shared, MaskedVector, Confirmation, Revealed]
 FROM_AGGREGATOR = [Keys, Delivered, Survivors, Confirmations]
@@ -49,17 +51,21 @@ def flipped(array, at=(0, 0)):
 def flip(name, at=(0, 0)):
     """Flip a bit of an array, or of bytes."""
 
-    def make(message):
+    def change(message):
         value = getattr(message, name)
-        if isinstance(value, bytes):
-            return {name: bytes([value[0] ^ 1]) + value[1:]}
-        return {name: flipped(value, at)}
+        is_bytes = isinstance(value, bytes)
+        new = bytes([value[0] ^ 1]) + value[1:] if is_bytes else flipped(value, at)
+        return replace(message, **{name: new})
 
-    return make
+    return change
 
 
 def put(name, values):
-    return lambda message: {name: np.array(values, np.uint32)}
+    return lambda message: replace(message, **{name: np.array(values, np.uint32)})
+
+
+def part_of(rows, *names):
+    return lambda message: replace(message, **{n: getattr(message, n)[rows] for n in names})
 
 
 def error_of(change, world=None):
@@ -70,19 +76,19 @@ def error_of(change, world=None):
 
 
 @pytest.mark.parametrize(
-    ("kind", "make", "reason"),
+    ("kind", "change", "reason"),
     [
         (Advertisement, flip("signature"), "or keys that it did not sign"),
         (Advertisement, flip("mask_key"), "or keys that it did not sign"),
         (Advertisement, flip("seal_key"), "or keys that it did not sign"),
-        (Advertisement, lambda m: {"signature": b""}, "or keys that it did not sign"),
+        (Advertisement, lambda m: replace(m, signature=b""), "or keys that it did not sign"),
         (Confirmation, flip("signature"), "did not sign the lists that it received"),
         (Revealed, flip("shares", (0, 0)), "a share that p00 did not send it"),
         (Revealed, flip("shares", (4, 32)), "a share that p04 did not send it"),
     ],
 )
-def test_a_tampered_message_names_the_party_that_sent_it(kind, make, reason):
-    error = error_of(changing(kind, make, sender="p02"))
+def test_a_tampered_message_names_the_party_that_sent_it(kind, change, reason):
+    error = error_of(changing(kind, change, sender="p02"))
     assert isinstance(error, FaultyPartyError)
     assert error.parties == ("p02",) and reason in error.reason
 
@@ -107,7 +113,7 @@ def test_tampered_shares_name_their_sender_and_the_aggregator_as_relay(name, at,
 
 
 @pytest.mark.parametrize(
-    ("kind", "make", "reason"),
+    ("kind", "change", "reason"),
     [
         (Keys, flip("keys"), "sent keys of p00 that p00 did not sign"),
         (Keys, flip("keys", (4, 63)), "sent keys of p04 that p04 did not sign"),
@@ -124,8 +130,8 @@ def test_tampered_shares_name_their_sender_and_the_aggregator_as_relay(name, at,
         (Confirmations, flip("signatures", (4, 9)), "sent lists to p02 that p04 did not sign"),
     ],
 )
-def test_what_the_aggregator_tells_wrongly_names_the_aggregator(kind, make, reason):
-    error = error_of(changing(kind, make, receiver="p02"))
+def test_what_the_aggregator_tells_wrongly_names_the_aggregator(kind, change, reason):
+    error = error_of(changing(kind, change, receiver="p02"))
     assert error.party == "aggregator" and reason in error.reason
 
 
@@ -138,21 +144,17 @@ def test_an_aggregator_that_says_too_few_are_left_gets_no_more(kind):
 
 
 def test_a_roster_without_one_is_refused_by_this_one():
-    def make(message):
-        keep = np.array([0, 1, 3, 4])
-        return {name: getattr(message, name)[keep] for name in ("places", "keys", "signatures")}
-
-    error = error_of(changing(Keys, make, receiver="p02"))
+    keep = part_of(np.array([0, 1, 3, 4]), "places", "keys", "signatures")
+    error = error_of(changing(Keys, keep, receiver="p02"))
     assert error.party == "aggregator" and "p02, who is not in its list" in error.reason
 
 
 def test_who_was_told_of_other_sharers_signs_other_lists():
-    def make(message):
-        return {name: getattr(message, name)[:-1] for name in ("sharers", "sealed", "digests")}
+    fewer = part_of(slice(-1), "sharers", "sealed", "digests")
 
     class GoneAndUntold(Dropping):
         def pack(self, sent):
-            changed = changing(Delivered, make, receiver="p02")(sent)
+            changed = changing(Delivered, fewer, receiver="p02")(sent)
             return super().pack(sent._replace(message=changed))
 
     last = {"p04": 2}
@@ -181,18 +183,16 @@ def test_a_quorum_of_all_is_wanted_though_each_neighbourhood_has_enough():
 
 
 def test_a_roster_below_the_quorum_is_refused():
-    def make(message):
-        return {name: getattr(message, name)[1:3] for name in ("places", "keys", "signatures")}
-
-    error = error_of(changing(Keys, make, receiver="p02"))
+    two = part_of(slice(1, 3), "places", "keys", "signatures")
+    error = error_of(changing(Keys, two, receiver="p02"))
     assert isinstance(error, PartyGoneError) and error.parties == ("p00", "p03", "p04")
 
 
 @pytest.mark.parametrize("kind", FROM_PARTIES + FROM_AGGREGATOR)
 def test_a_message_of_another_sum_names_its_sender(kind):
     sender = "p02" if kind in FROM_PARTIES else "aggregator"
-    other = {"context": bytes(32)}
-    error = error_of(changing(kind, lambda message: other, sender=sender))
+    other = partial(replace, context=bytes(32))
+    error = error_of(changing(kind, other, sender=sender))
     assert isinstance(error, UnexpectedMessageError) and error.party == sender
     assert error.reason == f"{kind.__name__} of another sum"
 
@@ -210,13 +210,16 @@ ARRAYS = [
 def test_an_array_of_a_wrong_shape_or_type_names_its_sender(kind, name, wrong):
     sender = "p02" if kind in FROM_PARTIES else "aggregator"
 
-    def make(message):
+    def change(message):
         array = getattr(message, name)
-        if wrong == "longer":
-            return {name: np.concatenate([array, array[-1:]])}
-        return {name: array[:, None] if wrong == "wider" else array.astype(np.int64)}
+        changed = {
+            "longer": np.concatenate([array, array[-1:]]),
+            "wider": array[:, None],
+            "type": array.astype(np.int64),
+        }
+        return replace(message, **{name: changed[wrong]})
 
-    error = error_of(changing(kind, make, sender=sender))
+    error = error_of(changing(kind, change, sender=sender))
     assert isinstance(error, MalformedMessageError) and error.party == sender
 
 
@@ -239,38 +242,24 @@ def test_a_message_replayed_in_place_of_the_next_names_its_sender(kind):
 def test_a_party_that_is_told_its_key_of_another_run_refuses():
     """An aggregator that replays a sum of the same plan to a party that forgot it."""
     w = World(5)
-    old = []
-    run_changing(w.programs(), lambda s: old.append(s.message) or s.message)
+    _, sent = run_all(w.programs())
     for member in w.members.values():
         member.names.clear()
-    (message,) = {id(m): m for m in old if type(m) is Keys}.values()
-    error = error_of(
-        changing(Keys, lambda _: {"keys": message.keys, "signatures": message.signatures}), w
-    )
+    (old,) = {id(s.message): s.message for s in sent if type(s.message) is Keys}.values()
+    error = error_of(changing(Keys, partial(replace, keys=old.keys, signatures=old.signatures)), w)
     assert isinstance(error, ReplayedMessageError) and error.party == "aggregator"
 
 
 def test_messages_of_a_sum_before_are_refused():
     """Shares and a vector of another sum, in a run of its own with the same long-term keys."""
     w = World(5)
-    old = {}
-
-    def keep(sent):
-        old[sent.sender, type(sent.message)] = sent.message
-        return sent.message
-
-    run_changing(w.programs(), keep)
+    old = {(s.sender, type(s.message)): s.message for s in run_all(w.programs())[1]}
     w.plan = SumPlan(b"next", w.plan.signing_keys, 3, 100, w.plan.neighbourhood)
     for member in w.members.values():
         member.names.clear()
 
-    def replayed(kind):
-        def change(sent):
-            if type(sent.message) is kind and sent.sender == "p02":
-                return replace(old["p02", kind], context=sent.message.context)
-            return sent.message
-
-        return change
+    def replayed(message):
+        return replace(old["p02", type(message)], context=message.context)
 
     wanted = {
         Advertisement: "or keys that it did not sign",
@@ -279,7 +268,7 @@ def test_messages_of_a_sum_before_are_refused():
         Revealed: "did not send it",
     }
     for kind, reason in wanted.items():
-        error = error_of(replayed(kind), w)
+        error = error_of(changing(kind, replayed, sender="p02"), w)
         assert error.parties[0] == "p02" and reason in error.reason
         for member in w.members.values():
             member.names.clear()
@@ -310,7 +299,7 @@ def test_a_vector_that_is_no_vector_is_noticed_and_all_are_named():
     """Uniform elements in place of a masked vector: the sum is beyond what all could give."""
     junk = np.random.default_rng(1).integers(0, 2**16, 200, np.uint16)
     w = World(5, length=200)
-    error = error_of(changing(MaskedVector, lambda _: {"values": junk}, sender="p02"), w)
+    error = error_of(changing(MaskedVector, partial(replace, values=junk), sender="p02"), w)
     assert isinstance(error, UnknownFaultyPartyError)
     assert error.parties == w.plan.parties and "beyond the bound" in error.reason
 
@@ -331,5 +320,5 @@ def test_an_aggregator_that_is_gone_is_named():
 def test_a_circle_needs_signatures_too():
     """In a circle, where signatures are checked by choice, all of them false are noticed."""
     w = World(12, neighbourhood=Neighbourhood(4, 3))
-    change = changing(Confirmations, lambda m: {"signatures": m.signatures[::-1].copy()})
+    change = changing(Confirmations, lambda m: replace(m, signatures=m.signatures[::-1].copy()))
     assert error_of(change, w).party == "aggregator"

@@ -7,17 +7,18 @@ from typing import ClassVar
 import pytest
 
 from tests.randomness import SeededRandomness
-from tests.sums import World, run_changing, run_dropping
+from tests.sums import World, run_dropping
 from vertibayes_mpc.errors import MalformedMessageError, ProtocolError
 from vertibayes_mpc.masked_sum import seeds
 from vertibayes_mpc.masked_sum.party import Contribution
 from vertibayes_mpc.masked_sum.seeds import SeedShares
+from vertibayes_mpc.scheduler import run_all
 
 
 def error_of(programs):
     """Run a sum; return the error, which must come."""
     with pytest.raises(ProtocolError) as caught:
-        run_changing(programs, lambda sent: sent.message)
+        run_all(programs)
     return caught.value
 
 
@@ -93,7 +94,7 @@ def test_a_key_of_small_order_names_who_advertised_it(pair):
     w = World(5)
     cls = type("SmallOrder", (WithKey,), {"keys": {pair: bytes(32)}})
     with pytest.raises(MalformedMessageError, match="invalid public key") as caught:
-        run_changing(with_lying(w, cls), lambda sent: sent.message)
+        run_all(with_lying(w, cls))
     assert caught.value.party == "p02"
 
 

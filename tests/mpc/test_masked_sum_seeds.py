@@ -8,7 +8,8 @@ from itertools import combinations
 import pytest
 
 from tests.randomness import SeededRandomness
-from tests.sums import Contributing, World, run_changing
+from tests.sums import Contributing, World
+from tests.tampering import run_changing
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.masked_sum import Neighbourhood
 from vertibayes_mpc.masked_sum.messages import Delivered, Shared

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.paillier_worlds import counted, plan_of, programs_of, small_key
 from tests.randomness import SeededRandomness
+from tests.tampering import changing, run_changing
 from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
@@ -20,7 +21,7 @@ from vertibayes_mpc.errors import (
 )
 from vertibayes_mpc.paillier import PrivateKey, count_by_state, encrypt_column
 from vertibayes_mpc.paillier.messages import Answer, EncryptedBlock, MaskedCounts, Masks
-from vertibayes_mpc.scheduler import ByHand, Scheduler, Sent, run_all
+from vertibayes_mpc.scheduler import Scheduler, run_all
 from vertibayes_protocols.transports.local import EnvelopedPackets, Traffic
 
 ROOT = Path(__file__).parents[2]
@@ -166,25 +167,9 @@ def test_the_key_of_another_plan_is_refused():
 # ---- what a peer may do wrong --------------------------------------------------------------------
 
 
-class Tampers(ByHand):
-    """Changes messages of one kind on their way: `change(message)`, or drops them with None."""
-
-    def __init__(self, kind, change):
-        super().__init__()
-        self.kind, self.change = kind, change
-
-    def pack(self, sent: Sent) -> Sent:
-        if type(sent.message) is self.kind:
-            return super().pack(sent._replace(message=self.change(sent.message)))
-        return super().pack(sent)
-
-
 def run_tampered(kind, change, seed=b"table"):
     plan = plan_of(KEY, 5, (4, (3,)), block=2)
-    scheduler = Scheduler(Tampers(kind, change))
-    for party, program in programs_of(KEY, plan, X, [Y], seed).items():
-        scheduler.start(party, program)
-    return scheduler.finish("analyst")
+    run_changing(programs_of(KEY, plan, X, [Y], seed), changing(kind, change))
 
 
 def with_first(value):
@@ -207,7 +192,8 @@ SENDER = {EncryptedBlock: "owner", Answer: "other", MaskedCounts: "owner", Masks
 
 
 def test_untampered_it_counts():
-    (table,) = run_tampered(Answer, lambda message: message)
+    programs = programs_of(KEY, plan_of(KEY, 5, (4, (3,)), block=2), X, [Y])
+    (table,) = run_all(programs)[0]["analyst"]
     assert table.tolist() == counted(X, Y, (4, 3)).tolist()
 
 

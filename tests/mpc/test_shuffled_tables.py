@@ -10,6 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tampering import (
+    changing,
+    longer,
+    of_another_query,
+    of_another_type,
+    run_changing,
+    shorter,
+)
 from tests.worlds import plain_tables, shuffle, world
 from vertibayes_mpc.commitments import Selection
 from vertibayes_mpc.errors import (
@@ -150,53 +158,21 @@ def test_a_query_asked_again_is_under_new_masks_and_orders():
         assert not np.array_equal(a.message.values, b.message.values)
 
 
-def tampered(program, kind, change, blamed):
-    """Change the first message of a kind that a program sends; note who receives it."""
-    inbox = None
-    while True:
-        try:
-            step = next(program) if inbox is None else program.send(inbox)
-        except StopIteration as stop:
-            return stop.value
-        for receiver, message in dict(step.outbox).items():
-            if type(message) is kind and not blamed:
-                step = Round({**step.outbox, receiver: change(message)}, step.expect)
-                blamed.append(receiver)
-        inbox = yield step
-
-
 def run_with(w, sender, kind, change, families=((0, 1, 2),)):
     """Count tables, of which one message is changed on its way."""
     w.plans += 1
     plan = ShufflePlan(w.commitments, families, Selection(w.commitments), number=w.plans)
     programs = {s: count_shuffled(w.holders[s], plan, "analyst") for s in plan.parties}
     programs["dealer"] = deal_shuffled(w.dealer_keys, plan)
-    blamed = []
-    programs[sender] = tampered(programs[sender], kind, change, blamed)
     programs["analyst"] = open_shuffled(plan)
-    try:
-        run_all(programs)
-    finally:
-        assert blamed
+    run_changing(programs, changing(kind, change, sender))
 
 
 SENDERS = [(Noise, "b"), (Shuffled, "a"), (Shuffled, "b"), (Masks, "dealer"), (Tags, "c")]
 
 
-def longer(message):
-    return replace(message, values=np.append(message.values, np.uint8(0)))
-
-
-def shorter(message):
-    return replace(message, values=message.values[:-1])
-
-
-def wider(message):
-    return replace(message, values=message.values.astype(np.uint16))
-
-
 @pytest.mark.parametrize(("kind", "sender"), SENDERS)
-@pytest.mark.parametrize("change", [longer, shorter, wider])
+@pytest.mark.parametrize("change", [longer, shorter, of_another_type])
 def test_a_message_of_a_wrong_size_or_type_names_its_sender(kind, sender, change):
     w, _ = committed("abc", missing=True)
     with pytest.raises(MalformedMessageError, match=f"{kind.__name__} of shape") as caught:
@@ -208,7 +184,7 @@ def test_a_message_of_a_wrong_size_or_type_names_its_sender(kind, sender, change
 def test_a_message_of_another_query_names_its_sender(kind, sender):
     w, _ = committed("abc", missing=True)
     with pytest.raises(UnexpectedMessageError, match=f"{kind.__name__} of another") as caught:
-        run_with(w, sender, kind, lambda message: replace(message, label=bytes(32)))
+        run_with(w, sender, kind, of_another_query)
     assert caught.value.party == sender
 
 
@@ -217,7 +193,7 @@ def test_a_message_of_another_query_names_its_sender(kind, sender):
     [
         (longer, "more codes than its tables have"),
         (shorter, "cut short"),
-        (wider, "of a wrong type"),
+        (of_another_type, "of a wrong type"),
         (lambda m: replace(m, values=m.values[None]), "of a wrong shape"),
         (lambda m: replace(m, complete=m.complete[:0]), "of a wrong shape"),
         (lambda m: replace(m, complete=m.complete.astype(np.int64)), "of a wrong type"),

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from tests.randomness import SeededRandomness
-from tests.sums import Changing, World
+from tests.sums import World
 from vertibayes_mpc.errors import (
     PartyGoneError,
     ProtocolError,
@@ -35,7 +35,7 @@ from vertibayes_mpc.masked_sum.roster import Roster
 from vertibayes_mpc.masked_sum.seeds import own_mask, pair_masks
 from vertibayes_mpc.randomness import KeyPair, StreamKey
 from vertibayes_mpc.rounds import Round
-from vertibayes_mpc.scheduler import Scheduler, run_all
+from vertibayes_mpc.scheduler import ByHand, Scheduler, run_all
 from vertibayes_mpc.shamir import SHARE_BYTES, recover
 
 VICTIM = "p01"
@@ -51,7 +51,7 @@ def programs_of(w, cls, aggregator):
 
 
 def run_until_the_aggregator_ends(programs):
-    scheduler = Scheduler(Changing())
+    scheduler = Scheduler(ByHand())
     for party, program in programs.items():
         scheduler.start(party, program)
     return scheduler.finish("aggregator")
@@ -316,7 +316,7 @@ def copied_keys(monkeypatch, is_checked):
     aggregator, seen = Collection(w.plan), {}
     aggregator._checked = lambda values: None
 
-    class Watching(Changing):
+    class Watching(ByHand):
         def pack(self, sent):
             seen[sent.sender, type(sent.message)] = sent.message
             return super().pack(sent)

@@ -13,7 +13,7 @@ from vertibayes_protocols.variables import Variable
 
 
 def pages_of_runs(folder):
-    """Return the pages that commands wrote: a release that cuts counts, and a classifier."""
+    """Return the pages that commands wrote: a release that cuts counts, and classifiers."""
     records = folder / "records.csv"
     mixed_records().to_csv(records, index=False)
     data = ["--data", str(records), "--target", "outcome", "--out"]
@@ -21,6 +21,7 @@ def pages_of_runs(folder):
     runs = {
         "cut": ["learn", "--sites", "2", "--release", "cut", "--validate", "scv", "--quiet"],
         "numbers": [*by_parties, "--bounds", "age=0,100"],
+        "calibrated": ["calibrate", "--nodes", "4", "--rounds", "3", "--exclude", "grade"],
     }
     for name, options in runs.items():
         with pytest.raises(SystemExit) as stop:

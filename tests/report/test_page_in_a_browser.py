@@ -126,6 +126,13 @@ def test_a_click_shows_a_nodes_neighbourhood_and_its_table(shown, alarm):
     assert page.locator(".node.is-faded").count() == 0
 
 
+def test_the_picture_of_a_small_network_is_not_enlarged(shown):
+    page = shown("calibrated")
+    pictures = page.locator(".picture img").all()
+    curves, network = (picture.bounding_box()["width"] for picture in pictures)
+    assert network < 300 < 900 < curves
+
+
 def test_counts_stand_beside_probabilities_and_empty_rows_are_marked(shown, alarm, alarm_data):
     page = shown("alarm")
     unseen = next(name for name, count in alarm.unseen.items() if count)

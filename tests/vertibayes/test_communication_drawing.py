@@ -85,7 +85,7 @@ def test_errors_that_differ_by_little_have_close_shades_and_each_shade_is_in_the
 def test_equal_errors_have_one_shade():
     _, (circles, _, texts, _) = drawn("ring", 3, dict.fromkeys(node_names(3), 0.25))
     assert {circle[-1] for circle in circles} == {SHADES[0]}
-    assert texts[3:] == ["error 0.250 to 0.260"]
+    assert texts[3:] == ["error 0.250"]
 
 
 def test_an_error_that_is_not_a_number_is_refused_with_the_name_of_its_node():

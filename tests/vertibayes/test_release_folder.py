@@ -76,6 +76,12 @@ def test_noise_is_left_to_a_person_and_its_differences_are_not_counts():
     assert "epsilon 0.5" in assessment.verdicts[0].reasons[-1]
 
 
+def test_noise_that_bounds_nothing_is_said_to_be_too_weak():
+    bounds = [assess(*released(Rule("laplace", epsilon=e))).traced()[1] for e in (0.5, 8)]
+    assert bounds[0].endswith("at most 8.2% are recognized.")
+    assert bounds[1].endswith("It is too weak to bound what the tables alone tell.")
+
+
 def test_the_summary_has_the_number_of_differences():
     summary = assess(*released(Rule("cut"))).as_json()
     assert summary["differences"] == len(assess(*released(Rule("cut"))).differences) == 3

@@ -76,7 +76,7 @@ def test_negative_counts_of_noise_count_as_0_after_they_are_added_up(alarm_data)
     table, margin = counter.tables([Family(a, (b,)), Family(b)])
     assert (table[0] == 4).all() and not table[1:].any() and (counter.released[0] < 0).any()
     assert (margin == max(4 - 5 * (len(table) - 1), 0)).all()
-    assert list(counter.opened) == []
+    assert list(counter.revealed) == []
 
 
 def test_what_cannot_be_answered_is_refused(alarm_data):

@@ -3,6 +3,7 @@
 import json
 import math
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from vertibayes.learning import learn, strengths_of
 from vertibayes.network import Network
 from vertibayes.options import Options
 from vertibayes.released import learn_released, rule_of
-from vertibayes.report.edges import edges_json
+from vertibayes.report.edges import edges_json, report_of_edges
 from vertibayes.report.strengths import draw_learned, report_of_strengths
 from vertibayes.sampling import sample
 from vertibayes.structure import strengths as module
@@ -270,8 +271,6 @@ def test_samples_are_learned_by_an_algorithm_that_time_does_not_end(data):
 
 @pytest.fixture(scope="module")
 def learned(data):
-    from dataclasses import replace
-
     counter = PlainCounter(data)
     learned = learn(counter, OPTIONS)
     return replace(learned, strengths=strengths_of(learned, counter, OPTIONS, quiet))
@@ -295,6 +294,24 @@ def test_the_report_says_how_many_edges_are_sure_and_what_the_samples_do_not_hav
     missing = {"variables": {"a": {"missing": True}}, "release": {"rule": {"kind": "cut"}}}
     [line] = report_of_strengths(learned, missing)
     assert line.endswith("the samples do not have missing cells or the errors of the rule")
+
+
+def test_the_lines_about_edges_count_none_one_and_several(learned, truth):
+    summary = {"variables": {}}
+    alone = replace(learned, network=Network(Structure.of(NODES), truth.variables, {}))
+    [line] = report_of_strengths(alone, summary)
+    assert line.startswith("arc strengths: no edge was learned; 3 samples from the learned network")
+    said = "other structures that fit as well have"
+    for edges, compelled, start in (
+        ([("a", "b")], set(), f"1 reversible: {said} it the other way round, so its direction"),
+        ([("a", "b"), ("b", "c")], set(), f"all 2 reversible: {said} them the other way round"),
+        ([("a", "b")], {("a", "b")}, "1 compelled: each structure that fits as well has it"),
+        ([("a", "b"), ("d", "e")], {("a", "b")}, f"1 compelled; 1 reversible: {said} it the"),
+    ):
+        network = Network(Structure.of(NODES, edges), truth.variables, {})
+        gains = dict.fromkeys(edges, 90.0)
+        one = replace(learned, network=network, compelled=frozenset(compelled), gains=gains)
+        assert report_of_edges(one)[0].startswith(f"arrows: {start}")
 
 
 def groups_of(svg):

@@ -285,7 +285,8 @@ def _predict(
     if rule is not None:
         raise ValueError("--auc needs --study: `vertibayes learn --validate` has an AUC of a file")
     if model is None or target is None:
-        raise ValueError(f"specify --{'target' if model else 'model'}: it was not given")
+        needed = "--target NAME, the variable to predict" if model else "--model FILE"
+        raise ValueError(f"specify {needed}")
     values = values_of([IDENTIFIERS, MISSING_CODES], given)
     return run_predict(model, data, target, out, missing_state=missing_state, **values)
 

@@ -23,7 +23,6 @@ from vertibayes_protocols.deployment.approvals import (
 )
 from vertibayes_protocols.deployment.checks import check_matching
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
-from vertibayes_protocols.errors import printable
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Predict
 
@@ -36,7 +35,7 @@ def run_approve(
         raise ValueError(f"--by must name who approves, got {by!r}")
     own = SiteFile.read(site)
     contract = approvable(StudyFile.read(study), own)
-    sys.stdout.write("".join(f"{printable(line)}\n" for line in what_leaves(contract, own)))
+    sys.stdout.write(what_leaves(contract, own))
     if path_of(own.approved, contract.digest).exists():
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
         return

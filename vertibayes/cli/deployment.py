@@ -251,6 +251,11 @@ def _approve(
     stop_on_signal()
     if (study is not None) + list_ + (withdraw is not None) != 1:
         raise ValueError("specify one of study.toml, --list and --withdraw DIGEST")
+    if not site.exists():
+        raise ValueError(
+            f"{site}: no such file; run the command in the site's folder, or specify its file, as "
+            "--site FOLDER/site.toml"
+        )
     if study is not None:
         run_approve(study, site, by, yes, digest)
     elif withdraw is not None:
@@ -303,10 +308,10 @@ def _status(
         raise ValueError("specify one of --watch and --prometheus")
     if interval is not None and not watch:
         raise ValueError(f"--interval is for --watch: got --interval {interval:g} without it")
-    from vertibayes.cli.status import run_status, run_watch
+    from vertibayes.cli.status import run_status, watch_status
 
     if watch:
-        code = run_watch(file, 1.0 if interval is None else interval)
+        code = watch_status(file, 1.0 if interval is None else interval)
     else:
         code = run_status(file, as_prometheus)
     if code:

@@ -211,6 +211,14 @@ def _check_names(source: Source, files: Sequence[Held]) -> None:
         for name in columns:
             if name not in names:
                 raise DataError(f"{option} {name}: no such column; there are {', '.join(names)}")
+    known = {*names, *source.id_columns, *source.exclude}
+    for code in source.missing_codes:
+        named = not _occurs(code, files) and "=" in code
+        if named and not any(code.startswith(f"{name}=") for name in known):
+            raise DataError(
+                f"--missing-codes {code}: no column {code.partition('=')[0]!r}, and no such value; "
+                f"there are {', '.join(names)}"
+            )
 
 
 def _gathered(

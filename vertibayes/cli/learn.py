@@ -173,7 +173,7 @@ def _conclude(
         run.watch.phase(VALIDATION)
     validated = task.validations.run(counter, learned, task.options, progress)
     spent = {"commit": commit_seconds, "validation": perf_counter() - before}
-    results = Results(learned, counter, validated, disclosure(counter.opened, counter.records))
+    results = Results(learned, counter, validated, disclosure(counter.revealed, counter.records))
     summary = summarize(results, opened.study, opened.sender, spent)
     summary |= {**opened.about, **outcome.further()}
     summary["options"] = task.options.as_json() | task.validations.as_json()

@@ -52,9 +52,9 @@ class Machines:
         """Return what identifies the study: its file, id, parties' keys and digest."""
         file, contract = self.file, self.contract
         keys = {party: encode_public(key) for party, key in file.pinned.items()}
-        opened = {} if study is None else {"id": study.id.hex()}
+        own = {} if study is None else {"id": study.id.hex()}
         approved = {} if contract is None else {"contract": contract.digest.hex()}
-        return {"file": str(file.source.path), **opened, "keys": keys, **approved}
+        return {"file": str(file.source.path), **own, "keys": keys, **approved}
 
     @contextmanager
     def session(self, run: Run) -> Iterator[Session]:
@@ -78,7 +78,7 @@ class Machines:
         with record_sessions(self.file, run.watch) as open_session:
 
             @contextmanager
-            def opened() -> Iterator[There]:
+            def begin() -> Iterator[There]:
                 with open_session() as (session, absent):
                     try:
                         self._begin(session, run, absent)
@@ -86,7 +86,7 @@ class Machines:
                     finally:
                         traffic.include(session.transport.traffic)
 
-            yield opened
+            yield begin
 
     def _begin(self, session: Session, run: Run, absent: Collection[Party] = ()) -> None:
         run.ledger = session.role.ledger

@@ -176,7 +176,7 @@ class Dealt(NamedTuple):
             counter = SecureCounter.of(federation, order=list(self.schema.variables))
             holders = {name: site for site, names in sites.items() for name in names}
             learned = reveal(self.request, counter, self.schema, sites, holders)
-            cells = disclosure(counter.opened, counter.records)
+            cells = disclosure(counter.revealed, counter.records)
         learned.warnings += [cells.sentence()] if cells.cells else []
         learned.add(federation.traffic)
         return learned
@@ -187,10 +187,10 @@ class Dealt(NamedTuple):
         sites = {site: (*own, target) for site, own in split.holders.items()}
         with federate(_site_data(self.training, sites), policy=ALLOW_ALL) as federation:
             run.ledger = ledger = federation.session.role.ledger
+            classes = f"the {target} of every record, which all sites know beforehand"
+            ledger.note(classes, "the records", tuple(sites))
+            ledger.note(f"the counts of each {target}", "the records", (*sites, ANALYST))
             learned = publish(self.request, federation.session, split)
-        classes = f"the {target} of every record, which all sites know beforehand"
-        ledger.note(classes, "the records", tuple(sites))
-        ledger.note(f"the counts of each {target}", "the records", (*sites, ANALYST))
         learned.add(federation.traffic)
         return learned
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -60,9 +61,12 @@ def run_predict(
 
 
 def check_new(out: Path) -> None:
-    """Refuse a file that exists, with a ValueError."""
+    """Refuse a file that exists or cannot be written, with a ValueError."""
     if out.exists():
         raise ValueError(f"--out {out}: the file exists; specify a new one")
+    folder = out.resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"--out {out}: {folder} is not a folder that can be written to")
 
 
 def check_target(target: str, variables: Iterable[str], name: str = "--target") -> None:

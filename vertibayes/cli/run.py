@@ -48,10 +48,9 @@ class Run:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if error is None:
-            lines = (
-                [] if self.quiet else [*self.lines, *([f"Written: {self.out}"] if self.out else [])]
-            )
-            sys.stdout.writelines(f"{line}\n" for line in lines)
+            if not self.quiet:
+                written = [f"Written: {self.out}"] if self.out else []
+                sys.stdout.writelines(f"{line}\n" for line in [*self.lines, *written])
         elif not isinstance(error, UnwrittenError):  # of which the ledger is with the other results
             self._keep_ledger()
 

@@ -37,7 +37,7 @@ def run_status(path: Path, as_prometheus: bool) -> int:
     return status.health(runs=runs)
 
 
-def run_watch(path: Path, interval: float) -> int:
+def watch_status(path: Path, interval: float) -> int:
     """Show a status until the party or the run has ended; return the exit status."""
     if not LEAST_SECONDS <= interval <= MOST_SECONDS:
         allowed = f"between {LEAST_SECONDS:g} and {MOST_SECONDS:g} seconds"

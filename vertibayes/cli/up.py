@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from threading import Event, Thread
@@ -33,10 +34,15 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
     if not is_this_machine(host):
         raise ValueError(f"{study}: the relay {host} is not this machine; start each party there")
     files = party_files(study, file)
-    if has_contract(file) and file.relay.certificates is None:
-        approve_for_practice(file, files, quiet)
     if reach(host, port) is None:
         raise ValueError(f"{study}: another program listens at {file.relay.address}")
+    if find_spec("nvflare") is None:
+        raise ValueError(
+            "`up` needs NVFlare, which connects the parties and is not installed: pip install "
+            "'vertibayes[nvflare]', or '.[nvflare]' in a clone"
+        )
+    if has_contract(file) and file.relay.certificates is None:
+        approve_for_practice(file, files, quiet)
     with _processes() as started:
         relay = _Party(RELAY, "relay", files.pop(RELAY), quiet)
         started.append(relay)

@@ -36,8 +36,13 @@ class Validations:
 
     def check(self) -> None:
         """Refuse settings that do not fit each other, before any file is read."""
-        if bool(self.validate) != (self.target is not None):
-            raise ValueError("`validate` and `target` belong together: specify both")
+        if self.target is not None and not self.validate:
+            raise ValueError(
+                f"`target` {self.target} is the variable whose prediction `validate` tests: add "
+                "`validate` scv,svdg, or leave out `target`, which learning does not need"
+            )
+        if self.validate and self.target is None:
+            raise ValueError("`validate` tests the prediction of a variable: name it by `target`")
         if ("public" in self.validate) != (self.public is not None):
             raise ValueError("`validate` public and `public` FILE belong together: specify both")
 

@@ -54,7 +54,7 @@ class ReleasedCounter:
                 )
 
     @property
-    def opened(self) -> Iterator[tuple[Rows, Table]]:
+    def revealed(self) -> Iterator[tuple[Rows, Table]]:
         """The released tables, each with its records; none if they have noise."""
         return ((Rows(), table) for table in self.released if not self.request.rule.is_noisy)
 

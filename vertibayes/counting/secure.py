@@ -101,7 +101,7 @@ class SecureCounter:
         return forecast(self.study, families, missing=missing)
 
     @property
-    def opened(self) -> Iterator[tuple[Rows, Table]]:
+    def revealed(self) -> Iterator[tuple[Rows, Table]]:
         """All tables that were revealed, each with its records."""
         return iter(self._revealed)
 

@@ -119,12 +119,14 @@ def _scale(errors: Mapping[str, float]) -> tuple[float, float]:
 
 
 def _legend(fills: Mapping[str, str], errors: Mapping[str, float], count: int) -> dict[str, str]:
-    """Return the range of errors of each shade that is there, and the shade."""
+    """Return the range of errors of each shade that is there, or the one error, and the shade."""
     names, (low, step) = {}, _scale(errors)
     for place, shade in enumerate(SHADES):
         if shade in fills.values():
             least = low + place * step
-            names[f"error {least:.3f} to {least + step:.3f}"] = shade
+            equal = len({*errors.values()}) == 1
+            shown = f"{low:.3f}" if equal else f"{least:.3f} to {least + step:.3f}"
+            names[f"error {shown}"] = shade
     if errors and len(errors) < count:
         names["error not known"] = PLAIN
     return names

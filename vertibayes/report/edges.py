@@ -51,9 +51,11 @@ def report_of_edges(learned: Learned) -> list[str]:
 def _directions(compelled: int, reversible: int) -> str:
     """Say how many directions the data show."""
     if not reversible:
-        return f"all {compelled} compelled: each structure that fits as well has them"
-    first = f"{compelled} compelled; {reversible}" if compelled else f"all {reversible}"
+        first, them = ("1", "it") if compelled == 1 else (f"all {compelled}", "them")
+        return f"{first} compelled: each structure that fits as well has {them}"
+    first = f"{compelled} compelled; " if compelled else "all " if reversible > 1 else ""
+    them, their = ("it", "its") if reversible == 1 else ("them", "their")
     return (
-        f"{first} reversible: turned round they fit as well, so their "
-        "direction says nothing (structure.json lists both kinds)"
+        f"{first}{reversible} reversible: other structures that fit as well have {them} the other "
+        f"way round, so {their} direction says nothing (structure.json lists both kinds)"
     )

@@ -79,11 +79,13 @@ def report_of_strengths(learned: Learned, summary: Mapping[str, Any]) -> list[st
     edges = learned.network.structure.edges
     sure = sum(strengths.by_edge[edge].strength >= DOUBTFUL for edge in edges)
     asked = "" if strengths.samples == strengths.planned else f" (of {strengths.planned}: time)"
-    return [
-        f"arc strengths: {sure} of {counted(len(edges), 'edge')} in at least {DOUBTFUL:.0%} of "
-        f"{counted(strengths.samples, 'sample')}{asked} from the learned network; averaged "
-        f"structure: {counted(len(strengths.averaged.edges), 'edge')}{_caveat(learned, summary)}"
-    ]
+    samples = f"{counted(strengths.samples, 'sample')}{asked} from the learned network"
+    if edges:
+        sure_of = f"{sure} of {counted(len(edges), 'edge')} in at least {DOUBTFUL:.0%} of {samples}"
+    else:
+        sure_of = f"no edge was learned; {samples}"
+    averaged = counted(len(strengths.averaged.edges), "edge")
+    return [f"arc strengths: {sure_of}; averaged structure: {averaged}{_caveat(learned, summary)}"]
 
 
 def _caveat(learned: Learned, summary: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ IN_PYTHON = Advice(
     categorical="astype('category') for {names}",
     ignore_case="str.lower() for {names}",
     more_states="max_states={count}",
-    cut="pandas.cut for COLUMN",
+    cut="pandas.cut for {names}",
     edges="pandas.cut",
     identifies="use {names} as the index",
     missing="replace {code} by None",

@@ -112,7 +112,10 @@ def read_any(path: Path) -> AnyFile:
     for name, kind in KINDS.items():
         if name in tables:
             return kind.read(path)
-    raise ValueError(f"{path}: not the file of a site, dealer, study or relay")
+    raise ValueError(
+        f"{path}: not the file of a site, dealer, study or relay: expected a table "
+        f"{', '.join(f'[{name}]' for name in KINDS)}, as `vertibayes init` writes it"
+    )
 
 
 def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = None) -> Findings:

@@ -26,13 +26,13 @@ from vertibayes_protocols.storage.memory import SiteMemory
 
 ADVICE = Advice(
     exclude="removing {names} from [variables]",
-    categorical="{names} = { categorical = true }",
-    ignore_case="{names} = { ignore_case = true }",
+    categorical="{name} = { categorical = true }",
+    ignore_case="{name} = { ignore_case = true }",
     more_states="max_states = {count}",
-    cut="COLUMN = { cut = [...] }",
+    cut="{name} = { cut = [...] }",
     edges="cut",
     bounds="bounds",
-    identifies="id_column = {names}",
+    identifies="id_column = {name}",
     missing="missing_codes = [{code}]",
     for_shell=False,
 )

@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 Keys = tuple[str, ...]
 
+SHOWN = 4  # files of a folder that an error lists
 QUOTES = "put a path with \\ in single quotes: 'C:\\new\\table.csv'"
 
 _POSITION = re.compile(r"(.*?) \(at (?:line (\d+), column \d+|(end of document))\)")
@@ -41,7 +42,7 @@ class TomlFile:
         except FileNotFoundError:
             raise ValueError(f"{path}: no such file") from None
         except IsADirectoryError:
-            raise ValueError(f"{path}: it is a folder; expected a file") from None
+            raise ValueError(f"{path}: it is a folder; {_files_in(path)}") from None
         except tomllib.TOMLDecodeError as error:
             raise ValueError(_placed(path, text, str(error))) from None
         except RecursionError:
@@ -89,6 +90,16 @@ class TomlFile:
         for name in self.values:
             if name not in known:
                 raise self.error((name,), f"unknown table; expected {', '.join(known)}")
+
+
+def _files_in(folder: Path) -> str:
+    """Say which file may be meant by a folder: a study first."""
+    files = [*folder.glob("*.toml"), *folder.glob("*/*.toml")]
+    files.sort(key=lambda file: (file.name != "study.toml", file))
+    if not files:
+        return "expected a study.toml or site.toml; `vertibayes init` writes one for each party"
+    more = f" and {len(files) - SHOWN} more" if files[SHOWN:] else ""
+    return f"specify a file in it: {', '.join(map(str, files[:SHOWN]))}{more}"
 
 
 def _text(path: Path) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from vertibayes_protocols.errors import DataError
 
 NAMES = "{names}"  # in a remedy, stands for the columns
+NAME = "{name}"  # for one column: where a remedy takes one at a time, and COLUMN for several
 
 
 class Finding(NamedTuple):
@@ -20,7 +21,7 @@ class Finding(NamedTuple):
 
     kind: str  # the finding in one or two words, without values, for logs
     what: str  # the finding, with values
-    remedy: str = ""  # what to do about it; ``{names}`` stands for the columns
+    remedy: str = ""  # what to do about it, with `NAMES` or `NAME`
 
 
 class UnsuitableColumnError(DataError):
@@ -35,17 +36,18 @@ class UnsuitableColumnError(DataError):
 class Advice:
     """The remedies that findings advise: by default options of the command line.
 
-    ``{names}`` stands for columns, ``{code}`` for a value and ``{count}`` for a number.
+    ``{names}`` stands for columns, ``{name}`` for one column, ``{code}`` for a value and
+    ``{count}`` for a number.
     """
 
     exclude: str = "--exclude {names}"
     categorical: str = "--categorical {names}"
     ignore_case: str = "--ignore-case {names}"
     more_states: str = "--max-states {count}"
-    cut: str = "--cut COLUMN=EDGE,EDGE"
+    cut: str = "--cut {name}=EDGE,EDGE"
     edges: str = "--cut"
     bounds: str = "--bounds"
-    identifies: str = "--id-column {names}"
+    identifies: str = "--id-column {name}"
     missing: str = "--missing-codes {code}"
     strict: str = "--strict"
     for_shell: bool = True
@@ -55,6 +57,10 @@ class Advice:
         if self.for_shell:
             return shlex.quote(",".join(f'"{t}"' if "," in t else t for t in texts))
         return ", ".join('"' + t.replace("\\", "\\\\").replace('"', '\\"') + '"' for t in texts)
+
+    def quoted_name(self, name: str) -> str:
+        """Return one name, where no list of names is read: its commas need no quotes."""
+        return shlex.quote(name) if self.for_shell else self.quoted(name)
 
     def missing_code(self, text: str) -> str:
         """Return the remedy that declares a value as missing."""
@@ -66,7 +72,8 @@ class Advice:
 
     def of(self, template: str, names: Sequence[str]) -> str:
         """Return a remedy for columns."""
-        return template.replace(NAMES, self.quoted(*names))
+        one = "COLUMN" if len(names) > 1 else self.quoted_name(names[0])
+        return template.replace(NAMES, self.quoted(*names)).replace(NAME, one)
 
 
 COMMAND_LINE = Advice()

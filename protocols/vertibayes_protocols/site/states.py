@@ -14,7 +14,7 @@ from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site import inspection
 from vertibayes_protocols.site.binning import METHODS, Bin, bin_names, bin_of, bins_at, plain
 from vertibayes_protocols.site.encoding import Encoding
-from vertibayes_protocols.site.findings import NAMES, Finding, UnsuitableColumnError
+from vertibayes_protocols.site.findings import Finding, UnsuitableColumnError
 from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS, counted
 from vertibayes_protocols.site.numerals import Numerals, read_numbers, read_plain
 from vertibayes_protocols.site.statistics import Numeric
@@ -219,7 +219,7 @@ class StateFinder:
         if not inspection.identifies(values, different, self.known, len(self.column)):
             return
         advice = self.encoding.advice
-        keeps = advice.cut.replace("COLUMN", NAMES) if values else self._as_states()
+        keeps = advice.cut if values else self._as_states()
         raise self.unsuitable(
             "identifiers",
             f"{different} different values in {self.known} records, which identify them",
@@ -254,7 +254,7 @@ class StateFinder:
             raise self.unsuitable(
                 "too few records",
                 f"{len(values)} numbers in {self.known} records, too few for two bins",
-                f"{self.encoding.advice.cut.replace('COLUMN', NAMES)} cuts them where it says",
+                f"{self.encoding.advice.cut} cuts them where it says",
             )
         return self._in_bins(numbers, bins)
 

@@ -89,6 +89,15 @@ def test_a_variable_that_tells_nothing_is_left_out_or_refused_if_the_file_is_str
     assert said in str(caught.value) and reason in str(caught.value)
 
 
+def test_a_remedy_in_the_words_of_the_file_names_one_variable_or_none(site):
+    rows = [f"{i},{'ab'[i % 2]}{i},{'cd'[i % 2]}{i},{i % 3}" for i in range(200)]
+    (site.parent / "records.csv").write_text("\n".join(["id,age,sex,other", *rows]))
+    change(site, "age = { cut = [30, 50, 70] }", 'age = {}\n"other" = {}')
+    message = read_data(SiteFile.read(site)).report.message()
+    assert "  age, sex: left out: 200 different values" in message
+    assert "id_column = COLUMN; COLUMN = { categorical = true } max_states = 200 keeps" in message
+
+
 def test_how_columns_are_read_is_in_the_file(site):
     rows = [f"{i:03},{i % 50}.5, {'Yes' if i % 3 else 'YES'} ,{i % 5}" for i in range(200)]
     (site.parent / "records.csv").write_text("\n".join(["id,age,sex,other", *rows]))

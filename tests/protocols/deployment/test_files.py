@@ -198,5 +198,15 @@ def test_a_file_without_sites_and_one_of_nobody(folder, tmp_path):
     with pytest.raises(ValueError, match="sites: it is empty; name at least one"):
         StudyFile.read(study)
     (tmp_path / "x.toml").write_text("a = 1\n")
-    with pytest.raises(ValueError, match="not the file of a site, dealer, study or relay"):
+    with pytest.raises(ValueError, match=r"relay: expected a table \[site\], \[study\], "):
         read_any(tmp_path / "x.toml")
+
+
+def test_a_folder_in_place_of_a_file_is_refused_with_its_files(folder, tmp_path):
+    with pytest.raises(ValueError, match=r"a folder; specify a file in it: .*study\.toml, .* more"):
+        StudyFile.read(folder)
+    with pytest.raises(ValueError, match=r"a folder; specify a file in it: \S*north/site\.toml$"):
+        read_any(folder / "north")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"a folder; expected a study\.toml or site\.toml; `ver"):
+        StudyFile.read(tmp_path / "empty")

@@ -1,7 +1,4 @@
-"""A ledger as one page of HTML that needs no other file, for a screen and for paper.
-
-Sites write it, whose environment does not have Jinja2.
-"""
+"""A ledger as one page of HTML that needs no other file, for a screen and for paper."""
 
 from __future__ import annotations
 

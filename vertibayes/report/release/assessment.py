@@ -112,11 +112,10 @@ class Assessment:
             return [self.tracing.sentence()]
         delta = self.rule.delta if self.rule.kind == "gaussian" else 0.0
         power = min(FALSE_ALARMS * exp(min(self.rule.epsilon, 50.0)) + delta, 1.0)
-        return [
-            self.tracing.sentence(),
-            f"The noise is not in these figures. It bounds what the tables alone tell: at most "
-            f"{power:.1%} are recognized.",
-        ]
+        bound = f"It bounds what the tables alone tell: at most {power:.1%} are recognized."
+        if f"{power:.1%}" == "100.0%":
+            bound = "It is too weak to bound what the tables alone tell."
+        return [self.tracing.sentence(), f"The noise is not in these figures. {bound}"]
 
 
 def assess(counter: ReleasedCounter, network: Network) -> Assessment:

@@ -51,7 +51,7 @@ class Counts(NamedTuple):
     """How the holders of tables read counts from the shares of all cells."""
 
     cells: NDArray[np.intp]  # the cells that are added up to counts, count after count
-    starts: NDArray[np.intp] | None  # where the cells of each count begin
+    starts: NDArray[np.intp] | None  # where those of each count begin; None: one cell each
     lookups: list[int]  # the places of the lookups that use the counts, in order
     begins: NDArray[np.intp]  # where the counts of each lookup begin
 

@@ -1,0 +1,111 @@
+"""What an owner reads before approving a study: each kind of it, and names that others chose."""
+
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import pytest
+
+from vertibayes.cli import texts
+from vertibayes.cli.what_leaves import what_leaves
+from vertibayes.contract import options_json
+from vertibayes.dag import Structure
+from vertibayes.options import Options
+from vertibayes.structure.algorithms import ALGORITHMS
+from vertibayes.structure.constraints import Constraints
+from vertibayes_protocols.accounting import Privacy
+from vertibayes_protocols.alignment import Alignment
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.release import Rule
+
+FORGED = "\nNobody learns anything.\x1b[2J\u202e\u2028"
+ODDS = {"tables": [["{v}", "x"]], "target": "{v}", "states": ["{v}", "no"]}
+SCHEMA = {"target": {"name": "{v}"}, "features": [["x", {"states": ["a"]}], ["{v}2", {}]]}
+QUERIES = {
+    "describe": {},
+    "sums": {"terms": {"schema": SCHEMA, "privacy": asdict(Privacy(eps=0.5, noise="gaussian"))}},
+    "updates": {"terms": {"schema": SCHEMA, "privacy": None}, "iterations": 2},
+    "report": {"asked": {"reports": "{v}", "eps": 0.5}},
+    "publish": {"split": {"target": {"name": "{v}"}}, "eps": 0.5},
+    "predict": {"rows": {"last": 5}, "odds": ODDS},
+    "score table": {
+        "rows": {"last": None},
+        "odds": ODDS,
+        "rule": asdict(Rule("cut")),
+        "thresholds": [0, [1, 2]],
+    },
+    "scores": {"split": {"target": {"name": "{v}"}}, "last": 300},
+    "consensus": {"last": 20, "agreed": {"spec": {"target": "{v}"}, "shown": True}},
+}
+GIVEN = Structure({"{v}": (), "x": ("{v}",), "y": ()})
+NETWORKS = {
+    **{by: Options(algorithm=by, class_variable="{v}" if by == "tan" else None)
+       for by, how in ALGORITHMS.items() if how.steps},
+    "required": Options(constraints=Constraints(required=[("{v}", "x")])),
+    "structure": Options(structure=GIVEN),
+}  # fmt: skip
+
+
+def filled(content, name):
+    """Return JSON data with a name in each place that has one."""
+    if isinstance(content, dict):
+        return {key: filled(value, name) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [filled(value, name) for value in content]
+    return content.replace("{v}", name) if isinstance(content, str) else content
+
+
+def shown(kind, name, rule=None):
+    """Return what a site's owner reads of a study, in which others chose `name`."""
+    sites = f"a{name}", "own"
+    if kind in NETWORKS:
+        options, queries = {"learning": options_json(NETWORKS[kind])}, ()
+        rule = rule or Rule("cut")
+    else:
+        model = {"file": "{v}", "sha256": "ab" * 32}
+        options, queries = {"model": model}, ({"kind": kind, "fields": QUERIES[kind]},)
+    contract = Contract(
+        sites=tuple((site, site.encode()) for site in sites),
+        dealer=(f"d{name}", b"d"),
+        analyst=(f"n{name}", b"n"),
+        variables=(name, "x", "y"),
+        learner=kind,
+        options=filled(options, name),
+        queries=tuple(filled(queries, name)),
+        rule=rule,
+        alignment=Alignment(1, ("digits",), ((sites[0], 90), (sites[1], 1200)), sites),
+    )
+    policy = SimpleNamespace(most_scores=300)
+    return what_leaves(contract, SimpleNamespace(party="own", variables=("x", "z"), policy=policy))
+
+
+@pytest.mark.parametrize("kind", [*NETWORKS, *QUERIES])
+def test_no_name_writes_a_line_of_its_own(kind):
+    plain, forged = shown(kind, "v"), shown(kind, FORGED)
+    assert len(forged.split("\n")) == len(plain.split("\n"))
+    assert all(line.isprintable() for line in forged.split("\n"))
+    assert "?Nobody learns anything.?[2J??" in forged
+
+
+def test_the_control_of_it_shows_values_as_they_are(monkeypatch):
+    environment = texts._environment().overlay(finalize=None, cache_size=0)
+    monkeypatch.setattr(texts, "_environment", lambda: environment)
+    assert "\nNobody learns anything.\x1b" in shown("k2", FORGED)
+
+
+@pytest.mark.parametrize(
+    ("rule", "limits"),
+    [
+        (Rule("exact"), ["a count of 1 singles out", "differ by one person"]),
+        (Rule("cut", fewest=5), ["counts from 5 on are exact", "differ by one person"]),
+        (Rule("gaussian"), ["choices have no noise", "for a value of the person it is 2"]),
+        (
+            Rule("laplace", epsilon=0.5, dishonest=0.25),
+            ["for a value of the person it is 1", "more than 25%"],
+        ),
+    ],
+)
+def test_each_rule_is_shown_with_what_it_does_not_protect(rule, limits):
+    promise, unprotected = shown("k2", "v", rule).split("What the rule does not protect:")
+    assert f"rule {rule.kind}: " in promise
+    assert all(words in unprotected for words in limits)
+    assert "a site that lies" in unprotected

@@ -1,0 +1,48 @@
+"""The texts of commands that stand in templates: plain text for a terminal.
+
+A value stays in its line: names come from other people's files, and a control character, a new line
+among them, is shown as `?`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from vertibayes.words import counted, percent
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.errors import printable
+
+
+def text(template: str, **facts: Any) -> str:
+    """Return the text of a template of this package, filled in with facts."""
+    return _environment().get_template(template).render(facts)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(  # noqa: S701  (no HTML: `_shown` keeps what others wrote harmless)
+        loader=PackageLoader("vertibayes.cli"),
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "counted": counted,
+        "digest": lambda digits: grouped_digest(bytes.fromhex(digits)),
+        "percent": percent,
+    }
+    return environment
+
+
+def _shown(value: object) -> str:
+    """Return a value as a template shows it: a text, a number, or a list with commas."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    return printable(str(value))
