@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time_ns
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
 from vertibayes_protocols.storage.alignments import Alignments
-from vertibayes_protocols.storage.changes import Changes, Snapshot
+from vertibayes_protocols.storage.changes import Changes, Difference, Snapshot
 from vertibayes_protocols.storage.changes import Digests as Digests
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
@@ -45,6 +45,13 @@ OLDER: Mapping[str, Any] = {  # what a memory of format 0 may not have
 }  # fmt: skip
 
 T = TypeVar("T")
+
+
+class Beside(NamedTuple):
+    """A keyed digest of a site's data, and how they differ from those of earlier studies."""
+
+    data: bytes
+    differences: tuple[Difference, ...]
 
 
 @dataclass
@@ -369,9 +376,11 @@ class SiteMemory:
         """Return the values of some columns; `records` are the digests of all records of `data`."""
         return Snapshot.of(self._key, data, names, records)
 
-    def version(self, data: SiteData, names: Iterable[str]) -> bytes:
-        """Return a keyed digest of all values of some columns, and whose they are."""
-        return self.snapshot(data, names, self.digests(data)).digest(self._key)
+    def beside_earlier(self, data: SiteData, names: Iterable[str]) -> Beside:
+        """Return how some columns differ from those of earlier studies whose counts have left."""
+        new = self.snapshot(data, names, self.digests(data))
+        differences = self.changes.differences(new, counts=True)
+        return Beside(new.digest(self._key), tuple(d for d in differences if d.smallest))
 
     def keep_values(self, snapshot: Snapshot, variables: Iterable[Variable] = ()) -> None:
         """Remember the values of a study, and their states, before the site answers for them."""
