@@ -56,8 +56,8 @@ class SharedState:
 
     running: dict[bytes, Running] = field(default_factory=dict)
     queries: int = 0  # how many queries were begun, in all sessions
-    # A dealer has none of these: digests of records, what calibrations resume from by the analyst's
-    # key, and the comparisons of lists that have begun, by peer.
+    # Of a site alone: digests of its records, the statistics from which calibrations resume (by the
+    # analyst's key), and how many comparisons of lists have begun (by peer).
     digests: Digests | None = field(default=None, repr=False)  # None until they are computed
     checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)
     comparing: Counter[Party] = field(default_factory=Counter)

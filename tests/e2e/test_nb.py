@@ -244,3 +244,19 @@ def test_noise_without_opendp(tmp_path, capsys, monkeypatch):
         capsys, tmp_path, "pip install 'vertibayes[noise]'", "--data", tmp_path / "g.csv",
         "--method", "vdpnb", "--target", "c", "--parties", 2, "--epsilon", 1,
     )  # fmt: skip
+
+
+def test_what_all_sites_know_of_the_class_is_noted_before_tables_are_published(
+    folder, tmp_path, capsys, monkeypatch
+):
+    def fail(*_):
+        raise ValueError("no table left a site")
+
+    monkeypatch.setattr("vertibayes.cli.naive_bayes.publish", fail)
+    given = ["--data", folder / "all.csv", *VDPNB, "--parties", 3, "--epsilon", 1]
+    assert nb(capsys, tmp_path / "out", *given)[0] == 2
+    facts = json.loads((tmp_path / "out" / "ledger.json").read_text())["facts"]
+    assert [fact["what"] for fact in facts] == [
+        "the LVFAILURE of every record, which all sites know beforehand",
+        "the counts of each LVFAILURE",
+    ]

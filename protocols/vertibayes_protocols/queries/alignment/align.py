@@ -128,7 +128,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
     is_dealt: ClassVar[bool] = True
     study: bytes = field(metadata=wire.FREE)  # the id of the study
     session: bytes = field(metadata=wire.FREE)  # random, and new in each run
-    # A contract fixes the fields below by `matches`, and not as they are written here.
+    # The fields below are FREE, as `matches` compares them with the contract.
     dealer: Party = field(metadata=wire.FREE)
     keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # of the sites, then of the dealer
     alignment: Alignment = field(metadata=wire.FREE)

@@ -85,7 +85,7 @@ class Meet(Query[None, None]):
     kind: ClassVar[str] = "meet"
     phase: ClassVar[Phase] = "opening"
     is_dealt: ClassVar[bool] = True
-    keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # `matches` compares the contract's keys
+    keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # `matches` checks them
     session: bytes = field(metadata=wire.FREE)  # random, and new in each run
 
     def __post_init__(self) -> None:
