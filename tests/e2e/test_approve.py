@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.command import run
+from tests.e2e.command import Typed, run
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
 from vertibayes.cli.contracts import contract_of
 from vertibayes_protocols.contract import grouped_digest
@@ -89,16 +89,7 @@ def test_without_a_terminal_nobody_is_asked(capsys, folder):
 def test_the_owner_types_the_first_digits(capsys, folder, monkeypatch, typed, approved):
     answer = digest_of(folder).hex()[:4] if typed == "right" else typed
 
-    class Terminal:
-        @staticmethod
-        def isatty():
-            return True
-
-        @staticmethod
-        def readline():
-            return f"{answer}\n"
-
-    monkeypatch.setattr("sys.stdin", Terminal)
+    monkeypatch.setattr("sys.stdin", Typed(f"{answer}\n"))
     assert (approve(capsys, folder)[0] == 0) == approved
 
 
