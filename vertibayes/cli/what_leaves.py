@@ -5,7 +5,7 @@ The template reads the contract and the site's file; here is what they do not sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -14,10 +14,14 @@ from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.release import Rule
+from vertibayes_protocols.storage.changes import Difference
 
 
-def what_leaves(contract: Contract, own: SiteFile) -> str:
-    """Return what would leave a site, to whom and how often, as the site's owner reads it."""
+def what_leaves(contract: Contract, own: SiteFile, differences: Sequence[Difference] = ()) -> str:
+    """Return what would leave a site, to whom and how often, as the site's owner reads it.
+
+    `differences` are those of its data from the data of earlier studies whose counts have left.
+    """
     mine = own_variables(contract, own)
     return text(
         "approve.txt.j2",
@@ -28,6 +32,7 @@ def what_leaves(contract: Contract, own: SiteFile) -> str:
         others=[site for site in contract.site_names if site != own.party],
         mine=mine,
         theirs=[name for name in contract.variables if name not in mine],
+        differences=differences,
         unused=[name for name in own.variables if name not in mine],
         **({} if contract.queries else _network(contract, {*mine})),
         counts_of=_counts_of,

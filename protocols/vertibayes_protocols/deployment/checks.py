@@ -233,11 +233,9 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
             if file.memory.exists():
                 remembered.append(f"{len(memory.sets)} record sets answered for")
             changed = memory.changed({} if data is None else data.codes)
-            few = {} if data is None else _few_changes(memory, data, file.policy.fewest_records)
-        if few:
-            where = ", ".join(f"{where}: {count}" for where, count in few.items())
-            text = f"few records changed since an earlier study ({where}): new studies are refused"
-            findings.note("warning", text)
+            if data is not None:
+                for text in _about_earlier(memory, data, file.policy.fewest_records):
+                    findings.note("warning", text)
         if changed:
             text = f"{', '.join(changed)}: not as in the latest study, which cannot be resumed"
             findings.note("warning", text)
@@ -248,13 +246,21 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
     findings.note("ok", f"remembers {', '.join(remembered) or 'nothing: it is a new site'}")
 
 
-def _few_changes(memory: SiteMemory, data: SiteData, fewest: int) -> dict[str, int]:
-    """Return in which columns fewer records changed than a study may show."""
+def _about_earlier(memory: SiteMemory, data: SiteData, fewest: int) -> Iterator[str]:
+    """Say how data differ from those of earlier studies, and what the site refuses."""
     try:
-        records = memory.digests(data)
+        new = memory.snapshot(data, data.codes, memory.digests(data))
     except ValueError:  # without identifiers, any change is refused
-        return {}
-    return memory.changes.few(memory.snapshot(data, data.codes, records), fewest)
+        return
+    if few := memory.changes.few(new, fewest):
+        where = ", ".join(f"{where}: {count}" for where, count in few.items())
+        yield f"few records changed since an earlier study ({where}): new studies are refused"
+    for difference in memory.changes.differences(new, counts=True):
+        if difference.smallest:
+            yield (
+                f"since an earlier study whose counts have left: {difference.words}; another such "
+                "study may be refused, until `vertibayes approve` has shown you what both show"
+            )
 
 
 # ---- several files -------------------------------------------------------------------------------

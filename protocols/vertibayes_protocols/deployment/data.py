@@ -22,6 +22,7 @@ from vertibayes_protocols.site.identifiers import (
 )
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage.memory import SiteMemory
 
 ADVICE = Advice(
     exclude="removing {names} from [variables]",
@@ -48,6 +49,8 @@ DROP = 'correct one of them, or set duplicates = "drop" in [alignment], which le
 def read_data(site: SiteFile) -> SiteData:
     """Read a site's records, of the variables that it offers, in the order of their identifiers.
 
+    Columns of earlier studies keep the states and bins that the site's memory has.
+
     Variables that cannot be used are left out, unless the file has ``strict = true``; the report of
     the data lists them.
     """
@@ -65,6 +68,8 @@ def read_data(site: SiteFile) -> SiteData:
         ruled, missing = zip(parts.items(), matching.rules, strict=True), source.missing_codes
         parts = {name: unified(column, rule, missing) for (name, column), rule in ruled}
     ids, encoding = combined([*parts.values()]), _encoding(site)
+    if site.memory.exists():
+        encoding = replace(encoding, earlier=SiteMemory.read(site.memory).states)
     offered = {name: columns[name] for name in site.variables}
     if any(rules.values()):
         check_known(title, _named(parts), ids)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time_ns
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +25,33 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.budget import Cost, Released
 from vertibayes_protocols.effects import ByRule, Effects, Freely, Scored, Winners
 from vertibayes_protocols.errors import ChangedDataError, DataError
+from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
 from vertibayes_protocols.storage.alignments import Alignments
-from vertibayes_protocols.storage.changes import Changes, Snapshot
+from vertibayes_protocols.storage.changes import Changes, Difference, Snapshot
 from vertibayes_protocols.storage.changes import Digests as Digests
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
 from vertibayes_protocols.storage.run_record import GIVEN, RunRecord, Shown
 from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
+from vertibayes_protocols.variables import Variable
 
-FORMAT = 1
+FORMAT = 2  # 1: without `states`
 MOST_STUDIES = 1000  # that can be resumed
 OLDER: Mapping[str, Any] = {  # what a memory of format 0 may not have
     "runs": {}, "steps": {}, "sums": [-1, 0.0, 0.0, 0], "numbers": {}, "released": [0, 0, 0, 0],
-    "chosen": 0, "values": False, "hidden": {}, "unanswered": {}, "forgiven": {},
+    "chosen": 0, "values": False, "hidden": {}, "unanswered": {}, "forgiven": {}, "states": {},
 }  # fmt: skip
 
 T = TypeVar("T")
+
+
+class Beside(NamedTuple):
+    """A keyed digest of a site's data, and how they differ from those of earlier studies."""
+
+    data: bytes
+    differences: tuple[Difference, ...]
 
 
 @dataclass
@@ -72,6 +81,7 @@ class SiteMemory:
         self._unsaved = False
         self.changes = Changes(None, b"")  # until the key is read
         self._has_values = False  # a file of changes was written
+        self.states: dict[str, tuple[str, ...]] = {}  # of the columns of answered studies
         self.released = Released()  # of approved studies
         self.chosen = 0  # bits of the winners of their choices
         self.released_freely = Released()  # exact tables outside approved studies
@@ -88,7 +98,9 @@ class SiteMemory:
     def read(cls, path: Path) -> SiteMemory:
         """Return what a file has; it is neither locked nor changed, so its site may run."""
         memory = cls()
+        memory.path = path
         memory._read(path)
+        memory._open_changes()
         return memory
 
     # ---- commitments -----------------------------------------------------------------------------
@@ -323,11 +335,34 @@ class SiteMemory:
         """Return the values of some columns; `records` are the digests of all records of `data`."""
         return Snapshot.of(self._key, data, names, records)
 
-    def keep_values(self, snapshot: Snapshot) -> None:
-        """Remember the values of a study before the site answers for them."""
+    def beside_earlier(self, data: SiteData, names: Iterable[str]) -> Beside:
+        """Return how some columns differ from those of earlier studies whose counts have left."""
+        new = self.snapshot(data, names, self.digests(data))
+        differences = self.changes.differences(new, counts=True)
+        return Beside(new.digest(self._key), tuple(d for d in differences if d.smallest))
+
+    def keep_values(self, snapshot: Snapshot, variables: Iterable[Variable] = ()) -> None:
+        """Remember the values of a study, and their states, before the site answers for them."""
         self.changes.keep(snapshot)
-        new, self._has_values = not self._has_values, True
-        self._keep(new)
+        states = self.states.copy()
+        for variable in variables:
+            earlier = states.get(variable.name, ())
+            states[variable.name] = tuple(dict.fromkeys([*earlier, *variable.states]))
+        is_new = states != self.states or not self._has_values
+        self.states, self._has_values = states, True
+        self._keep(is_new)
+
+    def check_states(self, variables: Iterable[Variable]) -> None:
+        """Refuse columns that lost states or have other bins than in an earlier study."""
+        for variable in variables:
+            earlier = self.states.get(variable.name, ())
+            is_binned = bins_of(earlier) is not None
+            if earlier != variable.states if is_binned else set(earlier) - set(variable.states):
+                raise ChangedDataError(
+                    "the states or bins of a column are not those of an earlier study: tables of "
+                    "both would show the people between them; have its owner restore them",
+                    f"{variable.name} had the states {', '.join(earlier)}",
+                )
 
     def _open_changes(self) -> None:
         beside = self._beside(".values")
@@ -378,6 +413,7 @@ class SiteMemory:
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
             "values": self._has_values,
+            "states": self.states,
             "hidden": self._hidden,
             "sizes": sorted(self.sizes),
         }
@@ -405,6 +441,7 @@ class SiteMemory:
         numbers = list(map(int, notes["released"]))
         self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
         self.chosen, self._has_values = int(notes["chosen"]), bool(notes["values"])
+        self.states = {name: tuple(map(str, known)) for name, known in notes["states"].items()}
         self._sizes = set(map(int, notes["sizes"])) if "sizes" in notes else None
         arrays = records, atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
