@@ -128,6 +128,16 @@ def test_no_scale_is_above_that_of_zcdp(eps, delta, tables):
     assert rho_of_shares(scale, tables) == pytest.approx(tables / (2 * scale**2))
 
 
+@pytest.mark.parametrize("shares", [1, 3])
+@pytest.mark.parametrize("tables", [1, 2, 37])
+@pytest.mark.parametrize("eps", [0.01, 0.1, 1.0, 8.0])
+def test_another_value_of_a_record_costs_twice_eps_at_the_same_delta(eps, tables, shares):
+    """It changes two cells of each table."""
+    for delta in (1e-4, 1e-6, 1e-12):
+        scale = scale_of(eps, delta, tables, shares)
+        assert delta_of(2 * eps, scale, 2 * tables, shares, tail=delta * 1e-9) <= delta
+
+
 def test_where_no_scale_is_certified_the_search_ends():
     assert scale_of(1e-13, 1e-30, 1) > 2**40
     assert scale_of(1.0, 5e-324, 1) > 2**40
