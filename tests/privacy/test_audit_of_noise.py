@@ -104,7 +104,8 @@ def law_of_diluted(rate, part):
 NORMAL = DiscreteGaussian(rho=rho_of(1.0, DELTA)).scale
 LAWS = {  # of eps = 1 for one count; with too little noise; and delta
     "laplace": (geometric_law(1.0), geometric_law(2.0), 0.0),
-    "gaussian": (gaussian_law(NORMAL), gaussian_law(NORMAL / 2), DELTA),
+    # zCDP adds more than eps needs: half of it would still keep twice eps.
+    "gaussian": (gaussian_law(NORMAL), gaussian_law(NORMAL / 3), DELTA),
     "polya": (reduce(np.convolve, [polya_law(1.0, 1 / 4)] * 4), polya_law(1.0, 1 / 2), 0.0),
     "diluted": (law_of_diluted(1.0, 1.0), law_of_diluted(3.0, 0.5), 0.1),
 }
