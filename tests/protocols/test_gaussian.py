@@ -89,6 +89,15 @@ def test_a_sum_of_small_shares_is_less_private_than_one_gaussian_of_its_variance
     assert delta_of(eps, 0.5 * math.sqrt(2), 1) < exact <= delta_of(eps, 0.5, 1, 2)
 
 
+@pytest.mark.parametrize("tables", [1, 3])
+def test_delta_of_shares_is_that_of_one_gaussian_after_all_tables_are_charged(tables):
+    """P' <= e^a P and Q' >= e^-a Q, so P' - e^eps Q' <= e^a (P - e^(eps - 2 a) Q)."""
+    a, alone = tables * excess(3, 0.8), 0.8 * math.sqrt(3)
+    assert excess(3, 0.8) == pytest.approx(10 * (math.exp(-6.31655) + math.exp(-8.42206)), rel=1e-4)
+    of_one = delta_of(1.0 - 2 * a, alone, tables)
+    assert delta_of(1.0, 0.8, tables, 3) == pytest.approx(math.exp(a) * of_one, rel=1e-9)
+
+
 def test_the_scale_of_shares_is_raised_where_they_would_be_too_small():
     alone = scale_of(8.0, 1e-6, 1)
     shares = [scale_of(8.0, 1e-6, 1, n) * math.sqrt(n) for n in (2, 5, 20)]
