@@ -10,10 +10,13 @@ With sigma^2 = h c^2 and tau(n, c) = 10 sum_{k=1}^{n-1} exp(-2 pi^2 c^2 k / (k +
     rho      T (1 / sigma + 2 t)^2 / 2,  for composition with other releases
              with t = tau(h, c) and u = tau(T, sigma)
 
-The first line holds from c = 1/2 on. It turns T cells of h shares each into T cells of N(sigma^2),
-then S into N(T sigma^2). For T = h = 1 both factors are 1, and delta is exact: Theorem 7 of [1]_.
-For rho, two steps of tau-indistinguishability in each of T cells are added to one of N(sigma^2), by
-the triangle inequality of Renyi divergences (Bun and Steinke 2016, Lemma 5.2).
+The first line holds from c = 1/2 on: N(a^2) + N(b^2) has the masses of N(a^2 + b^2) times a theta
+function, whose logarithm varies by less than 10 exp(-2 pi^2 a^2 b^2 / (a^2 + b^2)), by Poisson's
+summation; the shares are added one by one. It turns T cells of h shares each into T cells of
+N(sigma^2), then S into N(T sigma^2). For T = h = 1 both factors are 1, and delta is exact: Theorem
+7 of [1]_. For rho, two steps of tau-indistinguishability in each of T cells are added to one of
+N(sigma^2), by the triangle inequality of Renyi divergences with which Bun and Steinke (2016) prove
+privacy for groups.
 
 The curve of the continuous Gaussian (Balle and Wang 2018) is no bound for the discrete one: for
 eps = 1, delta = 1e-6 and one table it gives a scale of 4.22, at which the discrete Gaussian has a
