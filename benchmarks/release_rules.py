@@ -4,10 +4,10 @@
 
 rules: KL(true || learned) in nats, exactly computed. K2's structure in a topological order with at
 most 3 parents, and the true structure; EM from tables with 10 and 30 % of the cells missing, true
-structure. Noise as of three sites, means of three draws, with missing values one draw; laplace is
-one copy of the noise in all, gaussian one copy of each site. Each entry has the divergence with the
-default pseudo-count, and with the best of several, which a user does not know; for cut also both
-with estimates of the hidden counts (`vertibayes.counting.hidden_counts`).
+structure. Noise as of three sites, means of three draws, with missing values one draw; each site
+adds a copy, or, "no accomplice", a third of one (`dishonest` 0). Each entry has the divergence with
+the default pseudo-count, and with the best of several, which a user does not know; for cut also
+both with estimates of the hidden counts (`vertibayes.counting.hidden_counts`).
 
 cut: linear programs over the number of records and all margins that two tables have in common find
 the least and the largest value of each hidden count; where these are the same integer, it is known.
@@ -45,9 +45,7 @@ from vertibayes.report.release.tracing import tracing_power
 from vertibayes.sampling import sample
 from vertibayes.structure.learners import k2
 from vertibayes.table_scores import free_parameters
-from vertibayes_mpc.noise.copies import DiscreteGaussian
-from vertibayes_mpc.noise.polya import PolyaShare
-from vertibayes_protocols.budget import rho_of
+from vertibayes_protocols.queries.releases.plan import ReleaseNoise
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData
 
@@ -58,8 +56,12 @@ TOLERANCE = 1e-4  # of EM; 1e-6 changes the fourth decimal
 RULES = (
     Rule("exact"),
     *(Rule("cut", fewest=fewest) for fewest in (5, 10)),
-    *(Rule("laplace", epsilon=epsilon) for epsilon in (1, 2, 5, 10)),
-    *(Rule("gaussian", epsilon=epsilon) for epsilon in (1, 2, 5, 10)),
+    *(
+        Rule(kind, epsilon=epsilon, dishonest=share)
+        for share in (1.0, 0.0)
+        for kind in ("laplace", "gaussian")
+        for epsilon in (1, 2, 5, 10)
+    ),
 )
 ATTACKED = 500, 2_000, 10_000  # records
 ATTACKS = 8
@@ -80,17 +82,10 @@ def released(case: Case, rule: Rule) -> ReleasedCounter:
     if rule.kind == "cut":
         tables = [np.where(counts < rule.fewest, 0, counts) for counts in tables]
     if rule.is_noisy:
-        tables = [counts + noise(rule, len(tables), counts.shape) for counts in tables]
+        draw = ReleaseNoise(request, SITES).of_a_site()
+        copies = [[draw(counts.size) for _ in range(SITES)] for counts in tables]
+        tables = [c + sum(n).reshape(c.shape) for c, n in zip(tables, copies, strict=True)]
     return ReleasedCounter(case.data.variables, case.data.records, request, tables)
-
-
-def noise(rule: Rule, tables: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Draw what all sites add to one table: a record is in one cell of each of the tables."""
-    size = int(np.prod(shape))
-    if rule.kind == "laplace":
-        return PolyaShare(eps=rule.epsilon, Delta=tables, n=1)(size).reshape(shape)
-    copy = DiscreteGaussian(rho=rho_of(rule.epsilon, rule.delta) / tables)
-    return sum((copy(size) for _ in range(SITES)), np.zeros(size, np.int64)).reshape(shape)
 
 
 def divergence(truth: Network, model: Network) -> float:
@@ -143,7 +138,10 @@ def named(rule: Rule) -> str:
     """Return the rule with its number."""
     if rule.kind == "exact":
         return rule.kind
-    return f"cut below {rule.fewest}" if rule.kind == "cut" else f"{rule.kind}, eps {rule.epsilon}"
+    if rule.kind == "cut":
+        return f"cut below {rule.fewest}"
+    alone = "" if rule.dishonest else ", no accomplice"
+    return f"{rule.kind}, eps {rule.epsilon:g}{alone}"
 
 
 def rules(truth: Network, cases: dict[str, Case]) -> str:

@@ -119,6 +119,8 @@ PAGE = {
                 "laplace, eps 10",
                 "gaussian, eps 1",
                 "gaussian, eps 10",
+                "laplace, eps 1, no accomplice",
+                "gaussian, eps 1, no accomplice",
             )
         },
         also=("release_rules_cut", "release_rules_tracing", "structure_leak"),

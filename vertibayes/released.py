@@ -42,7 +42,7 @@ USED_BY = {  # which rules use a setting of a rule
     "fewest": ("cut",),
     "epsilon": ("laplace", "gaussian"),
     "delta": ("gaussian",),
-    "dishonest": ("laplace",),
+    "dishonest": ("laplace", "gaussian"),
 }
 
 

@@ -143,8 +143,9 @@ RELEASE = (
             "tables together. It does not cover the structure.", 1.0, above=0),
     Setting("delta", "number", "With rule gaussian: probability that the promise fails.", 1e-6,
             above=0, below=1),
-    Setting("dishonest", "number", "With rule laplace: share of the sites that may work with the "
-            "analyst.", 0.0, least=0, below=1),
+    Setting("dishonest", "number", "With rule laplace or gaussian: share of the sites that may "
+            "work with the analyst; the noise of the others suffices. With 1, that of each site "
+            "suffices.", 1.0, least=0, most=1),
     Setting("runs", "whole", "How often the study may be run.", 1, least=1),
 )  # fmt: skip
 RELEASE_OPTIONS = (replace(RULE, name="release"), *RELEASE[1:-1])  # of one run, by command line

@@ -28,9 +28,9 @@ class Rule:
         With noise: the privacy budget of all released tables together.
     delta : float, default=1e-6
         With gaussian: the probability that the promise fails.
-    dishonest : float, default=0.0
-        With laplace: the share of the sites that may work with the analyst; the noise of the
-        others suffices for `epsilon`. With gaussian the noise of each site suffices.
+    dishonest : float, default=1.0
+        With noise: the share of the sites that may work with the analyst; the noise of the others
+        suffices for `epsilon`. With 1, the noise of each site suffices.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class Rule:
     fewest: int = 10
     epsilon: float = 1.0
     delta: float = 1e-6
-    dishonest: float = 0.0
+    dishonest: float = 1.0
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(RuleKind):
@@ -61,8 +61,8 @@ class Rule:
             raise ValueError(f"`epsilon` must be above 0, got {self.epsilon}")
         if not 0 < self.delta < 1:
             raise ValueError(f"`delta` must be above 0 and below 1, got {self.delta}")
-        if not 0 <= self.dishonest < 1:
-            raise ValueError(f"`dishonest` must be at least 0 and below 1, got {self.dishonest}")
+        if not 0 <= self.dishonest <= 1:
+            raise ValueError(f"`dishonest` must be at least 0 and at most 1, got {self.dishonest}")
 
     @property
     def is_noisy(self) -> bool:
@@ -73,14 +73,27 @@ class Rule:
     def words(self) -> str:
         """What the rule does, for ledgers.
 
-        >>> Rule("cut").words, Rule("laplace", epsilon=0.5, dishonest=0.25).words
+        >>> Rule("cut").words, Rule("laplace", epsilon=0.5).words
         ('counts below 10 as 0', 'Laplace noise, epsilon 0.5 for all tables together')
         """
         if self.kind == "cut":
             return f"counts below {self.fewest} as 0"
         if not self.is_noisy:
             return "exact"
-        return f"{self.kind.capitalize()} noise, {self.promise} for all tables together"
+        words = f"{self.kind.capitalize()} noise, {self.promise} for all tables together"
+        return words if self.dishonest == 1 else f"{words}, if {self.condition}"
+
+    @property
+    def condition(self) -> str:
+        """On what the promise of noise depends, in words.
+
+        >>> Rule("laplace").condition, Rule("gaussian", dishonest=0.25).condition
+        ('not all sites work with the analyst', 'at most 25% of the sites work with the analyst')
+        """
+        if self.dishonest == 1:
+            return "not all sites work with the analyst"
+        some = f"at most {self.dishonest:.0%} of the sites work" if self.dishonest else ""
+        return f"{some or 'no site works'} with the analyst"
 
     @property
     def promise(self) -> str:

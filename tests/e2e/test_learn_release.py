@@ -133,8 +133,8 @@ def test_wide_columns_and_missing_values(tmp_path, capsys):
         (["--fewest", "5"], "--fewest needs --release cut, got no rule"),
         (["--release", "cut", "--epsilon", "2"], "--epsilon needs --release laplace or gaussian"),
         (
-            ["--release", "laplace", "--dishonest", "1"],
-            "--dishonest must be a number, at least 0 and below 1, got 1",
+            ["--release", "laplace", "--dishonest", "1.1"],
+            "--dishonest must be a number, at least 0 and at most 1, got 1.1",
         ),
         (["--release", "cut", "--wider-cells", "9"], "--wider-cells needs tables that are not"),
         (

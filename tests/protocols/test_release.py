@@ -19,8 +19,9 @@ from tests.protocols.small import (
 )
 from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.noise import PolyaShare
-from vertibayes_protocols.budget import Cost
+from vertibayes_protocols.budget import Cost, rho_of
 from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.gaussian import scale_of
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit
@@ -130,6 +131,7 @@ WIDE = Family("x", ("y", "z")), Family("z", ("y", "x"))  # 1024 cells
     Rule("laplace", epsilon=1.0),
     Rule("laplace", epsilon=1.0, dishonest=0.5),
     Rule("gaussian", epsilon=1.0),
+    Rule("gaussian", epsilon=1.0, dishonest=0.4),
 ])  # fmt: skip
 def test_noise_has_the_mean_and_the_variance_that_the_rule_promises(rule):
     if rule.kind == "gaussian":
@@ -154,11 +156,33 @@ def exact_of(data, family):
     return table
 
 
-def test_the_honest_sites_add_a_whole_copy():
-    tables = FamilyTables(FAMILIES, False, Rule("laplace", epsilon=2.0, dishonest=0.5))
-    for sites, honest in ((1, 1), (2, 1), (3, 2), (5, 3)):
-        noise = ReleaseNoise(tables, sites).of_a_site()
+@pytest.mark.parametrize(("dishonest", "expected"), [
+    (0.0, ((1, 1), (2, 2), (3, 3))),
+    (0.5, ((1, 1), (2, 1), (3, 2), (5, 3))),
+    (0.8, ((4, 1), (5, 1), (10, 2))),
+    (1.0, ((1, 1), (2, 1), (5, 1))),
+])  # fmt: skip
+def test_the_honest_sites_add_a_whole_copy(dishonest, expected):
+    laplace, gaussian = (
+        FamilyTables(FAMILIES, False, Rule(kind, epsilon=2.0, dishonest=dishonest))
+        for kind in ("laplace", "gaussian")
+    )
+    for sites, honest in expected:
+        noise = ReleaseNoise(laplace, sites).of_a_site()
         assert noise == PolyaShare(eps=2.0, Delta=len(FAMILIES), n=honest)
+        noise, scale = ReleaseNoise(gaussian, sites), scale_of(2.0, 1e-6, len(FAMILIES), honest)
+        assert noise.of_a_site().scale == pytest.approx(scale, rel=1e-14)
+        assert noise.of_a_site().scale >= scale, "never less than was certified"
+        assert noise.cost.rho == pytest.approx(len(FAMILIES) / (2 * honest * scale**2), rel=1e-3)
+        assert noise.cost.rho > rho_of(2.0, 1e-6), "what it is, and not what zCDP would need"
+
+
+def test_without_a_share_the_noise_of_each_site_suffices():
+    for kind in ("laplace", "gaussian"):
+        assert Rule(kind).dishonest == 1 and Rule(kind).words == Rule(kind, dishonest=1.0).words
+        assert "if no site works" in Rule(kind, dishonest=0.0).words
+    with pytest.raises(ValueError, match=r"`dishonest` must be at least 0 and at most 1, got 1\.5"):
+        Rule("laplace", dishonest=1.5)
 
 
 @pytest.mark.parametrize("records", [40_000, 65_500])

@@ -25,7 +25,7 @@ from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.release import FamilyTables, Rule
 
 DEFAULT, EXACT = Options(algorithm="k2"), Rule("exact")
-VALUES = {"rule": None, "fewest": 10, "epsilon": 1.0, "delta": 1e-6, "dishonest": 0.0}
+VALUES = {"rule": None, "fewest": 10, "epsilon": 1.0, "delta": 1e-6, "dishonest": 1.0}
 
 
 def some(data, number=10):
@@ -190,6 +190,7 @@ def test_rules_are_made_of_settings():
         ({"fewest": 5}, "`fewest` needs `rule` cut, got no rule"),
         ({"rule": "laplace", "delta": 0.1}, "`delta` needs `rule` gaussian, got laplace"),
         ({"rule": "cut", "epsilon": 2.0}, "`epsilon` needs `rule` laplace or gaussian, got cut"),
+        ({"rule": "cut", "dishonest": 0.5}, "`dishonest` needs `rule` laplace or gaussian"),
         ({"rule": "round"}, "must be one of exact, cut, laplace, gaussian, got 'round'"),
         ({"rule": "cut", "fewest": 0}, "`fewest` must be at least 1, got 0"),
         ({"rule": "cut", "fewest": 10**20}, "`fewest` must be at most 4294967296, got 1000"),

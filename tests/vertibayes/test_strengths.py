@@ -221,7 +221,7 @@ def test_nothing_is_asked_of_the_counter(data):
 def test_a_release_gives_strengths_by_choices_among_the_candidates_of_the_study(data):
     study, rule = (
         PooledStudy(PlainCounter(data)),
-        rule_of({"rule": "cut", "fewest": 10, "epsilon": 1.0, "delta": 1e-6, "dishonest": 0.0}),
+        rule_of({"rule": "cut", "fewest": 10, "epsilon": 1.0, "delta": 1e-6, "dishonest": 1.0}),
     )
     options = Options(algorithm="k2", bootstrap=3)
     ours = learn_released(study, study.release, options, rule)

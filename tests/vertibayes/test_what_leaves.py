@@ -102,6 +102,8 @@ def test_the_control_of_it_shows_values_as_they_are(monkeypatch):
             Rule("laplace", epsilon=0.5, dishonest=0.25),
             ["for a value of the person it is 1", "more than 25%"],
         ),
+        (Rule("gaussian", dishonest=0.25), ["more than 25% of the sites working with"]),
+        (Rule("gaussian", dishonest=0.0), ["- a site working with nv: who knows a site's part"]),
     ],
 )
 def test_each_rule_is_shown_with_what_it_does_not_protect(rule, limits):
@@ -109,3 +111,5 @@ def test_each_rule_is_shown_with_what_it_does_not_protect(rule, limits):
     assert f"rule {rule.kind}: " in promise
     assert all(words in unprotected for words in limits)
     assert "a site that lies" in unprotected
+    assert ("part of the noise subtracts it" in unprotected) is (rule.dishonest < 1)
+    assert (", if " in promise.split(f"rule {rule.kind}: ")[1]) is (rule.dishonest < 1)

@@ -59,7 +59,8 @@ from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.variables import Family, Rows
 
 EXACT, CUT = Rule("exact"), Rule("cut", fewest=4)
-LAPLACE, GAUSSIAN = Rule("laplace", epsilon=0.5), Rule("gaussian", epsilon=0.5, delta=1e-6)
+LAPLACE = Rule("laplace", epsilon=0.5, dishonest=0.0)
+GAUSSIAN = Rule("gaussian", epsilon=0.5, delta=1e-6, dishonest=0.0)
 NOISY = Privacy(eps=0.5, noise="laplace")
 NORMAL = replace(NOISY, noise="gaussian")
 SHARED = Privacy(eps=0.5, gamma=0.5)  # each member adds a share of one copy of noise

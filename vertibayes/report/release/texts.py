@@ -51,13 +51,13 @@ RULES = {
     "combinations of three and more tables are not searched.",
     "laplace": "The sites added random numbers (the discrete Laplace distribution) to each count. "
     "The released tables together are differentially private with epsilon {epsilon:g} for one "
-    "record more or fewer, if {honest} with the analyst: no event becomes "
+    "record more or fewer, if {condition}: no event becomes "
     "more likely by a factor above e^{epsilon:g} because one person is in the data, "
     "or e^{twice:g} because the person has another value. Counts may be "
     "negative, and sums of tables differ from each other.",
     "gaussian": "The sites added random numbers (the discrete normal distribution) to each count. "
     "The released tables together are differentially private with epsilon {epsilon:g} and delta "
-    "{delta:g} for one record more or fewer, even if only one site is honest; for another value "
+    "{delta:g} for one record more or fewer, if {condition}; for another value "
     "of a person, with epsilon {twice:g}. Counts may be "
     "negative, and sums of tables differ from each other.",
 }
@@ -101,9 +101,7 @@ def rule_in_words(rule: Rule) -> str:
         epsilon=rule.epsilon,
         twice=2 * rule.epsilon,
         delta=rule.delta,
-        honest=f"at most {rule.dishonest:.0%} of the sites work"
-        if rule.dishonest
-        else "no site works",
+        condition=rule.condition,
     )
 
 

@@ -32,8 +32,9 @@ from vertibayes_mpc.randomness import Randomness, SystemRandomness, label
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.accounting import SAMPLER, share_of
-from vertibayes_protocols.budget import Cost, Released, rho_of
+from vertibayes_protocols.budget import Cost, Released
 from vertibayes_protocols.effects import ByRule, Noise, Planned
+from vertibayes_protocols.gaussian import rho_of_shares, scale_of
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.queries.tables.costs import (
     LOOKUP_PS_PER_BYTE,
@@ -73,18 +74,19 @@ class ReleaseNoise:
     @property
     def honest(self) -> int:
         """How many sites do not work with the analyst at least: their noise is a whole copy."""
-        return self.sites - math.floor(share_of(self.tables.rule.dishonest, self.sites))
+        return max(self.sites - math.floor(share_of(self.tables.rule.dishonest, self.sites)), 1)
 
     @property
-    def rho(self) -> float:
-        """With gaussian: rho-zCDP of all tables together."""
-        return rho_of(self.tables.rule.epsilon, self.tables.rule.delta)
+    def scale(self) -> float:
+        """With gaussian: the scale of one site's noise."""
+        rule, count = self.tables.rule, len(self.tables.families)
+        return scale_of(rule.epsilon, rule.delta, count, self.honest)
 
     def of_a_site(self, randomness: Randomness | None = None) -> PolyaShare | DiscreteGaussian:
         """Return the noise that one site adds."""
         rule, count = self.tables.rule, len(self.tables.families)
         if rule.kind == "gaussian":
-            return DiscreteGaussian(rho=self.rho / count)
+            return DiscreteGaussian(rho=1 / (2 * self.scale**2))
         source = randomness or SystemRandomness()
         return PolyaShare(eps=rule.epsilon, Delta=count, n=self.honest, randomness=source)
 
@@ -93,7 +95,8 @@ class ReleaseNoise:
         """What the release costs each site's budget."""
         rule = self.tables.rule
         if rule.kind == "gaussian":
-            return Cost(rule.epsilon, rule.delta, self.rho, 0.0)
+            rho = rho_of_shares(self.scale, len(self.tables.families), self.honest)
+            return Cost(rule.epsilon, rule.delta, rho, 0.0)
         both_ways = 1 + math.exp(min(rule.epsilon, 600.0))
         return Cost.of(rule.epsilon, min(self.sites * both_ways * SAMPLER, 1.0))
 
@@ -106,9 +109,8 @@ def by_rule(rule: Rule, released: Released, noise: ReleaseNoise | None) -> ByRul
     """Return in which way tables leave by a rule."""
     if noise is None:
         return ByRule(released, None, None)
-    if rule.kind == "gaussian":
-        return ByRule(released, Noise(noise.cost, "gaussian"), None)
-    return ByRule(released, Noise(noise.cost, ""), rule.dishonest)  # the project draws Polya shares
+    drawn = "gaussian" if rule.kind == "gaussian" else ""  # the project draws Polya shares
+    return ByRule(released, Noise(noise.cost, drawn), rule.dishonest)
 
 
 def check_rule(study: Study, tables: FamilyTables) -> None:

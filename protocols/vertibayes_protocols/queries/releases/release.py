@@ -12,12 +12,13 @@ revealed nothing, and is computed again. Tables that are shuffled leave on the w
 is used up when it begins, and is not given again.
 
 Security: honest-but-curious, that of `vertibayes_mpc.masked_tables` and `vertibayes_mpc.lookups`;
-noise is added to shares before any of them is sent. laplace: the noise of the sites that do not
-work with the analyst is a whole copy; gaussian: that of each site is. When an answer is given
-again, no noise is drawn and nothing is computed: a site that has changed its columns meanwhile does
-not receive other counts under the same noise. Leakage: the tables by the rule, to the analyst;
-which tables, to all parties. The sites learn no table. If a sum differs from the number of records,
-the run ends, and no party learns which. Cost: as the tables; cut takes a lookup for each cell.
+noise is added to shares before any of them is sent. laplace, gaussian: the noise of the sites that
+do not work with the analyst is a whole copy, and by default that of each site is. When an answer is
+given again, no noise is drawn and nothing is computed: a site that has changed its columns
+meanwhile does not receive other counts under the same noise. Leakage: the tables by the rule, to
+the analyst; which tables, to all parties. The sites learn no table. If a sum differs from the
+number of records, the run ends, and no party learns which. Cost: as the tables; cut takes a lookup
+for each cell.
 """
 
 from __future__ import annotations
