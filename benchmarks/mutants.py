@@ -324,7 +324,9 @@ POLICY, POLICIES = "protocols/vertibayes_protocols/policy.py", "tests/protocols/
 RULES = "tests/protocols/test_rules_of_the_policy.py"
 CHECKS = "protocols/vertibayes_protocols/record_checks.py"
 CHANGES = "protocols/vertibayes_protocols/storage/changes.py"
+MEMORY = "protocols/vertibayes_protocols/storage/memory.py"
 CHANGED = "tests/protocols/test_changes.py"
+OVER_YEARS = "tests/privacy/test_attacks_over_years.py"
 
 OF_POLICIES = (
     skipped("tables over few records", POLICY, "chosen < self.fewest_records", POLICIES),
@@ -389,20 +391,25 @@ OF_POLICIES = (
     mutant(
         "a single change does not count",
         CHANGES,
-        "if 0 < count < fewest}",
+        "if count < fewest}",
         "if 1 < count < fewest}",
         CHANGED,
     ),
+    mutant(
+        "new pseudonyms hide changes", CHANGES, "if are_new else 0", "if False else 0", CHANGED
+    ),
+    skipped("small groups", CHANGES, "0 < difference.smallest < needed", OVER_YEARS),
+    mutant("groups for one cell", CHANGES, "fewest * cells\n", "fewest\n", OVER_YEARS),
     skipped(
-        "new pseudonyms hide changes",
-        CHANGES,
-        "names and 2 * len(mine) < min(len(self.people), len(later.people))",
-        CHANGED,
+        "other bins than before",
+        MEMORY,
+        "earlier != variable.states if is_binned else set(earlier) - set(variable.states)",
+        OVER_YEARS,
     ),
     mutant(
         "values are not remembered",
         CHECKS,
-        "        site.memory.keep_values(site.values_of(site.joined.study))\n",
+        "        site.memory.keep_values(site.values_of(site.joined.study), own)\n",
         "",
         CHANGED,
     ),
@@ -412,7 +419,6 @@ RUN, APPROVED = (
     "protocols/vertibayes_protocols/queries/approved_run.py",
     "tests/protocols/test_approved_studies.py",
 )
-MEMORY = "protocols/vertibayes_protocols/storage/memory.py"
 BEGIN = f"{OPENING}/begin.py"
 CANONICAL, CONTRACTS = "return canonical_json(self.as_json())", "tests/protocols/test_contract.py"
 

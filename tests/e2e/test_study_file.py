@@ -57,7 +57,7 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
         (
             "# [validation]",
             "[validation]\ntarget = 'sex'",
-            "validation.target: validate and target b",
+            "validation.target: target sex is the variable whose prediction validate tests",
         ),
         ("# [validation]", "[validation]\nfolds = 1", "validation.folds: must be a whole number"),
         (
