@@ -23,7 +23,14 @@ from vertibayes_mpc.prefixed import prefixed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.budget import Cost, Released
-from vertibayes_protocols.effects import ByRule, Effects, Freely, Scored, Winners
+from vertibayes_protocols.effects import (
+    ByRule,
+    Effects,
+    Freely,
+    RecordStatistics,
+    Scored,
+    Winners,
+)
 from vertibayes_protocols.errors import ChangedDataError, DataError
 from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
@@ -85,6 +92,7 @@ class SiteMemory:
         self.released = Released()  # of approved studies
         self.chosen = 0  # bits of the winners of their choices
         self.released_freely = Released()  # exact tables outside approved studies
+        self.plain = 0  # tables of approved studies without noise; sums, and scores, of a query are one
         self._file = None if self.path is None else WholeFile(self.path)
         if self.path is not None and self.path.exists():
             try:
@@ -269,12 +277,16 @@ class SiteMemory:
                 raise ValueError(f"the number of a sum must be above {last}, got {number.value}")
             self._sums[number.analyst.hex()] = number.value
         match leaves:
-            case ByRule(tables):
+            case ByRule(tables, noise):
                 self.released = self.released.plus(*tables)
+                self.plain += 0 if noise else tables.tables
             case Freely(tables):
                 self.released_freely = self.released_freely.plus(*tables)
             case Scored(records):
                 self.scored += records
+                self.plain += 1
+            case RecordStatistics(None):
+                self.plain += 1
             case Winners(bits) if contract:
                 self.chosen += bits
         self.spent = self.spent if effects.noise is None else self.spent.plus(effects.noise.cost)
@@ -286,9 +298,14 @@ class SiteMemory:
         self._keep(ends_run or self._used != before)
 
     @property
+    def left_plain(self) -> int:
+        """How many tables have left without noise; sums, and scores, of a query are one."""
+        return self.plain + self.released_freely.tables
+
+    @property
     def _used(self) -> tuple[object, ...]:
         """What queries have used up so far."""
-        counts = self.released, self.released_freely, self.scored, self.chosen
+        counts = self.released, self.released_freely, self.scored, self.chosen, self.plain
         return *counts, self.spent, dict(self._sums)
 
     # ---- sums and scores ---------------------------------------------------------------------
@@ -453,6 +470,7 @@ class SiteMemory:
             "zcdp": [self.spent.rho, self.spent.slack],
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
+            "plain": self.plain,
             "values": self._has_values,
             "states": self.states,
             "hidden": self._hidden,
@@ -481,6 +499,8 @@ class SiteMemory:
         self.spent = Cost(float(eps), float(delta), float(rho), float(slack))
         numbers = list(map(int, notes["released"]))
         self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
+        # An older memory does not say which tables had noise: all of them are an upper bound.
+        self.plain = int(notes.get("plain", numbers[0]))
         self.chosen, self._has_values = int(notes["chosen"]), bool(notes["values"])
         self.states = {name: tuple(map(str, known)) for name, known in notes["states"].items()}
         self._sizes = set(map(int, notes["sizes"])) if "sizes" in notes else None
@@ -489,7 +509,7 @@ class SiteMemory:
             raise ValueError("its key or an array has a wrong size")
         if len(records) != len(atoms):
             raise ValueError("the numbers of records and of their atoms differ")
-        numbers += [self.scored, self.chosen]
+        numbers += [self.scored, self.chosen, self.plain]
         if not all(spent >= 0 for spent in (*self.spent, *numbers)):  # a nan is not
             raise ValueError("what was spent is negative or not a number")
 
