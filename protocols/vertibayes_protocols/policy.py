@@ -190,10 +190,8 @@ class Policy:
             yield "rule", f"the rule of the study is {rule.kind}: its policy allows rules {allowed}"
         if rule.smallest < (least := self.least_fewest):
             key = "fewest" if rule.kind == "cut" else "rule"
-            yield key, (
-                f"the study releases counts from {rule.smallest} on: its policy allows none below "
-                f"least_fewest = {least:,}"
-            )
+            shown = f"the study releases counts from {rule.smallest} on"
+            yield key, f"{shown}: its policy allows none below least_fewest = {least:,}"
         if rule.is_noisy and (excess := self._excess(rule.epsilon, runs)):
             yield "epsilon", excess
 

@@ -87,7 +87,7 @@ def test_without_a_terminal_nobody_is_asked(capsys, folder):
 
 @pytest.mark.parametrize(("typed", "approved"), [("right", True), ("0000", False), ("", False)])
 def test_the_owner_types_the_first_digits(capsys, folder, monkeypatch, typed, approved):
-    answer = digest_of(folder).hex()[:4] if typed == "right" else typed
+    answer = digest_of(folder).hex()[:8] if typed == "right" else typed
 
     class Terminal:
         @staticmethod

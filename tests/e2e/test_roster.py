@@ -118,7 +118,7 @@ def test_the_owner_types_the_first_digits(capsys, folder, monkeypatch, typed, pi
 
         @staticmethod
         def readline():
-            return f"{digest[:4] if typed == 'right' else typed}\n"
+            return f"{digest[:8] if typed == 'right' else typed}\n"
 
     monkeypatch.setattr("sys.stdin", Terminal)
     site = file_of(folder, "clinic")

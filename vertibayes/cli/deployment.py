@@ -235,6 +235,12 @@ def _approve(
     digest: Annotated[
         str | None, typer.Option(help="The digest that the analyst has read to you.")
     ] = None,
+    purpose: Annotated[
+        str | None, typer.Option(help="What for, or the number of a permit; the ledger has it.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="The last day of the approval, in UTC: YYYY-MM-DD.")
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the approved studies.")] = False,
     withdraw: Annotated[
         str | None, typer.Option(help="Withdraw the approval of this digest, or its beginning.")
@@ -244,7 +250,8 @@ def _approve(
 
     The command shows what would leave the site, to whom and how often, and the digest of the study,
     which the owner compares with the analyst's by telephone. A running site answers the study from
-    then on. Every change of the study needs another approval.
+    then on, until the last day if there is one: a run stops at its next query. Every change of the
+    study needs another approval.
     """
     from vertibayes.cli.approve import run_approve, run_list, run_withdraw
 
@@ -257,7 +264,7 @@ def _approve(
             "--site FOLDER/site.toml"
         )
     if study is not None:
-        run_approve(study, site, by, yes, digest)
+        run_approve(study, site, by, yes, digest, purpose, until)
     elif withdraw is not None:
         run_withdraw(site, withdraw)
     else:

@@ -43,6 +43,10 @@ class Approval(NamedTuple):
     until: str = ""
     version: str = ""
 
+    def approved(self, steps: StepsOf | None = None) -> Approved:
+        """Return the approved study, with its steps."""
+        return Approved(self.contract, self.approver, self.date, steps, *self[3:])
+
 
 @dataclass(frozen=True)
 class ApprovalFolder:
@@ -56,9 +60,9 @@ class ApprovalFolder:
         path = path_of(self.folder, digest)
         if not path.exists():
             return None
-        contract, approver, given, *more = read_approval(path)
-        steps = None if contract.queries else self.learner(contract)
-        return Approved(contract, approver, given, steps, *more)
+        approval = read_approval(path)
+        contract = approval.contract
+        return approval.approved(None if contract.queries else self.learner(contract))
 
 
 def as_date(text: str) -> str:

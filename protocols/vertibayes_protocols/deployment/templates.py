@@ -99,6 +99,11 @@ id_column = "id"                 # identifies people; the same people where site
 # free_tables = false            # false: only studies that its owner approves (`vertibayes
                                  # approve`); true: any query within the bounds below
 # most_failed_runs = 10          # of one approved study: runs that began and released nothing
+# rules = ["exact", "cut", "laplace", "gaussian"]   # that a study may have
+# least_fewest = 1               # smallest count that a study may show: of cut; exact has 1
+# most_epsilon_of_a_study = 1.0  # of its release, times its runs; no limit if not set
+# most_runs = 1_000              # of one study
+# noise_alone = false            # true: no result without noise beside one with noise, ever
 most_variables = 8               # in one table
 fewest_records = 10              # that a table counts or leaves out, or that tables differ in
 most_row_sets = 50

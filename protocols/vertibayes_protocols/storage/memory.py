@@ -92,7 +92,7 @@ class SiteMemory:
         self.released = Released()  # of approved studies
         self.chosen = 0  # bits of the winners of their choices
         self.released_freely = Released()  # exact tables outside approved studies
-        self.plain = 0  # tables of approved studies without noise; sums, and scores, of a query are one
+        self.plain = 0  # results without noise, except free tables: as `left_plain` counts
         self._file = None if self.path is None else WholeFile(self.path)
         if self.path is not None and self.path.exists():
             try:
