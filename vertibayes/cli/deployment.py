@@ -213,17 +213,22 @@ def _meets(
     alignments: Annotated[
         bool, typer.Option("--alignments", help="Allow further alignments: forget those so far.")
     ] = False,
+    older_memory: Annotated[
+        bool, typer.Option("--older-memory", help="Use this memory, though it is older.")
+    ] = False,
 ) -> None:
-    """List failed comparisons and alignments; forgive them.
+    """List failed comparisons and alignments, and whether the memory is old; forgive them.
 
     A comparison that finds different lists, or that the other site does not answer, may be a guess
     of this site's list. After most_failed_meets of them the site refuses to compare. If you know
     why they failed, forgive them: a running site reads this at the next comparison. An alignment
     matches whole lists of people: after most_alignments of them the site refuses the next one.
+    A memory that is older than the one with which the site met another site has forgotten what was
+    used up since: restore the newest one, or accept this one if it is lost.
     """
     from vertibayes.cli.meets import run_meets
 
-    run_meets(site, reset, alignments=alignments)
+    run_meets(site, reset, alignments=alignments, older_memory=older_memory)
 
 
 @commands.command("approve", epilog=WHERE)

@@ -41,6 +41,7 @@ from vertibayes_protocols.storage.changes import Digests as Digests
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
 from vertibayes_protocols.storage.run_record import GIVEN, RunRecord, Shown
+from vertibayes_protocols.storage.runs_together import TOKEN_BYTES, Pair, RunsTogether
 from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
 from vertibayes_protocols.variables import Variable
 
@@ -49,6 +50,7 @@ MOST_STUDIES = 1000  # that can be resumed
 OLDER: Mapping[str, Any] = {  # what a memory of format 0 may not have
     "runs": {}, "steps": {}, "sums": [-1, 0.0, 0.0, 0], "numbers": {}, "released": [0, 0, 0, 0],
     "chosen": 0, "values": False, "hidden": {}, "unanswered": {}, "forgiven": {}, "states": {},
+    "together": {"sent": {}, "seen": {}, "unknown": {}},
 }  # fmt: skip
 
 T = TypeVar("T")
@@ -75,6 +77,7 @@ class SiteMemory:
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
         self.meets = MeetCounts(self._beside(".forgiven"))
         self.aligned = Alignments(self._beside(".alignments"))
+        self.together = RunsTogether(self._beside(".accepted"))
         self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
         self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
         self._older_sum = -1  # the last number in a memory that did not distinguish analysts
@@ -190,6 +193,35 @@ class SiteMemory:
     def save(self) -> None:
         """Write what is not on disk yet."""
         self._keep(False)
+
+    # ---- runs with other sites -------------------------------------------------------------------
+
+    def is_older(self, pair: Pair) -> bool:
+        """Whether a site has met a newer memory, and the owner has not accepted this one."""
+        had_unknown = pair in self.together.unknown
+        is_older = self.together.is_older(pair)
+        self._keep(had_unknown and not is_older)
+        return is_older
+
+    def check_token(self, pair: Pair, token: bytes) -> bool:
+        """Whether the last token that another site has is of this memory; remember if not."""
+        is_known = self.together.check(pair, token)
+        self._keep(not is_known)
+        return is_known
+
+    def draw_tokens(self, pairs: Iterable[Pair]) -> dict[Pair, bytes]:
+        """Draw a token for each of some sites, and remember it before it leaves."""
+        tokens = {pair: self.randomness.bytes(TOKEN_BYTES) for pair in pairs}
+        for pair, token in tokens.items():
+            self.together.send(token.hex(), pair)
+        self._keep(bool(tokens))
+        return tokens
+
+    def keep_tokens(self, tokens: Mapping[Pair, bytes]) -> None:
+        """Remember the tokens of other sites."""
+        for pair, token in tokens.items():
+            self.together.see(token.hex(), pair)
+        self._keep(bool(tokens))
 
     # ---- alignments ------------------------------------------------------------------------------
 
@@ -471,6 +503,7 @@ class SiteMemory:
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
             "plain": self.plain,
+            "together": self.together.as_json(),
             "values": self._has_values,
             "states": self.states,
             "hidden": self._hidden,
@@ -488,6 +521,7 @@ class SiteMemory:
         self._committed = {study: _strings(known) for study, known in notes["committed"].items()}
         self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
         self.meets.load(notes)
+        self.together.load(notes["together"])
         self._runs = {by: (int(begun), int(used)) for by, (begun, used) in notes["runs"].items()}
         self._steps = {by: RunRecord.of_json(record) for by, record in notes["steps"].items()}
         self._sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
