@@ -109,12 +109,12 @@ def _check_set(site: SiteRole, records: Digests) -> None:
     Only the site's own records count. A site that holds none of the chosen records answers: the
     query counts none of its people.
     """
-    if site.memory.knows(records) or (site.placement is not None and not len(records)):
+    if records in site.memory.sets or (site.placement is not None and not len(records)):
         return
-    if site.memory.count_sets() >= site.policy.most_row_sets:
+    if len(site.memory.sets) >= site.policy.most_row_sets:
         reason = f"it has answered for {site.policy.most_row_sets} record sets, no more are allowed"
         raise ValueError(reason)
-    if site.memory.smallest_atom(records) < site.policy.fewest_records:
+    if site.memory.sets.smallest_atom(records) < site.policy.fewest_records:
         reason = (
             "together with the earlier record sets, these records would single out fewer than "
             f"{site.policy.fewest_records}"

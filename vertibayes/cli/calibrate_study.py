@@ -106,21 +106,13 @@ def settings_of(file: StudyFile) -> CalibrationStudy:
         raise file.source.error(("class_counts",), "calibration does not use it: remove the table")
     if not file.states:
         raise file.source.error(("states",), "declare the states of the class and of the features")
-    structure = _structure(table, values)
+    with table.at("structure"):
+        structure = read_structure(values["structure"])
     schema = schema_of(file, values["target"], variables_of(file.states))
-    try:
+    with table.at("structure"):
         spec = _spec(schema, structure)
-    except ValueError as error:
-        raise table.error("structure", str(error)) from None
     agreed = _agreed(table, values, spec, _network(file))
     return CalibrationStudy(file, agreed, schema, structure, values, test)
-
-
-def _structure(table: Table, values: dict[str, Any]) -> Structure | None:
-    try:
-        return read_structure(values["structure"])
-    except ValueError as error:
-        raise table.error("structure", str(error)) from None
 
 
 def _agreed(

@@ -63,8 +63,10 @@ def read_data(site: SiteFile) -> SiteData:
     )
     parts = {name: columns[name] for name in source.id_column}
     rules = {name: spec.aggregate or source.aggregate for name, spec in site.variables.items()}
-    if any(rules.values()):
-        parts = _as_matched(site, parts)
+    if any(rules.values()) and (matching := site.matching) is not None:
+        # An alignment matches identifiers that are alike in all rows of a person.
+        ruled, missing = zip(parts.items(), matching.rules, strict=True), source.missing_codes
+        parts = {name: unified(column, rule, missing) for (name, column), rule in ruled}
     ids, encoding = combined([*parts.values()]), _encoding(site)
     if site.memory.exists():
         encoding = replace(encoding, earlier=SiteMemory.read(site.memory).states)
@@ -104,17 +106,6 @@ def _identifiers(
     return Identifiers.of(
         source.title, parts, matching.rules, missing=missing, drop=drop, remedy=f"{DROP}; {SEVERAL}"
     )
-
-
-def _as_matched(site: SiteFile, parts: Mapping[str, TextColumn]) -> dict[str, TextColumn]:
-    """Return the parts of identifiers, alike in all rows of a person whom an alignment matches."""
-    if site.matching is None:
-        return dict(parts)
-    missing, rules = site.data.missing_codes, site.matching.rules
-    return {
-        name: unified(column, rule, missing)
-        for (name, column), rule in zip(parts.items(), rules, strict=True)
-    }
 
 
 def _chosen(site: SiteFile, names: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time_ns
@@ -41,7 +41,7 @@ from vertibayes_protocols.storage.changes import Digests as Digests
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
 from vertibayes_protocols.storage.run_record import GIVEN, RunRecord, Shown
-from vertibayes_protocols.storage.runs_together import TOKEN_BYTES, Pair, RunsTogether
+from vertibayes_protocols.storage.runs_together import RunsTogether
 from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
 from vertibayes_protocols.variables import Variable
 
@@ -75,9 +75,9 @@ class SiteMemory:
         self._committed: dict[str, dict[str, str]] = {}  # study -> column -> digest
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
-        self.meets = MeetCounts(self._beside(".forgiven"))
+        self.meets = MeetCounts(self._beside(".forgiven"), self._keep)
         self.aligned = Alignments(self._beside(".alignments"))
-        self.together = RunsTogether(self._beside(".accepted"))
+        self.together = RunsTogether(self._beside(".accepted"), self._keep)
         self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
         self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
         self._older_sum = -1  # the last number in a memory that did not distinguish analysts
@@ -85,7 +85,7 @@ class SiteMemory:
         self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
         self.spent = Cost()  # of all releases with noise so far
         self.scored = 0  # records whose scores were sent
-        self._sets = RecordSets()  # that were answered for
+        self.sets = RecordSets()  # that were answered for, in all studies
         self._hidden: dict[str, int] = {}  # study of unknown people -> how many they are
         self._sizes: set[int] | None = set()  # of sets of known people; None: in an older memory
         self._unsaved = False
@@ -159,30 +159,6 @@ class SiteMemory:
 
     # ---- comparisons -----------------------------------------------------------------------------
 
-    def failed_meets(self, peer: Party) -> int:
-        """Return the number of comparisons with a site that may have been guesses.
-
-        They count since the lists were last equal, or since the site's owner has forgiven them.
-        """
-        return self.meets.of(peer).total
-
-    def forgive_meets(self, peer: Party) -> bool:
-        """Forget the comparisons with a site that the owner has forgiven since; say whether."""
-        is_new = self.meets.forgive(peer)
-        self._keep(is_new)
-        return is_new
-
-    def meet(self, peers: Collection[Party]) -> None:
-        """Remember comparisons, as unanswered, before the peers learn the outcome."""
-        for peer in peers:
-            self.meets.ask(peer)
-        self._keep(bool(peers))
-
-    def differ(self, peer: Party, *, was_asked: bool) -> None:
-        """Remember that a site's list is another one, before anything else is sent to it."""
-        self.meets.differ(peer, was_asked=was_asked)
-        self._keep(True)
-
     def met(self, peer: Party) -> None:
         """Forget the comparisons with a site that holds the same list: it did not guess it.
 
@@ -194,46 +170,12 @@ class SiteMemory:
         """Write what is not on disk yet."""
         self._keep(False)
 
-    # ---- runs with other sites -------------------------------------------------------------------
-
-    def is_older(self, pair: Pair) -> bool:
-        """Whether a site has met a newer memory, and the owner has not accepted this one."""
-        had_unknown = pair in self.together.unknown
-        is_older = self.together.is_older(pair)
-        self._keep(had_unknown and not is_older)
-        return is_older
-
-    def check_token(self, pair: Pair, token: bytes) -> bool:
-        """Whether the last token that another site has is of this memory; remember if not."""
-        is_known = self.together.check(pair, token)
-        self._keep(not is_known)
-        return is_known
-
-    def draw_tokens(self, pairs: Iterable[Pair]) -> dict[Pair, bytes]:
-        """Draw a token for each of some sites, and remember it before it leaves."""
-        tokens = {pair: self.randomness.bytes(TOKEN_BYTES) for pair in pairs}
-        for pair, token in tokens.items():
-            self.together.send(token.hex(), pair)
-        self._keep(bool(tokens))
-        return tokens
-
-    def keep_tokens(self, tokens: Mapping[Pair, bytes]) -> None:
-        """Remember the tokens of other sites."""
-        for pair, token in tokens.items():
-            self.together.see(token.hex(), pair)
-        self._keep(bool(tokens))
-
     # ---- alignments ------------------------------------------------------------------------------
 
     @property
     def alignments(self) -> int:
         """The number of alignments that began, in all studies, since the owner allowed more."""
         return self.meets.of(ALIGNMENTS).total
-
-    def align(self) -> None:
-        """Remember that an alignment begins, before a blinded identifier leaves the site."""
-        self.meets.ask(ALIGNMENTS)
-        self._keep(True)
 
     def people_digest(self, identifiers: Identifiers) -> bytes:
         """Return a keyed digest of a list of people, in the order of the records."""
@@ -372,22 +314,10 @@ class SiteMemory:
         digest = hashlib.blake2b(text.encode(), key=self._key, digest_size=8).digest()
         return int.from_bytes(digest, "little")
 
-    def count_sets(self) -> int:
-        """Return the number of answered record sets, in all studies."""
-        return len(self._sets)
-
-    def knows(self, records: Digests) -> bool:
-        """Whether the site has answered for a record set."""
-        return records in self._sets
-
-    def smallest_atom(self, records: Digests) -> int:
-        """Return the size of the smallest atom of a record set and the earlier sets."""
-        return self._sets.smallest_atom(records)
-
     def answer(self, data: SiteData, records: Digests) -> None:
         """Remember a set of the records of `data` before the site answers for it."""
         frame = self._frame | self._frame_of(data)
-        is_new = self._sets.add(records) or frame != self._frame
+        is_new = self.sets.add(records) or frame != self._frame
         self._frame = frame
         self._keep(is_new)
 
@@ -493,7 +423,7 @@ class SiteMemory:
             "committed": self._committed,
             "seeds": self._seeds,
             "frame": self._frame,
-            "sets": self._sets.digests,
+            "sets": self.sets.digests,
             **self.meets.as_json(),
             "runs": self._runs,
             "sums": [self._older_sum, self.spent.eps, self.spent.delta, self.scored],
@@ -509,7 +439,7 @@ class SiteMemory:
             "hidden": self._hidden,
             "sizes": sorted(self.sizes),
         }
-        file.write(noted(notes, records=self._sets.records, atoms=self._sets.atoms))
+        file.write(noted(notes, records=self.sets.records, atoms=self.sets.atoms))
 
     def _read(self, path: Path) -> None:
         with read_noted(path, FORMAT, "is not a valid memory of a site") as (notes, file):
@@ -524,7 +454,7 @@ class SiteMemory:
         self.together.load(notes["together"])
         self._runs = {by: (int(begun), int(used)) for by, (begun, used) in notes["runs"].items()}
         self._steps = {by: RunRecord.of_json(record) for by, record in notes["steps"].items()}
-        self._sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
+        self.sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
         last, eps, delta, scored = notes["sums"]
         self._older_sum, self.scored = int(last), int(scored)
         self._sums, self._hidden = _numbers(notes["numbers"]), _numbers(notes["hidden"])

@@ -15,7 +15,7 @@ from this site, or make runs fail; it learns nothing by either.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,13 +29,15 @@ Pair: TypeAlias = str  # the public keys of both sites: with another key, both b
 
 
 class RunsTogether:
-    """The tokens of a site, by pair."""
+    """The tokens of a site, by pair; `keep` writes what has changed, if something has."""
 
-    def __init__(self, accepted: Path | None = None) -> None:
+    def __init__(
+        self, accepted: Path | None = None, keep: Callable[[bool], None] = lambda _: None
+    ) -> None:
         self._sent: dict[Pair, list[str]] = {}
         self._seen: dict[Pair, str] = {}
         self.unknown: dict[Pair, str] = {}  # that a peer has, and this memory has not
-        self._path = accepted
+        self._path, self._keep = accepted, keep
 
     def seen(self, pair: Pair) -> bytes:
         """Return the last token of the peer; empty before any."""
@@ -46,22 +48,29 @@ class RunsTogether:
         if not token or token.hex() in self._sent.get(pair, ()):
             return True
         self.unknown[pair] = token.hex()
+        self._keep(True)
         return False
 
     def is_older(self, pair: Pair) -> bool:
         """Whether the peer has met a newer memory, and the owner has not accepted this one."""
         token = self.unknown.get(pair)
         if token is not None and token in read_accepted(self._path):
-            self.send(self.unknown.pop(pair), pair)
+            del self.unknown[pair]
+            self.send({pair: bytes.fromhex(token)})
         return pair in self.unknown
 
-    def send(self, token: str, pair: Pair) -> None:
-        """Remember a token before it leaves."""
-        self._sent[pair] = [*self._sent.get(pair, ()), token][-MOST_SENT:]
+    def send(self, tokens: Mapping[Pair, bytes]) -> None:
+        """Remember tokens before they leave."""
+        for pair, token in tokens.items():
+            self._sent[pair] = [*self._sent.get(pair, ()), token.hex()][-MOST_SENT:]
+        self._keep(bool(tokens))
 
-    def see(self, token: str, pair: Pair) -> None:
-        """Remember the token of the peer."""
-        self._seen[pair] = token
+    def see(self, tokens: Mapping[Pair, bytes]) -> None:
+        """Remember tokens of peers."""
+        self._seen |= {pair: token.hex() for pair, token in tokens.items()}
+        self._keep(bool(tokens))
+
+    # ---- the memory's file -----------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
         """Return what the memory's file has of them."""

@@ -144,7 +144,7 @@ class Meet(Query[None, None]):
         _check_each_has_an_identifier(site)
         if site.run is not None:
             for peer in _others(site, self.sites):
-                if site.memory.is_older(_pair(site, peer)):
+                if site.memory.together.is_older(_pair(site, peer)):
                     raise ValueError(OLDER.format(peer))
         compared = [p for p in self.sites if p != site.party and _compares_people(site, p)]
         _check_level(site, compared)
@@ -201,20 +201,22 @@ def _pair(site: SiteRole, peer: Party) -> Pair:
 def _check_memory(site: SiteRole, peers: Sequence[Party]) -> Program[None]:
     """Refuse a memory that does not know what a peer has of it; then send the peers new tokens."""
     pairs, expect = {peer: _pair(site, peer) for peer in peers}, dict.fromkeys(peers, Expect(Token))
-    known = {peer: Token(site.memory.together.seen(pair)) for peer, pair in pairs.items()}
+    together = site.memory.together
+    known = {peer: Token(together.seen(pair)) for peer, pair in pairs.items()}
     for peer, theirs in (yield from exchange(known, expect)).items():
         if len(theirs.token) not in (0, TOKEN_BYTES):
             raise MalformedMessageError(peer, "sends a token of another size")
-        if not site.memory.check_token(pairs[peer], theirs.token):
+        if not together.check(pairs[peer], theirs.token):
             site.ledger.note(OLDER.format(peer), site.party, ())
             raise ProtocolError(site.party, OLDER.format(peer))
-    drawn = site.memory.draw_tokens(pairs.values())
-    new = {peer: Token(drawn[pair]) for peer, pair in pairs.items()}
-    received = yield from exchange(new, expect)
+    new = {peer: site.memory.randomness.bytes(TOKEN_BYTES) for peer in peers}
+    together.send({pairs[peer]: token for peer, token in new.items()})
+    outbox = {peer: Token(token) for peer, token in new.items()}
+    received = yield from exchange(outbox, expect)
     for peer, theirs in received.items():
         if len(theirs.token) != TOKEN_BYTES:
             raise MalformedMessageError(peer, "sends a token of another size")
-    site.memory.keep_tokens({pairs[peer]: theirs.token for peer, theirs in received.items()})
+    together.see({pairs[peer]: theirs.token for peer, theirs in received.items()})
 
 
 def _check_each_has_an_identifier(site: SiteRole) -> None:
@@ -243,7 +245,7 @@ def _check_level(site: SiteRole, compared: Collection[Party]) -> None:
 def _check_failed(site: SiteRole, peer: Party) -> None:
     """Refuse a comparison with a site whose comparisons may have been too many guesses."""
     try:
-        is_forgiven = site.memory.forgive_meets(peer)
+        is_forgiven = site.memory.meets.forgive(peer)
     except ValueError as error:
         reason = f"its file of forgiven comparisons with {peer} cannot be used: ask its owner"
         raise QueryRefusedError(site.party, reason, str(error)) from None
@@ -289,7 +291,7 @@ class Comparisons:
     def asked(self, peers: Collection[Party]) -> None:
         """Count comparisons before this site's code leaves."""
         counted = [peer for peer in peers if peer in self._peers]
-        self._site.memory.meet(counted)
+        self._site.memory.meets.ask(*counted)
         self._open += counted
 
     def outcome(self, peer: Party, is_same: bool) -> None:
@@ -301,7 +303,7 @@ class Comparisons:
         if is_same:
             self._site.memory.met(peer)
             return
-        self._site.memory.differ(peer, was_asked=confirms_first(self._site.party, peer))
+        self._site.memory.meets.differ(peer, was_asked=confirms_first(self._site.party, peer))
         self._note(f"the list of people differs from that of {peer}", peer)
 
     def close(self) -> None:
@@ -311,7 +313,7 @@ class Comparisons:
         self._site.memory.save()
 
     def _note(self, what: str, peer: Party) -> None:
-        left = self._site.policy.most_failed_meets - self._site.memory.failed_meets(peer)
+        left = self._site.policy.most_failed_meets - self._site.memory.meets.of(peer).total
         text = f"{what}: {max(left, 0)} more may fail (most_failed_meets)"
         self._site.remark(text)
         self._site.ledger.note(text, self._site.party, ())
