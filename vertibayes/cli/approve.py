@@ -82,7 +82,7 @@ def run_approve(
 
 
 def _earlier(path: Path) -> Approval | None:
-    """Return an earlier approval of the study; None if there is none that can be read."""
+    """Return an earlier approval of the study; None without one that can be read."""
     try:
         return read_approval(path) if path.exists() else None
     except NewerFormatError:

@@ -66,7 +66,7 @@ class ApprovalFolder:
 
 
 def as_date(text: str) -> str:
-    """Return a day, as 2026-01-31; a ValueError if a text is none."""
+    """Return a day, as 2026-01-31, or refuse a text that is not one."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         raise ValueError(f"a day must be written as 2026-01-31, got {text!r}")
     return date.fromisoformat(text).isoformat()
