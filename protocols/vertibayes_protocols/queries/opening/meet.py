@@ -143,9 +143,7 @@ class Meet(Query[None, None]):
         check_pinned(site, self.parties, self.keys)
         _check_each_has_an_identifier(site)
         if site.run is not None:
-            for peer in _others(site, self.sites):
-                if site.memory.together.is_older(_pair(site, peer)):
-                    raise ValueError(OLDER.format(peer))
+            _check_newest(site, _others(site, self.sites))
         compared = [p for p in self.sites if p != site.party and _compares_people(site, p)]
         _check_level(site, compared)
         for peer in compared:
@@ -198,8 +196,20 @@ def _pair(site: SiteRole, peer: Party) -> Pair:
     return site.keys.public.hex() + site.public_keys[peer].hex()
 
 
+def _check_newest(site: SiteRole, peers: Sequence[Party]) -> None:
+    """Refuse a run with a memory that was found to be older, unless the owner has accepted it."""
+    try:
+        newer = [peer for peer in peers if site.memory.together.is_older(_pair(site, peer))]
+    except ValueError as error:
+        reason = "its file of accepted memories cannot be used: ask its owner"
+        raise QueryRefusedError(site.party, reason, str(error)) from None
+    if newer:
+        raise ValueError(OLDER.format(", ".join(newer)))
+
+
 def _check_memory(site: SiteRole, peers: Sequence[Party]) -> Program[None]:
     """Refuse a memory that does not know what a peer has of it; then send the peers new tokens."""
+    newer = []
     pairs, expect = {peer: _pair(site, peer) for peer in peers}, dict.fromkeys(peers, Expect(Token))
     together = site.memory.together
     known = {peer: Token(together.seen(pair)) for peer, pair in pairs.items()}
@@ -207,8 +217,10 @@ def _check_memory(site: SiteRole, peers: Sequence[Party]) -> Program[None]:
         if len(theirs.token) not in (0, TOKEN_BYTES):
             raise MalformedMessageError(peer, "sends a token of another size")
         if not together.check(pairs[peer], theirs.token):
-            site.ledger.note(OLDER.format(peer), site.party, ())
-            raise ProtocolError(site.party, OLDER.format(peer))
+            newer.append(peer)
+    if newer:
+        site.ledger.note(reason := OLDER.format(", ".join(newer)), site.party, ())
+        raise ProtocolError(site.party, reason)
     new = {peer: site.memory.randomness.bytes(TOKEN_BYTES) for peer in peers}
     together.send({pairs[peer]: token for peer, token in new.items()})
     outbox = {peer: Token(token) for peer, token in new.items()}
