@@ -254,6 +254,14 @@ def test_a_variable_from_which_all_others_hang_is_a_risk(capsys, folder):
     assert "hang from" not in shown(*all_)
 
 
+def test_the_class_of_tan_is_such_a_variable(capsys, folder):
+    assert "hang from" not in approve(capsys, folder, "--yes")[1]  # the control: k2
+    change(study_of(folder), 'algorithm = "k2"', 'algorithm = "tan"\nclass_variable = "sex"')
+    change(study_of(folder), "max_parents = 3", "")
+    _, shown, error = approve(capsys, folder, "--yes")
+    assert not error and "- all other variables hang from sex: " in shown
+
+
 @pytest.mark.parametrize(
     ("names", "groups"),
     [

@@ -94,10 +94,8 @@ def _earlier(path: Path) -> Approval | None:
 def _last_day(given: str | None, earlier: Approval | None) -> str:
     """Return the last day of an approval, or refuse one that is past; empty without one."""
     try:
-        until = earlier.until if given is None and earlier is not None else as_date(given or "")
+        until = (earlier.until if earlier else "") if given is None else as_date(given)
     except ValueError as error:
-        if given is None:
-            return ""
         raise ValueError(f"--until: {error}") from None
     if until and until < today():
         raise ValueError(f"--until: the approval would have ended on {until}; specify a later day")

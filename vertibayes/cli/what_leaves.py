@@ -95,7 +95,10 @@ def _network(contract: Contract, mine: set[str]) -> dict[str, Any]:
         "bits": round(most_bits(contract)),
         "steps": most_steps(contract),
         "given": [family.members for family in given if mine & {*family.members}],
-        "hubs": [name for name, below in others.items() if len(below) >= most],
+        "hubs": [
+            *(name for name, below in others.items() if len(below) >= most),
+            *([options.class_variable] if options.by == "tan" else []),
+        ],
         "required": [edge for edge in options.constraints.required if mine & {*edge}],
     }
 
