@@ -128,6 +128,16 @@ def test_an_approval_with_other_things_in_their_place_is_refused(capsys, folder,
     assert "Approved: " in approve(capsys, folder, "--yes")[1], "and it can be approved again"
 
 
+def test_an_approval_of_an_older_release_is_of_any_version_of_the_data(capsys, folder):
+    approve(capsys, folder, "--yes")
+    path = path_of(own_of(folder).approved, digest_of(folder))
+    content = json.loads(path.read_text())
+    del content["version"]
+    path.write_text(json.dumps(content))
+    assert "data of any version" in list_of(capsys, folder)
+    assert read_approval(path).approved().version == ""
+
+
 def test_more_records_or_other_states_are_another_version(capsys, folder):
     approve(capsys, folder, "--yes")
     first, records = approval_of(folder).version, own_of(folder).data.place
@@ -267,6 +277,7 @@ def test_the_class_of_tan_is_such_a_variable(capsys, folder):
     [
         (["age", "\u0430ge"], [["age", "\u0430ge (\\u0430ge)"]]),  # Cyrillic
         (["x10", "xlO", "xI0"], [["x10", "xlO", "xI0"]]),
+        (["farm", "farrn"], [["farm", "farrn"]]),
         (["PH", "\u03a1\u041d"], [["PH", "\u03a1\u041d (\\u03a1\\u041d)"]]),  # Greek and Cyrillic
         (["a b", "a\u200bb", "ab"], [["a b", "a\u200bb (a\\u200bb)", "ab"]]),
         (["caf\u00e9", "cafe\u0301"], [["caf\u00e9 (caf\\xe9)", "cafe\u0301 (cafe\\u0301)"]]),

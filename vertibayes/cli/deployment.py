@@ -217,7 +217,7 @@ def _meets(
         bool, typer.Option("--older-memory", help="Use this memory, though it is older.")
     ] = False,
 ) -> None:
-    """List failed comparisons and alignments, and whether the memory is old; forgive them.
+    """List failed comparisons, alignments, old memories; forgive.
 
     A comparison that finds different lists, or that the other site does not answer, may be a guess
     of this site's list. After most_failed_meets of them the site refuses to compare. If you know
