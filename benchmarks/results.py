@@ -121,7 +121,7 @@ PAGE = {
                 "gaussian, eps 10",
             )
         },
-        also=("release_rules_cut", "release_rules_tracing"),
+        also=("release_rules_cut", "release_rules_tracing", "structure_leak"),
     ),
     "hdpnb_accuracy": Shown(
         ("accounting", "noise", "eps", "200", "1000", "1728"),

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import category, normalize
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from vertibayes.words import counted, percent
+from vertibayes.words import area_of, counted, percent, size
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.errors import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # Letters that look like others: Cyrillic, Greek, digits, dashes. A full list is in Unicode TR 39.
 LOOKS = str.maketrans(
@@ -50,6 +51,8 @@ def _in_codes(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(  # noqa: S701  (no HTML: `_shown` keeps what others wrote harmless)
         loader=PackageLoader("vertibayes.cli"),
         undefined=StrictUndefined,
@@ -59,9 +62,11 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters |= {
+        "area": area_of,
         "counted": counted,
         "digest": lambda digits: grouped_digest(bytes.fromhex(digits)),
         "percent": percent,
+        "size": size,
     }
     return environment
 
