@@ -9,10 +9,15 @@ import shutil
 import pytest
 
 from tests.privacy.test_attacks_on_approved_studies import begun, federation_of, releasing
+from tests.protocols.network import Parties
 from tests.protocols.small import data_of, packets, sealed
 from vertibayes_mpc.errors import ProtocolError
-from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.errors import PeerAbortedError, QueryRefusedError
+from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.queries import Begin, Meet
 from vertibayes_protocols.queries.opening import meet
 from vertibayes_protocols.queries.opening.meet import Token
 from vertibayes_protocols.release import FamilyTables, Rule
@@ -190,3 +195,35 @@ def test_a_token_of_another_size_names_its_sender(world, monkeypatch, size):
 
     with packets(monkeypatch, resized), pytest.raises(ProtocolError, match="a: sends a token of"):
         world.release()
+
+
+def test_over_a_network_the_analyst_reads_which_memory_is_older():
+    """The session breaks once; from then on the site refuses, so that no run is tried again."""
+    with Parties(DATA, policy=Policy()) as parties:
+        keys = {party: identity.keys.public for party, identity in parties.known.items()}
+        contract = Contract(
+            sites=tuple((site, keys[site]) for site in "abc"),
+            dealer=(DEALER, keys[DEALER]),
+            analyst=(ANALYST, keys[ANALYST]),
+            variables=("x", "y", "z"),
+            learner="a test",
+            options={},
+            rule=RULE,
+        )
+        approved = Approved(contract, "A. Owner", "2026-01-31", releasing(RULE, *FAMILIES))
+        for site in "abc":
+            parties.roles[site].approvals = {contract.digest: approved}.get
+            parties.roles[site].analyst_key = keys[ANALYST]
+
+        def met():
+            with parties.session() as session:
+                session.ask(Begin.of(contract))
+                session.ask(Meet.of(session.role, contract.site_names, DEALER))
+
+        met()
+        met()
+        parties.roles["b"].memory = SiteMemory()
+        with pytest.raises(PeerAbortedError, match=f"b: {OLDER} a, c"):
+            met()
+        with pytest.raises(QueryRefusedError, match=f"b refuses: {OLDER} a, c"):
+            met()
