@@ -328,6 +328,55 @@ MEMORY = "protocols/vertibayes_protocols/storage/memory.py"
 CHANGED = "tests/protocols/test_changes.py"
 OVER_YEARS = "tests/privacy/test_attacks_over_years.py"
 
+BEGIN = "protocols/vertibayes_protocols/queries/opening/begin.py"
+MEETS = "protocols/vertibayes_protocols/queries/opening/meet.py"
+TOGETHER = "protocols/vertibayes_protocols/storage/runs_together.py"
+OLDER = "tests/privacy/test_older_memories.py"
+
+OF_FLOORS = (
+    mutant(
+        "floors hold at approve alone", BEGIN, "        _check_floors(site, contract)\n", "", RULES
+    ),
+    skipped("a smaller fewest", POLICY, "rule.smallest < (least := self.least_fewest)", RULES),
+    skipped("other rules", POLICY, "rule.kind not in self.rules", RULES),
+    skipped("more runs of a study", POLICY, "runs > (most := self.most_runs)", RULES),
+    mutant("an epsilon of one run", POLICY, "epsilon * runs,", "epsilon,", RULES),
+    skipped(
+        "noise beside counts",
+        POLICY,
+        "self.noise_alone and (plain if is_noisy else spent.eps)",
+        RULES,
+    ),
+    skipped(
+        "a run after the last day",
+        "protocols/vertibayes_protocols/queries/approved_run.py",
+        "self.approved.is_over",
+        "tests/protocols/test_approved_studies.py",
+    ),
+    mutant(
+        "an older memory goes on",
+        MEETS,
+        "    if newer:\n        site.ledger",
+        "    if newer and False:\n        site.ledger",
+        OLDER,
+    ),
+    mutant(
+        "an older memory is tried again",
+        MEETS,
+        "    if newer:\n        raise",
+        "    if newer and False:\n        raise",
+        OLDER,
+    ),
+    mutant(
+        "an older memory is forgotten at the next try",
+        TOGETHER,
+        "        self.unknown[pair] = token.hex()\n",
+        "        self.send({pair: token})\n",
+        OLDER,
+    ),
+    mutant("a token leaves before it is written", TOGETHER, "self._sent[pair] = [", "_ = [", OLDER),
+)
+
 OF_POLICIES = (
     skipped("tables over few records", POLICY, "chosen < self.fewest_records", POLICIES),
     skipped(
@@ -395,9 +444,7 @@ OF_POLICIES = (
         "if 1 < count < fewest}",
         CHANGED,
     ),
-    mutant(
-        "new pseudonyms hide changes", CHANGES, "if are_new else 0", "if False else 0", CHANGED
-    ),
+    mutant("new pseudonyms hide changes", CHANGES, "if are_new else 0", "if False else 0", CHANGED),
     skipped("small groups", CHANGES, "0 < difference.smallest < needed", OVER_YEARS),
     mutant("groups for one cell", CHANGES, "fewest * cells\n", "fewest\n", OVER_YEARS),
     skipped(
@@ -546,4 +593,12 @@ OF_NOISE_AND_MAIL = (
     ),
 )
 
-MUTANTS = (*OF_SEALS, *OF_MEET, *OF_MASKS, *OF_POLICIES, *OF_APPROVALS, *OF_NOISE_AND_MAIL)
+MUTANTS = (
+    *OF_SEALS,
+    *OF_MEET,
+    *OF_MASKS,
+    *OF_POLICIES,
+    *OF_FLOORS,
+    *OF_APPROVALS,
+    *OF_NOISE_AND_MAIL,
+)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from vertibayes_mpc.rounds import Message, Party
 from vertibayes_protocols.calibration.nodes import Checkpoints
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.errors import printable
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.wire import FREE
@@ -36,6 +38,21 @@ class Approved:
     date: str
     steps: StepsOf | None = field(compare=False, repr=False)
     data: bytes = b""  # a keyed digest of the site's data, if its owner approved them beside others
+    purpose: str = ""  # or the number of a permit
+    until: str = ""  # the last day, in UTC; no end if empty
+    version: str = ""  # of the data that the owner has seen approved: `SiteData.version`
+
+    @property
+    def words(self) -> str:
+        """Who approved it, when, until when and what for."""
+        until = f" until {self.until}" if self.until else ""
+        purpose = f" for {printable(self.purpose)}" if self.purpose else ""
+        return f"{self.approver} on {self.date}{until}{purpose}"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its last day is past."""
+        return bool(self.until) and today() > self.until
 
     @property
     def counts_leave(self) -> bool:
@@ -45,6 +62,11 @@ class Approved:
 
 
 Approvals: TypeAlias = Callable[[bytes], Approved | None]  # by digest
+
+
+def today() -> str:
+    """Return the day, in UTC, as in an approval: 2026-01-31."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def nothing_approved(digest: bytes) -> None:

@@ -92,6 +92,9 @@ def _check_sizes(policy: Policy, query: Query[R, P], effects: Effects, at: At) -
 def _check_budgets(site: SiteRole, effects: Effects) -> None:
     """Refuse what exceeds what is left of a site's budgets, or what its policy never allows."""
     policy, memory, leaves = site.policy, site.memory, effects.leaves
+    if leaves is not None and not isinstance(leaves, Winners):
+        is_noisy = effects.noise is not None
+        policy.check_alone(memory.spent, memory.left_plain, is_noisy=is_noisy)
     match leaves:
         case Freely():
             policy.check_freely()
@@ -115,6 +118,8 @@ def _check_noise(site: SiteRole, leaves: ByRule | RecordStatistics) -> None:
     if leaves.dishonest is not None:
         policy.check_dishonest(leaves.dishonest)
     if noise is not None:
+        if site.run is not None and isinstance(leaves, RecordStatistics):
+            policy.check_study_epsilon(noise.cost.eps, site.run.approved.contract.runs)
         policy.check_budget(site.memory.spent, noise.cost)
         if noise.mechanism and find_spec("opendp") is None:
             raise ValueError(f"{noise.mechanism} noise needs OpenDP, which is not installed")
@@ -158,7 +163,7 @@ class _Given:
         contract = b"" if site.run is None else site.run.approved.contract.digest
         site.memory.apply(effects, contract, ends_run=self.considered.query.ends_run)
         note(site, effects)
-        if effects.noise is not None:
+        if effects.leaves is not None and not isinstance(effects.leaves, Winners):
             site.note_budget()
 
     def guard(self, program: Program[None]) -> Program[None]:

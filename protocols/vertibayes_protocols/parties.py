@@ -103,8 +103,7 @@ def _noted(role: P, analyst: Party) -> Iterator[None]:
 def study_now(role: SiteRole | DealerRole) -> tuple[str, str]:
     """Return the study of a session so far, and its approval: fields of a `Purpose`."""
     if not isinstance(role, DealerRole) and role.run is not None:
-        approved = role.run.approved
-        return approved.contract.digest.hex(), f"{approved.approver} on {approved.date}"
+        return role.run.approved.contract.digest.hex(), role.run.approved.words
     return "" if role.joined is None else role.joined.study.id.hex(), ""
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Real
+from typing import get_args
 
-from vertibayes_protocols.budget import Cost, Released
+from vertibayes_protocols.budget import ROUNDING, Cost, Released
+from vertibayes_protocols.release import Rule, RuleKind
 from vertibayes_protocols.settings import declared, settings_of
 from vertibayes_protocols.variables import Rows
 
@@ -51,14 +53,22 @@ class Policy:
     dishonest: float = declared("number", 0.0, least=0, below=1)  # share of accomplices, at least
     free_tables: bool = declared("flag", False, old="exact_tables")  # any query within this policy
     most_failed_runs: int = declared("whole", 10, least=1)  # of a study, that release nothing
+    # The floors of each approved study, whatever its owner approved before.
+    rules: tuple[str, ...] = declared("texts", get_args(RuleKind), choices=get_args(RuleKind))
+    least_fewest: int = declared("whole", 1, least=1)  # of counts without noise: exact has 1
+    most_epsilon_of_a_study: float = declared("number", math.inf, above=0)  # of all its runs
+    most_runs: int = declared("whole", 1000, least=1)
+    noise_alone: bool = declared("flag", False)  # never results with noise and others without it
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, str):
             raise TypeError(f"`variables` must be a collection of names, got {self.variables!r}")
         for setting in settings_of(Policy):
             value = getattr(self, setting.name)
-            if not isinstance(value, Real) or not setting.accepts(value):  # a nan is not
-                raise ValueError(f"`{setting.name}` must be {setting.limits}, got {value}")
+            kind = tuple if setting.choices else Real
+            if not isinstance(value, kind) or not setting.accepts(value):  # a nan is not
+                expected = setting.limits or setting.expected
+                raise ValueError(f"`{setting.name}` must be {expected}, got {value}")
 
     def shows(self, variable: str) -> bool:
         """Whether the party shows a variable."""
@@ -168,6 +178,46 @@ class Policy:
             left = spent.left(limit, most)
             price, budget = f"epsilon {cost.eps:.4g}", f"most_epsilon = {limit:g}"
         raise ValueError(f"the release costs {price}: {left:.4g} is left of {budget}")
+
+    def beyond(self, rule: Rule | None, runs: int) -> Iterator[tuple[str, str]]:
+        """Yield what exceeds the floors of approved studies: a key of [release], and why."""
+        if runs > (most := self.most_runs):
+            yield "runs", f"the study has {runs:,} runs: its policy allows most_runs = {most:,}"
+        if rule is None:
+            return
+        if rule.kind not in self.rules:
+            allowed = ", ".join(self.rules) or "none"
+            yield "rule", f"the rule of the study is {rule.kind}: its policy allows rules {allowed}"
+        if rule.smallest < (least := self.least_fewest):
+            key = "fewest" if rule.kind == "cut" else "rule"
+            shown = f"the study releases counts from {rule.smallest} on"
+            yield key, f"{shown}: its policy allows none below least_fewest = {least:,}"
+        if rule.is_noisy and (excess := self._excess(rule.epsilon, runs)):
+            yield "epsilon", excess
+
+    def _excess(self, epsilon: float, runs: int) -> str:
+        """Return why releases of a study exceed its largest epsilon; empty if they do not."""
+        together, most = epsilon * runs, self.most_epsilon_of_a_study
+        if together <= most * (1 + ROUNDING):
+            return ""
+        return (
+            f"the runs of the study have epsilon {together:.4g} together: its policy allows "
+            f"most_epsilon_of_a_study = {most:g}"
+        )
+
+    def check_study_epsilon(self, epsilon: float, runs: int) -> None:
+        """Refuse a release whose epsilon, times the runs of its study, is too large."""
+        if excess := self._excess(epsilon, runs):
+            raise ValueError(excess)
+
+    def check_alone(self, spent: Cost, plain: int, *, is_noisy: bool) -> None:
+        """Refuse results without noise beside earlier ones with it, or the other way round."""
+        if self.noise_alone and (plain if is_noisy else spent.eps):
+            earlier, this = ("without", "with") if is_noisy else ("with", "without")
+            raise ValueError(
+                f"results {earlier} noise have left this site, and these would leave {this} it: "
+                "its policy sets noise_alone"
+            )
 
     def check_dishonest(self, dishonest: float) -> None:
         """Refuse terms under which too few members may work with the analyst."""

@@ -70,6 +70,11 @@ class Rule:
         return self.kind in ("laplace", "gaussian")
 
     @property
+    def smallest(self) -> float:
+        """The smallest count that is released as it is; none is with noise."""
+        return math.inf if self.is_noisy else self.fewest if self.kind == "cut" else 1
+
+    @property
     def words(self) -> str:
         """What the rule does, for ledgers.
 

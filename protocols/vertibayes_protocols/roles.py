@@ -132,11 +132,14 @@ class SiteRole:
         return SigningKey.of(self.keys)
 
     def note_budget(self) -> None:
-        """Note in the ledger what all releases with noise cost together: after each of them."""
+        """Note in the ledger what all releases with noise cost together: after each release."""
         spent = self.memory.spent
         if spent.eps:
             eps, delta = spent.proved(self.policy.most_delta)
             what = f"all releases with noise so far cost epsilon {eps:.4g} and delta {delta:.2g}"
+            if plain := self.memory.left_plain:
+                what += f"; {plain} tables, sums or scores also left without noise, which epsilon "
+                what += "does not bound"
             self.ledger.note(what, f"the records of {self.party}", ())
 
     def leave(self) -> None:

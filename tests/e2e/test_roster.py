@@ -111,7 +111,7 @@ def test_another_digest_changes_nothing(capsys, folder):
 def test_the_owner_types_the_first_digits(capsys, folder, monkeypatch, typed, pinned):
     digest = read_roster(folder / "roster-1.json").digest.hex()
 
-    answer = digest[:4] if typed == "right" else typed
+    answer = digest[:8] if typed == "right" else typed
     monkeypatch.setattr("sys.stdin", Typed(f"{answer}\n"))
     site = file_of(folder, "clinic")
     code, _, error = run(capsys, "roster", "pin", site, folder / "roster-1.json")

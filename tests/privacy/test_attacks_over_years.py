@@ -7,6 +7,7 @@ the data with those of all earlier studies first; the control runs with this com
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +16,13 @@ import pytest
 
 from tests.privacy.test_attacks_on_approved_studies import begun, federation_of, releasing
 from tests.randomness import SeededRandomness
-from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.errors import ChangedDataError, QueryRefusedError
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.variables import Family
+from vertibayes_protocols.variables import Family, Variable
 
 EXACT, CUT = Rule("exact"), Rule("cut", fewest=10)
 NOISY = Rule("gaussian", epsilon=0.2)  # five studies use up most_epsilon = 1
@@ -161,6 +162,29 @@ def test_bins_that_move_with_a_correction_are_seen(world, frozen):
     assert (data.variables[name].states == states) == frozen
     with pytest.raises(QueryRefusedError, match=r"bins of a column|counts without noise of both"):
         released(after, memories, name, EXACT, frozen=frozen)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "states", "refused"),
+    [
+        (("le_1", "gt_1"), ("le_2", "gt_2"), True),
+        (("le_1", "gt_1"), ("le_1", "from_1_to_2", "gt_2"), True),
+        (("no", "yes"), ("no", "yes", "maybe"), False),  # a new text follows the others
+        (("no", "yes"), ("no", "ja"), True),  # renamed: all its people would seem to differ
+    ],
+)
+def test_a_column_keeps_its_states_and_bins(earlier, states, refused):
+    memory, data = new_memories()["a"], sites_of_one("x", earlier)
+    memory.keep_values(memory.snapshot(data, "x", memory.digests(data)), data.variables.values())
+    assert memory.states == {"x": earlier}
+    with pytest.raises(ChangedDataError) if refused else nullcontext():
+        memory.check_states([Variable("x", states)])
+
+
+def sites_of_one(name, states):
+    """Return a site's data of one variable, with a record of each state."""
+    codes = np.arange(len(states), dtype=np.uint8)
+    return SiteData({name: Variable(name, states)}, {name: codes})
 
 
 # ---- newcomers -----------------------------------------------------------------------------------

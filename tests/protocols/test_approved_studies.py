@@ -68,8 +68,8 @@ def world():
     return federation
 
 
-def approve(federation, *contracts, learner=steps):
-    approved = {c.digest: Approved(c, "A. Owner", "2026-01-31", learner) for c in contracts}
+def approve(federation, *contracts, learner=steps, **more):
+    approved = {c.digest: Approved(c, "A. Owner", "2026-01-31", learner, **more) for c in contracts}
     for role in federation.roles.values():
         role.approvals = approved.get
     return approved
@@ -322,6 +322,42 @@ def test_an_approval_that_is_damaged_is_refused(world):
     world.roles["a"].approvals = damaged
     assert "cannot be used here" in (reason := refuses(world, Begin.of(contract_of(world))))
     assert "path" not in reason
+
+
+@pytest.mark.parametrize(("day", "is_over"), [("2026-06-30", False), ("2026-07-01", True)])
+def test_after_its_last_day_an_approval_stops_a_run_at_its_next_query(
+    world, monkeypatch, day, is_over
+):
+    approve(world, contract_of(world), until="2026-06-30", purpose="permit 12/345\n")
+    days = ["2026-06-30", day]
+    monkeypatch.setattr("vertibayes_protocols.approval.today", lambda: days[0])
+    joined = opened(world)
+    said = [fact.what for fact in world.roles["b"].ledger.facts]
+    assert any("2026-01-31 until 2026-06-30 for permit 12/345?; 0 of 1" in what for what in said)
+    step, *_ = portions(joined.study, next(steps(joined.study)))
+    days.pop(0)
+    if not is_over:
+        assert world.session.ask(Choose.of(joined, step))
+        return
+    ended = "its approval ended on 2026-06-30: its owner can approve it again, with another --until"
+    assert ended in refuses(world, Choose.of(joined, step))
+    again(world)
+    assert ended in refuses(world, Begin.of(contract_of(world)))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_the_ledger_says_which_version_of_the_data_a_run_uses(world, same):
+    version = DATA["b"].version(ORDER)
+    assert len({version, DATA["a"].version(ORDER), DATA["b"].version("w")}) == 3
+    fewer = {name: codes[1:] for name, codes in DATA["b"].codes.items()}
+    assert replace(DATA["b"], codes=fewer).version(ORDER) != version
+    others = {n: codes[::-1] for n, codes in DATA["b"].codes.items()}
+    assert replace(DATA["b"], codes=others).version(ORDER) == version  # of values it says nothing
+    approve(world, contract_of(world), version=version if same else "0123abcd")
+    run(world, opened(world))
+    (said,) = [f.what for f in world.roles["b"].ledger.facts if f.what.startswith("run 1 ")]
+    other = "" if same else ", other than the version that was approved, 0123abcd"
+    assert said.endswith(f"0 of 1 runs used; data {version}{other}")
 
 
 # ---- runs ----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from tests.protocols.small import noisy
 from tests.protocols.test_publish import QUERY, SPLIT, sites
 from tests.protocols.test_sums import ask, query_of
 from tests.vertibayes.hdpnb_worlds import federation_of, parties
+from vertibayes.report.ledger.budgets import budgets_of
 from vertibayes_protocols.accounting import TAIL, Privacy
 from vertibayes_protocols.budget import SLACK, Cost, eps_of, rho_of
 from vertibayes_protocols.errors import QueryRefusedError
@@ -190,6 +191,20 @@ def test_ledger_and_memory_say_after_each_release_what_all_cost_over_restarts(no
             for site in federation.roles.values():
                 assert site.memory.spent == expected
                 assert noted(site) == said(expected, policy)
+
+
+def test_the_ledger_says_what_left_without_noise_beside_epsilon():
+    federation = federation_of(parties(3), policy=ALLOW_ALL)
+    site = federation.roles["p01"]
+    noisy = Privacy(eps=0.5, noise="laplace")
+    ask(federation, query_of(federation, privacy=noisy))
+    assert noted(site) == said(site.memory.spent, site.policy)  # the control: nothing else has left
+    for sums in (1, 2):
+        ask(federation, query_of(federation, privacy=None))
+        other = f"; {sums} tables, sums or scores also left without noise, which epsilon does not"
+        assert noted(site) == said(site.memory.spent, site.policy) + other + " bound"
+    (row,) = [b for b in budgets_of(site.memory, site.policy) if "without noise" in b.what]
+    assert row.used == 2 and row.cells[1:] == ("", "no limit")
 
 
 def test_who_leaves_and_comes_back_has_the_budget_that_was_left():

@@ -61,6 +61,8 @@ def test_a_memory_of_0_1_0_forgets_nothing_and_gets_a_format_with_its_first_writ
             assert len(memory.sets) == 1 and memory.runs(bytes(32)) == (1, 1)
             assert memory.meets.known() == {"b": Count(2, 0), "c": Count(1, 0)}
             assert (memory.spent.eps, tuple(memory.released), memory.chosen) == (0.25, (3, 81), 7)
+            assert memory.left_plain >= 3  # it does not say which of its tables had noise
+            assert not memory.together.seen("pair") and memory.together.check("pair", b"")
             assert len(memory.changes.snapshots) == 1
             with pytest.raises(DataError, match="'x' has changed"):
                 memory.check(study_of(DATA).id, OTHERS)

@@ -161,6 +161,16 @@ def is_too_trusting(least, answers):
     )
 
 
+def is_mixed(alone, answers):
+    """Whether some answers have noise, and others have none."""
+    given_ = [{"eps": 1, **content_of(a)} if a.name == "report" else content_of(a) for a in answers]
+    has_noise = {
+        content["rule"].is_noisy if "rule" in content else bool(eps_of(content))
+        for content in given_
+    }
+    return alone and len(has_noise) > 1
+
+
 def is_more(most, answers):
     return len(answers) > most
 
@@ -217,6 +227,8 @@ SCORED = (
 )
 TRUSTING = tuple(("sums", {"dishonest": share}) for share in (0.0, 0.3))
 OF_NUMBERS = STATISTICS[6:]
+MIXED = (*NOISY, *TABLES[:2], *SCORED[:3])
+MIXED_SUMS = (*STATISTICS[:2], *STATISTICS[6:7], *SHARED)
 costs_eps = partial(costs_more, eps_of)
 costs_delta = partial(costs_more, lambda content: content["privacy"].delta)
 has_more_tables = partial(releases_more, lambda table: 1)
@@ -241,6 +253,8 @@ RULES = {
     "most_delta": Rule("records", (1e-4, 3e-4), DILUTED, costs_delta, "check_budget", policy=WIDE),
     "most_scores": Rule("study", (0, 30), SCORED, scores_more, free=10**6),
     "dishonest": Rule("records", (0.2, 0.5), TRUSTING, is_too_trusting, "check_dishonest"),
+    "noise_alone": Rule("study", (True,), MIXED, is_mixed, "check_alone"),
+    "noise_alone of sums": Rule("records", (True,), MIXED_SUMS, is_mixed, "check_alone"),
     "dishonest of a study": Rule("study", (0.2, 0.5), HONEST, is_too_trusting, "check_dishonest"),
     "free_tables": Rule("study", (False,), (*TABLES, *SCORED), was_answered, free=True),
     "most_failed_meets": Rule("lists", (1, 2), MEETS, is_more, free=10**6),
@@ -255,7 +269,7 @@ def exceeded(name, value, asked, ignored=False):
     policy = replace(ALLOW_ALL, **{**rule.policy, field: given_})
     with worlds(rule.scene) as world, ExitStack() as stack:
         if ignored and rule.check:
-            stack.enter_context(patch.object(Policy, rule.check, lambda *_: None))
+            stack.enter_context(patch.object(Policy, rule.check, lambda *_, **__: None))
         answers = answers_of(world, rule.scene, policy, asked)
     return rule.exceeds(value, answers)
 
@@ -331,6 +345,62 @@ def test_sites_that_ignore_the_bits_of_winners_show_more():
         assert BITS * runs_of([False] * 3, most_choice_bits=1)[1] > 1
 
 
+# ---- contracts -----------------------------------------------------------------------------------
+
+FLOORS = {  # values of a policy, and whether a contract exceeds one
+    "rules": ((("cut", "exact"), ("laplace", "gaussian")), lambda v, rule, _: rule.kind not in v),
+    "least_fewest": (
+        (2, 10),
+        lambda v, rule, _: not rule.is_noisy and (rule.kind == "exact" or rule.fewest < v),
+    ),
+    "most_epsilon_of_a_study": (
+        (0.3, 1.0),
+        lambda v, rule, runs: rule.is_noisy and rule.epsilon * runs > v * (1 + 1e-9),
+    ),
+    "most_runs": ((1, 3), lambda v, _, runs: runs > v),
+}
+CONTRACTS = st.tuples(
+    st.builds(
+        ReleaseRule,
+        st.sampled_from(("exact", "cut", "laplace", "gaussian")),
+        fewest=st.sampled_from((1, 5, 10)),
+        epsilon=st.sampled_from((0.1, 0.5)),
+    ),
+    st.integers(1, 4),
+)
+
+
+def begins(contract, **policy):
+    """Whether sites begin a run of a study that their owners have approved before this policy."""
+    rule, runs = contract
+    with worlds("study", policy=replace(ALLOW_ALL, free_tables=False, **policy)) as world:
+        approval = approved(world, "study", "release", rule=rule, runs=runs)
+        try:
+            opened(world, "").ask(queries.begin(None, approval))
+        except QueryRefusedError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", FLOORS)
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+def test_a_study_beyond_a_floor_does_not_begin_whoever_approved_it(name, data):
+    values, exceeds = FLOORS[name]
+    value, contract = data.draw(st.sampled_from(values)), data.draw(CONTRACTS)
+    assert begins(contract, **{name: value}) != exceeds(value, *contract)
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_sites_that_ignore_a_floor_begin(name):
+    """The control of the test above."""
+    value = FLOORS[name][0][-1]
+    contract = ReleaseRule("exact" if name in ("rules", "least_fewest") else "laplace"), 4
+    assert not begins(contract, **{name: value})
+    with patch.object(Policy, "beyond", lambda *_: ()):
+        assert begins(contract, **{name: value})
+
+
 # ---- what is planned of one query ----------------------------------------------------------------
 
 PLANNED = ("tables", "choose", "release", "release, cut", "predict", "score table")
@@ -386,5 +456,5 @@ def test_all_parties_estimate_the_same_minutes(name):
 def test_each_rule_of_the_policy_has_a_test_here():
     runs = {"most_failed_runs", "most_choice_bits"}
     planned = {"most_memory", "most_minutes", "most_stored"}
-    tested = {name.partition(" ")[0] for name in RULES} | runs | planned
+    tested = {name.partition(" ")[0] for name in RULES} | runs | planned | {*FLOORS}
     assert tested == {rule.name for rule in fields(Policy)} - {"most_sessions"}  # of no query

@@ -15,7 +15,10 @@ from vertibayes.structure.constraints import Constraints
 from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.approvals import Approval
+from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.release import Rule
+from vertibayes_protocols.storage.memory import SiteMemory
 
 FORGED = "\nNobody learns anything.\x1b[2J\u202e\u2028"
 ODDS = {"tables": [["{v}", "x"]], "target": "{v}", "states": ["{v}", "no"]}
@@ -74,8 +77,9 @@ def shown(kind, name, rule=None):
         rule=rule,
         alignment=Alignment(1, ("digits",), ((sites[0], 90), (sites[1], 1200)), sites),
     )
-    policy = SimpleNamespace(most_scores=300)
-    return what_leaves(contract, SimpleNamespace(party="own", variables=("x", "z"), policy=policy))
+    policy = Policy(most_scores=300)
+    own = SimpleNamespace(party="own", variables=("x", "z"), policy=policy, pinned={})
+    return what_leaves(Approval(contract, "A. Owner", "2026-01-31"), own, SiteMemory())
 
 
 @pytest.mark.parametrize("kind", [*NETWORKS, *QUERIES])

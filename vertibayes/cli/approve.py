@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
 
 from vertibayes.cli.confirming import agree
 from vertibayes.cli.contracts import contract_of
-from vertibayes.cli.what_leaves import own_variables, predicted_from, what_leaves
+from vertibayes.cli.what_leaves import noises_of, own_variables, predicted_from, what_leaves
 from vertibayes.contract import most_bits, steps_of_contract, widest
 from vertibayes.words import counted
+from vertibayes_protocols.approval import today
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.approvals import (
     Approval,
     approvals_in,
+    as_date,
     path_of,
     read_approval,
     withdraw,
@@ -26,28 +27,53 @@ from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Predict
+from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import Beside, SiteMemory
+from vertibayes_protocols.storage.whole_file import NewerFormatError
 
 
 def run_approve(
-    study: Path, site: Path, by: str | None, yes: bool, digest: str | None = None
+    study: Path,
+    site: Path,
+    by: str | None,
+    yes: bool,
+    digest: str | None = None,
+    purpose: str | None = None,
+    until: str | None = None,
 ) -> None:
-    """Show what a study takes from a site, and approve it if its owner agrees."""
-    if by is not None and not by.strip():
-        raise ValueError(f"--by must name who approves, got {by!r}")
-    own = SiteFile.read(site)
-    contract = approvable(StudyFile.read(study), own)
-    beside = _beside_earlier(contract, own)
-    sys.stdout.write(what_leaves(contract, own, beside.differences))
-    path = path_of(own.approved, contract.digest)
-    if path.exists() and (not beside.differences or read_approval(path).data == beside.data):
+    """Show what a study takes from a site, and approve it if its owner agrees.
+
+    An earlier approval of the study keeps its purpose and last day unless others are given.
+    """
+    for option, what, given in (
+        ("--by", "who approves", by),
+        ("--purpose", "a purpose or a permit", purpose),
+    ):
+        if given is not None and not given.strip():
+            raise ValueError(f"{option} must name {what}, got {given!r}")
+    own, file = SiteFile.read(site), StudyFile.read(study)
+    contract, data = approvable(file, own), read_data(own)
+    memory = SiteMemory.read(own.memory) if own.memory.exists() else SiteMemory()
+    _check_alone(contract, file, own, memory)
+    earlier = _earlier(path_of(own.approved, contract.digest))
+    beside = _beside_earlier(contract, own, memory, data)
+    new = Approval(
+        contract,
+        by or getuser(),
+        today(),
+        beside.data if beside.differences else b"",
+        purpose or (earlier.purpose if earlier else ""),
+        _last_day(until, earlier),
+        data.version(contract.variables),
+    )
+    sys.stdout.write(what_leaves(new, own, memory, beside.differences, earlier))
+    is_same = earlier is not None and earlier[4:] == new[4:]
+    if earlier is not None and is_same and (not beside.differences or earlier.data == new.data):
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
         return
     if not yes:
         agree(contract.digest, digest, study, "approve", "the analyst")
-    date = datetime.now(UTC).date().isoformat()
-    data = beside.data if beside.differences else b""
-    path = write_approval(own.approved, Approval(contract, by or getuser(), date, data))
+    path = write_approval(own.approved, new)
     sys.stdout.write(f"\nApproved: {path}\n")
     if own.policy.free_tables:
         sys.stdout.write(
@@ -55,14 +81,46 @@ def run_approve(
         )
 
 
-def _beside_earlier(contract: Contract, own: SiteFile) -> Beside:
+def _earlier(path: Path) -> Approval | None:
+    """Return an earlier approval of the study; None without one that can be read."""
+    try:
+        return read_approval(path) if path.exists() else None
+    except NewerFormatError:
+        raise
+    except ValueError:
+        return None
+
+
+def _last_day(given: str | None, earlier: Approval | None) -> str:
+    """Return the last day of an approval, or refuse one that is past; empty without one."""
+    try:
+        until = (earlier.until if earlier else "") if given is None else as_date(given)
+    except ValueError as error:
+        raise ValueError(f"--until: {error}") from None
+    if until and until < today():
+        raise ValueError(f"--until: the approval would have ended on {until}; specify a later day")
+    return until
+
+
+def _check_alone(contract: Contract, file: StudyFile, own: SiteFile, memory: SiteMemory) -> None:
+    """Refuse results with and without noise of the same people, if the policy forbids it."""
+    for is_noisy in noises_of(contract):
+        try:
+            own.policy.check_alone(memory.spent, memory.left_plain, is_noisy=is_noisy)
+        except ValueError as error:
+            raise file.source.error(("release", "rule"), f"{own.party} refuses: {error}") from None
+
+
+def _beside_earlier(
+    contract: Contract, own: SiteFile, memory: SiteMemory, data: SiteData
+) -> Beside:
     """Return how a site's data differ from those of earlier studies, if counts without noise leave.
 
     Tables of two such studies show the people who differ: the owner approves both, or neither.
     """
     if contract.rule is None or contract.rule.is_noisy or not own.memory.exists():
         return Beside(b"", ())
-    return SiteMemory.read(own.memory).beside_earlier(read_data(own), own_variables(contract, own))
+    return memory.beside_earlier(data, own_variables(contract, own))
 
 
 def approvable(file: StudyFile, own: SiteFile) -> Contract:
@@ -94,12 +152,19 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
     if not own_variables(contract, own):
         reason = f"{own.party} offers none of them; it offers {', '.join(own.variables)}"
         raise file.source.error(("study", "variables"), reason)
+    _check_floors(contract, file, own)
     if contract.queries:
         _check_scores(contract, file, own)
         return contract
     _ = steps_of_contract(contract)  # which checks that the site can follow it
     _check_policy(contract, file, own)
     return contract
+
+
+def _check_floors(contract: Contract, file: StudyFile, own: SiteFile) -> None:
+    """Refuse a study beyond the floors of a site's policy."""
+    for key, reason in own.policy.beyond(contract.rule, contract.runs):
+        raise file.source.error(("release", key), f"{own.party} refuses: {reason}")
 
 
 def _check_scores(contract: Contract, file: StudyFile, own: SiteFile) -> None:
@@ -153,11 +218,13 @@ def run_list(site: Path) -> None:
     for path in approvals_in(own.approved):
         approval = read_approval(path)
         rule, runs = approval.contract.rule, approval.contract.runs
+        approved = approval.approved()
         sys.stdout.write(
             f"{grouped_digest(approval.contract.digest)}\n"
-            f"    approved by {approval.approver} on {approval.date}; "
+            f"    approved by {approved.words}{' (ended)' if approved.is_over else ''}; "
             f"{counted(len(approval.contract.variables), 'variable')}, "
-            f"rule {rule.kind if rule else 'none'}, {counted(runs, 'run')}\n"
+            f"rule {rule.kind if rule else 'none'}, {counted(runs, 'run')}, "
+            f"data {approval.version or 'of any version'}\n"
         )
 
 

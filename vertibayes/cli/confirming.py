@@ -8,7 +8,7 @@ from pathlib import Path
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.pins import digest_of_text
 
-FIRST_GROUP = 4  # digits of the digest, which the person types
+FIRST_DIGITS = 8  # of the digest, which the person types: two groups
 
 
 def agree(digest: bytes, given: str | None, path: Path, what: str, reader: str) -> None:
@@ -27,11 +27,12 @@ def confirm(digest: bytes, what: str, reader: str, option: str) -> None:
     if not sys.stdin.isatty():
         raise ValueError(f"the input is not a terminal: specify {option}")
     sys.stdout.write(
-        f"\nTo {what}, type the first {FIRST_GROUP} digits of the digest that {reader} has "
+        f"\nTo {what}, type the first {FIRST_DIGITS} digits of the digest that {reader} has "
         "read to you: "
     )
     sys.stdout.flush()
-    if sys.stdin.readline().strip().lower() != digest.hex()[:FIRST_GROUP]:
+    typed = "".join(sys.stdin.readline().split()).lower()
+    if typed != digest.hex()[:FIRST_DIGITS]:
         raise ValueError(
             "nothing is changed: the digest does not begin with the digits that you typed; compare "
             f"all of it with {reader} by telephone"

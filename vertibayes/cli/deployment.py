@@ -209,17 +209,22 @@ def _meets(
     alignments: Annotated[
         bool, typer.Option("--alignments", help="Allow further alignments: forget those so far.")
     ] = False,
+    older_memory: Annotated[
+        bool, typer.Option("--older-memory", help="Use this memory, though it is older.")
+    ] = False,
 ) -> None:
-    """List failed comparisons and alignments; forgive them.
+    """List failed comparisons, alignments, old memories; forgive.
 
     A comparison that finds different lists, or that the other site does not answer, may be a guess
     of this site's list. After most_failed_meets of them the site refuses to compare. If you know
     why they failed, forgive them: a running site reads this at the next comparison. An alignment
     matches whole lists of people: after most_alignments of them the site refuses the next one.
+    A memory that is older than the one with which the site met another site has forgotten what was
+    used up since: restore the newest one, or accept this one if it is lost.
     """
     from vertibayes.cli.meets import run_meets
 
-    run_meets(site, reset, alignments=alignments)
+    run_meets(site, reset, alignments=alignments, older_memory=older_memory)
 
 
 @commands.command("approve", epilog=WHERE)
@@ -228,6 +233,8 @@ def _meets(
     Setting("by", "text", "Who approves; this user if not given."),
     Setting("yes", "flag", "Approve without a question.", False),
     Setting("digest", "text", "The digest that the analyst has read to you."),
+    Setting("purpose", "text", "What for, or the number of a permit; the ledger has it."),
+    Setting("until", "text", "The last day of the approval, in UTC: YYYY-MM-DD."),
     Setting("list", "flag", "List the approved studies.", False),
     Setting("withdraw", "text", "Withdraw the approval of this digest, or its beginning."),
 )
@@ -242,7 +249,8 @@ def _approve(
 
     The command shows what would leave the site, to whom and how often, and the digest of the study,
     which the owner compares with the analyst's by telephone. A running site answers the study from
-    then on. Every change of the study needs another approval.
+    then on, until the last day if there is one: a run stops at its next query. Every change of the
+    study needs another approval.
     """
     from vertibayes.cli.approve import run_approve, run_list, run_withdraw
 

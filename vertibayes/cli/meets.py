@@ -8,9 +8,12 @@ from pathlib import Path
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, forgive, read_forgiven
 from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.storage.runs_together import accept
 
 
-def run_meets(site: Path, reset: str | None, *, alignments: bool = False) -> None:
+def run_meets(
+    site: Path, reset: str | None, *, alignments: bool = False, older_memory: bool = False
+) -> None:
     """Print the comparisons with each site that may be guesses, or forgive those with one."""
     own = SiteFile.read(site)
     peers = sorted(set(own.pinned) - {own.dealer, *own.analysts})
@@ -27,12 +30,21 @@ def run_meets(site: Path, reset: str | None, *, alignments: bool = False) -> Non
         forgive(forgiven_of(own), ALIGNMENTS)
         sys.stdout.write("Allowed: the alignments so far do not count, from the next one on\n")
         return
-    counts = SiteMemory.read(own.memory).meets if own.memory.exists() else SiteMemory().meets
+    memory = SiteMemory.read(own.memory) if own.memory.exists() else SiteMemory()
+    counts, unknown = memory.meets, memory.together.unknown
+    if older_memory:
+        if not unknown:
+            raise ValueError("--older-memory: no other site has said that it met a newer memory")
+        accept(accepted_of(own), unknown.values())
+        sys.stdout.write("Accepted: the site uses this memory, from its next run on\n")
+        return
     waiting = read_forgiven(forgiven_of(own))
     for peer in peers:
         different, unanswered = counts.of(peer)
         left = max(own.policy.most_failed_meets - different - unanswered, 0)
         note = "; forgiven from the next one on" if counts.will_forgive(peer, waiting) else ""
+        if any(pair.endswith(own.pinned[peer].hex()) for pair in unknown):
+            sys.stdout.write(f"{peer}: it met a newer memory of this site than this one\n")
         sys.stdout.write(
             f"{peer}: {different} found different lists, {unanswered} were not answered, {left} "
             f"more may fail{note}\n"
@@ -41,6 +53,11 @@ def run_meets(site: Path, reset: str | None, *, alignments: bool = False) -> Non
         begun, most = counts.of(ALIGNMENTS).total, own.matching.limits.most_alignments
         note = "; the next one is not refused" if counts.will_forgive(ALIGNMENTS, waiting) else ""
         sys.stdout.write(f"alignments: {begun} began, {max(most - begun, 0)} more may{note}\n")
+
+
+def accepted_of(own: SiteFile) -> Path:
+    """Return the file by which a site's owner accepts an older memory."""
+    return own.memory.with_name(own.memory.name + ".accepted")
 
 
 def forgiven_of(own: SiteFile) -> Path:

@@ -6,8 +6,10 @@ among them, is shown as `?`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from unicodedata import category, normalize
 
 from vertibayes.words import area_of, counted, percent, size
 from vertibayes_protocols.contract import grouped_digest
@@ -16,10 +18,35 @@ from vertibayes_protocols.errors import printable
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+# Letters that look like others: Cyrillic, Greek, digits, dashes. A full list is in Unicode TR 39.
+LOOKS = str.maketrans(
+    "асеһіјкорѕухԁԛԝАВСЕНІЈКМОРЅТХҮУαορνικυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧO01I|‐‑‒–—−’",  # noqa: RUF001
+    "acehijkopsyxdqwABCEHlJKMoPSTXYYaopvikuxABEZHlKMNoPTYXoolll------'",
+)
+
 
 def text(template: str, **facts: Any) -> str:
     """Return the text of a template of this package, filled in with facts."""
     return _environment().get_template(template).render(facts)
+
+
+def look_alike(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of different names that a reader takes for one; other alphabets in codes.
+
+    >>> look_alike(["x10", "xlO", "age", "sex"])
+    [['x10', 'xlO']]
+    """
+    groups: dict[str, dict[str, None]] = {}
+    for name in names:
+        seen = "".join(c for c in normalize("NFKC", name) if category(c) != "Cf")
+        seen = "".join(seen.translate(LOOKS).split()).replace("rn", "m")
+        groups.setdefault(seen, {})[name] = None
+    return [[_in_codes(name) for name in group] for group in groups.values() if len(group) > 1]
+
+
+def _in_codes(name: str) -> str:
+    codes = name.encode("ascii", "backslashreplace").decode()
+    return name if codes == name else f"{name} ({codes})"
 
 
 @cache

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
@@ -18,6 +17,7 @@ from vertibayes.cli.check import reach
 from vertibayes.cli.contracts import has_contract
 from vertibayes.cli.outputs import check_folder
 from vertibayes.cli.processes import child_command, child_environment, end_children
+from vertibayes_protocols.approval import today
 from vertibayes_protocols.deployment.approvals import Approval, write_approval
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
 from vertibayes_protocols.deployment.parts import is_this_machine
@@ -93,8 +93,7 @@ def approve_for_practice(file: StudyFile, files: Mapping[str, Path], quiet: bool
         own = SiteFile.read(files[name])
         if own.policy.free_tables:
             continue
-        date = datetime.now(UTC).date().isoformat()
-        write_approval(own.approved, Approval(approvable(file, own), "practice", date))
+        write_approval(own.approved, Approval(approvable(file, own), "practice", today()))
         if not quiet:
             sys.stderr.write(f"practice: {name} approves the study without its owner\n")
 

@@ -9,23 +9,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from vertibayes.cli.texts import text
+from vertibayes.cli.texts import look_alike, text
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.approvals import Approval
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.storage.changes import Difference
+from vertibayes_protocols.storage.memory import SiteMemory
 
 
-def what_leaves(contract: Contract, own: SiteFile, differences: Sequence[Difference] = ()) -> str:
+def what_leaves(
+    approval: Approval,
+    own: SiteFile,
+    memory: SiteMemory,
+    differences: Sequence[Difference] = (),
+    earlier: Approval | None = None,
+) -> str:
     """Return what would leave a site, to whom and how often, as the site's owner reads it.
 
-    `differences` are those of its data from the data of earlier studies whose counts have left.
+    `differences` are those of its data from the data of earlier studies whose counts have left;
+    `earlier` is an earlier approval of the same study.
     """
+    contract = approval.contract
     mine = own_variables(contract, own)
+    parties = *contract.site_names, contract.dealer[0], contract.analyst[0]
     return text(
         "approve.txt.j2",
         contract=contract,
+        approval=approval,
+        earlier=earlier,
+        memory=memory,
+        noises=sorted(noises_of(contract)),
+        alike=[
+            *look_alike([*contract.variables, *own.variables]),
+            *look_alike([*parties, *own.pinned]),
+        ],
         own=own,
         analyst=contract.analyst[0],
         dealer=contract.dealer[0],
@@ -46,6 +65,19 @@ def own_variables(contract: Contract, own: SiteFile) -> list[str]:
     return [name for name in contract.variables if name in own.variables]
 
 
+def noises_of(contract: Contract) -> set[bool]:
+    """Return whether what a study releases has noise: of its queries, some may have it."""
+    if contract.rule is not None:
+        return {contract.rule.is_noisy}
+    found = set()
+    for query in contract.queries:
+        if query["kind"] in ("sums", "updates"):
+            found.add(query["fields"]["terms"]["privacy"] is not None)
+        elif query["kind"] in ("report", "publish", "predict", "scores", "consensus"):
+            found.add(query["kind"] in ("report", "publish"))
+    return found
+
+
 def predicted_from(odds: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the variables from which a declared query predicts, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(odds["tables"])))
@@ -55,12 +87,18 @@ def _network(contract: Contract, mine: set[str]) -> dict[str, Any]:
     """Return the facts of a Bayesian network; of what the study states, those of this site."""
     options = options_of_json(contract.options["learning"])
     given = options.structure.families if options.structure is not None else ()
+    others = {name: {f.child for f in given if name in f.parents} for name in contract.variables}
+    most = max(len(contract.variables) - 1, 2)  # of two variables, one table has both anyway
     return {
         "options": options,
         "widest": widest(contract),
         "bits": round(most_bits(contract)),
         "steps": most_steps(contract),
         "given": [family.members for family in given if mine & {*family.members}],
+        "hubs": [
+            *(name for name, below in others.items() if len(below) >= most),
+            *([options.class_variable] if options.by == "tan" else []),
+        ],
         "required": [edge for edge in options.constraints.required if mine & {*edge}],
     }
 

@@ -8,8 +8,10 @@ as soon as its file is there, and a withdrawal stops a run at its next query.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -27,6 +29,7 @@ Learner: TypeAlias = Callable[[Contract], StepsOf]  # the steps of a contract
 
 FORMAT = 1
 WITHDRAWN = ".withdrawn"
+TEXTS = "purpose", "until", "version"  # of an approval, which may not have them
 
 
 class Approval(NamedTuple):
@@ -35,7 +38,14 @@ class Approval(NamedTuple):
     contract: Contract
     approver: str
     date: str
-    data: bytes = b""  # a keyed digest of the site's data, if the owner approved them
+    data: bytes = b""  # as of `Approved`, and the next three
+    purpose: str = ""
+    until: str = ""
+    version: str = ""
+
+    def approved(self, steps: StepsOf | None = None) -> Approved:
+        """Return the approved study, with its steps."""
+        return Approved(self.contract, self.approver, self.date, steps, *self[3:])
 
 
 @dataclass(frozen=True)
@@ -50,9 +60,16 @@ class ApprovalFolder:
         path = path_of(self.folder, digest)
         if not path.exists():
             return None
-        contract, approver, date, data = read_approval(path)
-        steps = None if contract.queries else self.learner(contract)
-        return Approved(contract, approver, date, steps, data)
+        approval = read_approval(path)
+        contract = approval.contract
+        return approval.approved(None if contract.queries else self.learner(contract))
+
+
+def as_date(text: str) -> str:
+    """Return a day, as 2026-01-31, or refuse a text that is not one."""
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+        raise ValueError(f"a day must be written as 2026-01-31, got {text!r}")
+    return date.fromisoformat(text).isoformat()
 
 
 def path_of(folder: Path, digest: bytes) -> Path:
@@ -70,7 +87,13 @@ def read_approval(path: Path) -> Approval:
         check_format(path, content.get("format", OLDEST), FORMAT)
         contract = Contract.from_json(content["contract"])
         data = bytes.fromhex(content.get("data", ""))
-        approval = Approval(contract, str(content["approver"]), str(content["date"]), data)
+        texts = [content.get(name, "") for name in TEXTS]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{', '.join(TEXTS)} must be texts")
+        approver, given = str(content["approver"]), str(content["date"])
+        approval = Approval(contract, approver, given, data, *texts)
+        if approval.until:
+            as_date(approval.until)
     except NewerFormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -88,6 +111,7 @@ def write_approval(folder: Path, approval: Approval) -> Path:
     path = path_of(folder, approval.contract.digest)
     by, contract = {"approver": approval.approver, "date": approval.date}, approval.contract
     data = {"data": approval.data.hex()} if approval.data else {}
+    data |= {name: text for name in TEXTS if (text := getattr(approval, name))}
     content = {"format": FORMAT, **by, **data, "contract": contract.as_json()}
     write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
     return path

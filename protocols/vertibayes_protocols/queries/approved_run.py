@@ -32,6 +32,8 @@ from vertibayes_protocols.queries.choices.choose import portions
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
 
+OVER = "its approval ended on {}: its owner can approve it again, with another --until"
+
 
 class StudyRun:
     """A run of an approved study at a site."""
@@ -45,7 +47,9 @@ class StudyRun:
         return self.approved.contract
 
     def _check_approval(self) -> None:
-        """Refuse any query if the approval is withdrawn."""
+        """Refuse any query if the approval is withdrawn, or its last day is past."""
+        if self.approved.is_over:
+            raise self._refused(OVER.format(self.approved.until))
         if not is_valid(self.approved, self.site.approvals):
             raise self._refused("its approval has been withdrawn or has changed")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -91,6 +92,16 @@ class SiteData:
     def records(self) -> int:
         """The number of records."""
         return len(next(iter((*self.codes.values(), *self.numbers.values()))))
+
+    def version(self, names: Iterable[str]) -> str:
+        """Return a short digest of the number of records, and of the states and bins of variables.
+
+        Values are not in it: they may change, and it stays.
+        """
+        known: dict[str, tuple[object, ...]] = {n: tuple(v) for n, v in self.numerics.items()}
+        known |= {n: (n, v.states, v.missing) for n, v in self.variables.items()}
+        content = self.records, *(known[name] for name in sorted({*names} & {*known}))
+        return hashlib.sha256(repr(content).encode()).hexdigest()[:8]
 
     @property
     def local(self) -> LocalData:

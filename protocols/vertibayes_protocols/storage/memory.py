@@ -23,7 +23,14 @@ from vertibayes_mpc.prefixed import prefixed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.budget import Cost, Released
-from vertibayes_protocols.effects import ByRule, Effects, Freely, Scored, Winners
+from vertibayes_protocols.effects import (
+    ByRule,
+    Effects,
+    Freely,
+    RecordStatistics,
+    Scored,
+    Winners,
+)
 from vertibayes_protocols.errors import ChangedDataError, DataError
 from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
@@ -34,6 +41,7 @@ from vertibayes_protocols.storage.changes import Digests as Digests
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
 from vertibayes_protocols.storage.run_record import GIVEN, RunRecord, Shown
+from vertibayes_protocols.storage.runs_together import RunsTogether
 from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
 from vertibayes_protocols.variables import Variable
 
@@ -42,6 +50,7 @@ MOST_STUDIES = 1000  # that can be resumed
 OLDER: Mapping[str, Any] = {  # what a memory of format 0 may not have
     "runs": {}, "steps": {}, "sums": [-1, 0.0, 0.0, 0], "numbers": {}, "released": [0, 0, 0, 0],
     "chosen": 0, "values": False, "hidden": {}, "unanswered": {}, "forgiven": {}, "states": {},
+    "together": {"sent": {}, "seen": {}, "unknown": {}},
 }  # fmt: skip
 
 T = TypeVar("T")
@@ -68,6 +77,7 @@ class SiteMemory:
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
         self.meets = MeetCounts(self._beside(".forgiven"), self._keep)
         self.aligned = Alignments(self._beside(".alignments"))
+        self.together = RunsTogether(self._beside(".accepted"), self._keep)
         self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
         self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
         self._older_sum = -1  # the last number in a memory that did not distinguish analysts
@@ -85,6 +95,7 @@ class SiteMemory:
         self.released = Released()  # of approved studies
         self.chosen = 0  # bits of the winners of their choices
         self.released_freely = Released()  # exact tables outside approved studies
+        self.plain = 0  # results without noise, except free tables: as `left_plain` counts
         self._file = None if self.path is None else WholeFile(self.path)
         if self.path is not None and self.path.exists():
             try:
@@ -240,12 +251,16 @@ class SiteMemory:
                 raise ValueError(f"the number of a sum must be above {last}, got {number.value}")
             self._sums[number.analyst.hex()] = number.value
         match leaves:
-            case ByRule(tables):
+            case ByRule(tables, noise):
                 self.released = self.released.plus(*tables)
+                self.plain += 0 if noise else tables.tables
             case Freely(tables):
                 self.released_freely = self.released_freely.plus(*tables)
             case Scored(records):
                 self.scored += records
+                self.plain += 1
+            case RecordStatistics(None):
+                self.plain += 1
             case Winners(bits) if contract:
                 self.chosen += bits
         self.spent = self.spent if effects.noise is None else self.spent.plus(effects.noise.cost)
@@ -257,9 +272,14 @@ class SiteMemory:
         self._keep(ends_run or self._used != before)
 
     @property
+    def left_plain(self) -> int:
+        """How many tables have left without noise; sums, and scores, of a query are one."""
+        return self.plain + self.released_freely.tables
+
+    @property
     def _used(self) -> tuple[object, ...]:
         """What queries have used up so far."""
-        counts = self.released, self.released_freely, self.scored, self.chosen
+        counts = self.released, self.released_freely, self.scored, self.chosen, self.plain
         return *counts, self.spent, dict(self._sums)
 
     # ---- sums and scores ---------------------------------------------------------------------
@@ -412,6 +432,8 @@ class SiteMemory:
             "zcdp": [self.spent.rho, self.spent.slack],
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
+            "plain": self.plain,
+            "together": self.together.as_json(),
             "values": self._has_values,
             "states": self.states,
             "hidden": self._hidden,
@@ -429,6 +451,7 @@ class SiteMemory:
         self._committed = {study: _strings(known) for study, known in notes["committed"].items()}
         self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
         self.meets.load(notes)
+        self.together.load(notes["together"])
         self._runs = {by: (int(begun), int(used)) for by, (begun, used) in notes["runs"].items()}
         self._steps = {by: RunRecord.of_json(record) for by, record in notes["steps"].items()}
         self.sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
@@ -440,6 +463,8 @@ class SiteMemory:
         self.spent = Cost(float(eps), float(delta), float(rho), float(slack))
         numbers = list(map(int, notes["released"]))
         self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
+        # An older memory does not say which tables had noise: all of them are an upper bound.
+        self.plain = int(notes.get("plain", numbers[0]))
         self.chosen, self._has_values = int(notes["chosen"]), bool(notes["values"])
         self.states = {name: tuple(map(str, known)) for name, known in notes["states"].items()}
         self._sizes = set(map(int, notes["sizes"])) if "sizes" in notes else None
@@ -448,7 +473,7 @@ class SiteMemory:
             raise ValueError("its key or an array has a wrong size")
         if len(records) != len(atoms):
             raise ValueError("the numbers of records and of their atoms differ")
-        numbers += [self.scored, self.chosen]
+        numbers += [self.scored, self.chosen, self.plain]
         if not all(spent >= 0 for spent in (*self.spent, *numbers)):  # a nan is not
             raise ValueError("what was spent is negative or not a number")
 

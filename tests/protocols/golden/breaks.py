@@ -60,6 +60,11 @@ OF_POLICY = {
     "dishonest": Break({"dishonest": 0.6}),
     "free_tables": Break({"free_tables": False}),
     "most_failed_runs": Break({"most_failed_runs": 1}, {"runs": lambda digest: (1, 0)}),
+    "rules": Break({"rules": ("gaussian",)}),
+    "least_fewest": Break({"least_fewest": 10}),
+    "most_epsilon_of_a_study": Break({"most_epsilon_of_a_study": 0.4}),
+    "most_runs": Break({"most_runs": 1}),
+    "noise_alone": Break({"noise_alone": True}, {"spent": Cost.of(0.25), "plain": 3}),
 }
 OF_MEMORY = {
     "most_alignments": Break(meets=Count(3, 0)),

@@ -27,6 +27,7 @@ from tests.protocols.golden.runs import (
     broken_run,
     exact_tables,
     first_look_at_a_run,
+    first_look_at_two_noisy_runs,
     run_of,
     two_runs,
 )
@@ -70,6 +71,7 @@ CASES = {
     **{f"changed data: {name}": partial(changed_data, QUERIES[name]) for name in CHANGED},
     **{f"people: {name}": partial(other_people, *two) for name, two in PEOPLE.items()},
     "first look: begin": first_look_at_a_run,
+    "first look: begin with noise": first_look_at_two_noisy_runs,
     **{f"in a run: {name}": partial(run_of, name) for name in IN_A_RUN},
     "in a run: exact tables": exact_tables,
     "side by side: choose in runs of two contracts": partial(two_runs, same=False),

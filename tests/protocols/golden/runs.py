@@ -14,6 +14,7 @@ from tests.protocols.golden.record import between, effects, opened, world_of, wo
 from tests.protocols.golden.worlds import AGREED, Crash, outcome
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Begin
+from vertibayes_protocols.release import Rule
 
 APPROVED_ALONE = replace(ALLOW_ALL, free_tables=False)
 STEPS = "choose", "release"
@@ -119,6 +120,14 @@ def first_look_at_a_run():
             found[f"another {what}"] = by_words(look(opened(world, ""), BEGIN, contract=other))
         found["answered"] = effects(session, Begin.of(contract))
     return found
+
+
+def first_look_at_two_noisy_runs():
+    """Return what sites refuse when the first of two runs with noise begins."""
+    rule = Rule("laplace", epsilon=0.25)
+    with worlds("study", policy=APPROVED_ALONE) as world:
+        contract = approved(world, "study", "release", rule=rule, runs=2)
+        return refusals(opened(world, ""), BEGIN, OF_POLICY, contract=contract)
 
 
 # ---- another session, and a crash ----------------------------------------------------------------

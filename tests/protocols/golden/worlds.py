@@ -222,6 +222,7 @@ def kept_by(path, number=None):
         "scored": scored,
         "released": notes["released"],
         "chosen": notes["chosen"],
+        "without noise": notes["plain"],
         "values": notes["values"],
         "hidden": {bytes.fromhex(s).decode(): n for s, n in notes["hidden"].items()},
         "sizes": notes["sizes"],
@@ -234,6 +235,7 @@ NEW = {
     "committed": "{}", "seeds": "0", "columns without identifiers": "[]", "record sets": "[0, 0]",
     "meets": "[{}, {}]", "runs": "[]", "steps": "[]", "numbers": "[]", "scored": "0",
     "eps, delta, rho, slack": "0, 0, 0, 0", "released": "[0, 0, 0, 0]", "chosen": "0",
+    "without noise": "0",
     "values": "False", "hidden": "{}", "sizes": "[]", "alignment": "[]",
 }  # fmt: skip
 

@@ -66,6 +66,9 @@ def _epsilon(memory: SiteMemory, policy: Policy | None) -> Iterator[Budget]:
     if policy is not None:
         eps, _ = memory.spent.proved(policy.most_delta)
         yield Budget("epsilon of all releases with noise", eps, policy.most_epsilon, "most_epsilon")
+    if memory.spent.eps and memory.left_plain:
+        what = "tables, sums or scores without noise, which epsilon does not bound"
+        yield Budget(what, memory.left_plain, None, "")
 
 
 def _number(number: float) -> str:

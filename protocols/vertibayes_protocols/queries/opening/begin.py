@@ -28,7 +28,7 @@ from vertibayes_protocols.contract import DIGEST_BYTES, Contract, grouped_digest
 from vertibayes_protocols.effects import Effects, saying
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.approved_run import ApprovedRun
+from vertibayes_protocols.queries.approved_run import OVER, ApprovedRun
 from vertibayes_protocols.queries.declared_run import DeclaredRun
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, SiteRole
@@ -94,6 +94,7 @@ class Begin(Query[dict[Party, Begun], None]):
             raise ValueError("the query asks other parties than the study's sites")
         if wrong := _wrong_party(site, contract):
             raise ValueError(f"{wrong} of the approved contract is not the one that is pinned here")
+        _check_floors(site, contract)
         if _resumed(site, self) is None:
             _check_runs(site, contract)
 
@@ -109,8 +110,8 @@ class Begin(Query[dict[Party, Begun], None]):
         begun, used = site.memory.runs(self.contract)
         what = (
             f"run {begun + (not resumed)} of the study {grouped_digest(self.contract)}, "
-            f"{'resumed, ' if resumed else ''}approved by {approved.approver} on {approved.date}; "
-            f"{used} of {approved.contract.runs} runs used"
+            f"{'resumed, ' if resumed else ''}approved by {approved.words}; "
+            f"{used} of {approved.contract.runs} runs used; data {_version(site, approved)}"
         )
         site.ledger.note(what, site.party, (site.analyst,))
         yield from send({site.analyst: _begun(record)})
@@ -146,7 +147,20 @@ def _approved(site: SiteRole, query: Begin) -> Approved:
             "approved here: its owner can approve study.toml with `vertibayes approve`"
         )
         raise QueryRefusedError(site.party, reason)
+    if approved.is_over:
+        study = grouped_digest(query.contract)[:9]
+        raise QueryRefusedError(
+            site.party, f"approved study {study}: {OVER.format(approved.until)}"
+        )
     return approved
+
+
+def _version(site: SiteRole, approved: Approved) -> str:
+    """Return the version of a site's data, and that of the approval if it is another."""
+    version = site.everybody.version(approved.contract.variables)
+    if approved.version in ("", version):
+        return version
+    return f"{version}, other than the version that was approved, {approved.version}"
 
 
 def _wrong_party(site: SiteRole, contract: Contract) -> str:
@@ -160,6 +174,18 @@ def _wrong_party(site: SiteRole, contract: Contract) -> str:
         if name == site.dealer or known.get(name) != key:
             return f"the site {name}"
     return "" if site.party in contract.site_names else f"the site {site.party}"
+
+
+def _check_floors(site: SiteRole, contract: Contract) -> None:
+    """Refuse a contract beyond the site's policy, which may be stricter than when it was approved.
+
+    What queries without a rule release is refused when they are asked.
+    """
+    for _, reason in site.policy.beyond(contract.rule, contract.runs):
+        raise ValueError(reason)
+    if (rule := contract.rule) is not None:
+        memory = site.memory
+        site.policy.check_alone(memory.spent, memory.left_plain, is_noisy=rule.is_noisy)
 
 
 def _check_runs(site: SiteRole, contract: Contract) -> None:
