@@ -74,7 +74,7 @@ def shown(kind, name, rule=None):
         rule=rule,
         alignment=Alignment(1, ("digits",), ((sites[0], 90), (sites[1], 1200)), sites),
     )
-    policy = SimpleNamespace(most_scores=300)
+    policy = SimpleNamespace(most_scores=300, fewest_records=10)
     return what_leaves(contract, SimpleNamespace(party="own", variables=("x", "z"), policy=policy))
 
 

@@ -22,6 +22,7 @@ from vertibayes_protocols.deployment.approvals import (
     write_approval,
 )
 from vertibayes_protocols.deployment.checks import check_matching
+from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Predict
@@ -35,7 +36,9 @@ def run_approve(
         raise ValueError(f"--by must name who approves, got {by!r}")
     own = SiteFile.read(site)
     contract = approvable(StudyFile.read(study), own)
-    sys.stdout.write(what_leaves(contract, own))
+    rule = None if contract.queries else contract.rule
+    are_exact = rule is not None and rule.kind in ("exact", "cut")
+    sys.stdout.write(what_leaves(contract, own, read_data(own) if are_exact else None))
     if path_of(own.approved, contract.digest).exists():
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
         return

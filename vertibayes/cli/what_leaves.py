@@ -14,10 +14,14 @@ from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.release import Rule
+from vertibayes_protocols.site.data import SiteData
 
 
-def what_leaves(contract: Contract, own: SiteFile) -> str:
-    """Return what would leave a site, to whom and how often, as the site's owner reads it."""
+def what_leaves(contract: Contract, own: SiteFile, data: SiteData | None = None) -> str:
+    """Return what would leave a site, to whom and how often, as the site's owner reads it.
+
+    `data` are the site's, if tables leave without noise.
+    """
     mine = own_variables(contract, own)
     return text(
         "approve.txt.j2",
@@ -29,7 +33,7 @@ def what_leaves(contract: Contract, own: SiteFile) -> str:
         mine=mine,
         theirs=[name for name in contract.variables if name not in mine],
         unused=[name for name in own.variables if name not in mine],
-        **({} if contract.queries else _network(contract, {*mine})),
+        **({} if contract.queries else _network(contract, own, {*mine}, data)),
         counts_of=_counts_of,
         predicted_from=predicted_from,
         words_of_rule=lambda content: Rule(**content).words,
@@ -46,16 +50,25 @@ def predicted_from(odds: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(odds["tables"])))
 
 
-def _network(contract: Contract, mine: set[str]) -> dict[str, Any]:
+def _network(
+    contract: Contract, own: SiteFile, mine: set[str], data: SiteData | None
+) -> dict[str, Any]:
     """Return the facts of a Bayesian network; of what the study states, those of this site."""
-    options = options_of_json(contract.options["learning"])
+    options, rule = options_of_json(contract.options["learning"]), contract.rule
     given = options.structure.families if options.structure is not None else ()
+    fewest = rule.fewest if rule is not None and rule.kind == "cut" else own.policy.fewest_records
+
+    def few(members: tuple[str, ...]) -> int:
+        names = [name for name in members if data is not None and name in data.variables]
+        return data.few(names, fewest) if data is not None and names else 0
+
     return {
         "options": options,
         "widest": widest(contract),
         "bits": round(most_bits(contract)),
         "steps": most_steps(contract),
-        "given": [family.members for family in given if mine & {*family.members}],
+        "given": [(f.members, few(f.members)) for f in given if mine & {*f.members}],
+        "fewest": fewest,
         "required": [edge for edge in options.constraints.required if mine & {*edge}],
     }
 

@@ -70,6 +70,7 @@ id_column = "id"                 # identifies people; the same people where site
 # bins = 0.1                     # share of the records in a bin of a numeric column
 # binning = "equal-frequency"    # or "equal-width", "intervals"
 # max_states = 100               # variables with more are left out
+# rare_states = "merge"          # into "other", states of fewer than fewest_records; or "keep"
 # keep_spaces = false            # keep spaces around names and values
 # strict = false                 # refuse data with variables that would be left out
 # aggregate = "last"             # several rows a person: first, last, min, max, count, same
