@@ -3,8 +3,8 @@
 Each cell has the interval of its released value. Tables that have variables in common have the same
 margin over these, and each table has all records. A count is known if the least and the largest
 value that the programs allow are the same integer. The true counts are one solution, so that a
-solution in which a count is 1 larger or smaller shows that it is not known: programs over the sum of
-many counts settle most of them, and each that is left has two programs of its own.
+solution in which a count is 1 larger or smaller shows that it is not known: programs over the sum
+of many counts settle most of them, and each that is left has two programs of its own.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Programs:
         return bool(is_left) and self.unsolved == unsolved
 
     def _settled(self, left: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the counts that the program with the largest weighted sum leaves where they are."""
+        """Return the counts that are where they were in the program of the largest sum."""
         bounds = np.stack([self.low, self.high], axis=1)
         solved = linprog(
             -weights.astype(float),

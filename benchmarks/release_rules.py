@@ -12,11 +12,11 @@ with estimates of the hidden counts (`vertibayes.counting.hidden_counts`).
 cut: linear programs over the number of records and all margins that two tables have in common find
 the least and the largest value of each hidden count; where these are the same integer, it is known.
 
-programs: how many counts from 1 to 9 linear programs find in the tables of a study, and of two studies
-with different structures (`known_counts.py`), by cut and rounded; and what the rule costs in
-log-likelihood of other records and AUC. ALARM; Adult by `hill_climbing`, and with all variables given
-native-country; and Adult with flags that 1 to 9 people have. "Merged": states of fewer than 10 people
-are one state, as at a site.
+programs: how many counts from 1 to 9 linear programs find in the tables of a study, and of two
+studies with different structures (`known_counts.py`), by cut and rounded; and what the rule costs
+in log-likelihood of other records and AUC. ALARM; Adult by `hill_climbing`, and with all variables
+given native-country; and Adult with flags that 1 to 9 people have. "Merged": states of fewer than
+10 people are one state, as at a site.
 
 tracing: the power of the likelihood-ratio attack on the CPTs of the true structure, at 5 % false
 alarms, beside the bound of the report.
@@ -218,7 +218,7 @@ def cut(cases: dict[str, Case]) -> str:
 
 
 class Held(NamedTuple):
-    """A structure over the records of one study, and other records to test it; or two structures."""
+    """One structure or two over the same records, and other records to test the first."""
 
     data: SiteData
     structures: tuple[Structure, ...]
@@ -258,7 +258,7 @@ def tested(case: Held, rule: Rule) -> tuple[str, str]:
 
 
 def adult(folder: Path, fewest: int = 1) -> tuple[SiteData, SiteData]:
-    """Return Adult's records to learn from, and those of the test whose states were learned from."""
+    """Return Adult's records to learn from, and those of its test that have the same states."""
     train, test = (
         read_columns(folder / "uci" / f"adult_{part}.csv.gz") for part in ("train", "test")
     )

@@ -155,8 +155,8 @@ BINS = Setting("bins", "whole", "With an AUC: number of bins of the log odds; us
 AUC_OPTIONS = (
     replace(RULE, name="auc", help="With --study: write the area under the ROC curve alone, from "
             "one table that is released as it is (exact), with counts below fewest as 0 (cut), "
-            "with counts as multiples of fewest (rounded), or with noise that the sites add (laplace, "
-            "gaussian)."),
+            "with counts as multiples of fewest (rounded), or with noise that the sites add "
+            "(laplace, gaussian)."),
     *(replace(s, help=s.help.replace("rule ", "auc ").replace("all released tables together. It "
       "does not cover the structure.", "the table.")) for s in RELEASE[1:-1]),
     BINS,

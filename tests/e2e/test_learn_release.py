@@ -125,7 +125,10 @@ def test_wide_columns_and_missing_values(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--release", "round"], "--release must be exact, cut, rounded, laplace or gaussian, got round"),
+        (
+            ["--release", "round"],
+            "--release must be exact, cut, rounded, laplace or gaussian, got round",
+        ),
         (
             ["--release", "cut", "--fewest", "0"],
             "--fewest must be a whole number, at least 1, got 0",
@@ -153,5 +156,10 @@ def test_help_describes_each_option(capsys):
     with pytest.raises(SystemExit):
         main(["learn", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    for option in ("--release exact|cut|rounded|laplace|gaussian", "--fewest", "--delta", "--dishonest"):
+    for option in (
+        "--release exact|cut|rounded|laplace|gaussian",
+        "--fewest",
+        "--delta",
+        "--dishonest",
+    ):
         assert option in shown

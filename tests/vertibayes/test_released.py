@@ -72,7 +72,9 @@ def test_a_given_structure_is_released_without_choices(alarm_data):
     assert same(ours.learned.network, fit_cpts(plain, structure))
 
 
-@pytest.mark.parametrize("rule", [Rule("cut"), Rule("cut", fewest=200), Rule("rounded"), Rule("laplace")])
+@pytest.mark.parametrize(
+    "rule", [Rule("cut"), Rule("cut", fewest=200), Rule("rounded"), Rule("laplace")]
+)
 def test_cpts_are_those_of_the_released_tables(alarm_data, rule):
     data = some(alarm_data)
     ours, _ = released(data, rule=rule)

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from vertibayes.cli import texts
@@ -16,6 +17,8 @@ from vertibayes_protocols.accounting import Privacy
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.release import Rule
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Variable
 
 FORGED = "\nNobody learns anything.\x1b[2J\u202e\u2028"
 ODDS = {"tables": [["{v}", "x"]], "target": "{v}", "states": ["{v}", "no"]}
@@ -54,7 +57,7 @@ def filled(content, name):
     return content.replace("{v}", name) if isinstance(content, str) else content
 
 
-def shown(kind, name, rule=None):
+def shown(kind, name, rule=None, data=None):
     """Return what a site's owner reads of a study, in which others chose `name`."""
     sites = f"a{name}", "own"
     if kind in NETWORKS:
@@ -75,7 +78,8 @@ def shown(kind, name, rule=None):
         alignment=Alignment(1, ("digits",), ((sites[0], 90), (sites[1], 1200)), sites),
     )
     policy = SimpleNamespace(most_scores=300, fewest_records=10)
-    return what_leaves(contract, SimpleNamespace(party="own", variables=("x", "z"), policy=policy))
+    own = SimpleNamespace(party="own", variables=("x", "z"), policy=policy)
+    return what_leaves(contract, own, data)
 
 
 @pytest.mark.parametrize("kind", [*NETWORKS, *QUERIES])
@@ -109,3 +113,16 @@ def test_each_rule_is_shown_with_what_it_does_not_protect(rule, limits):
     assert f"rule {rule.kind}: " in promise
     assert all(words in unprotected for words in limits)
     assert "a site that lies" in unprotected
+
+
+def test_tables_of_a_few_people_of_the_sites_own_values_are_named():
+    """The table of x and v: x is the site's, v of another site."""
+    codes = {"x": np.repeat(np.arange(4, dtype=np.uint8), [60, 9, 1, 10])}
+    variables = {"x": Variable("x", ("0", "1", "2", "3"))}
+    data = SiteData(variables, codes)
+    said = "variables of this site: x, v; 2 combinations of this site's values in it have 1 to 9 people"
+    for rule in (Rule("cut"), Rule("exact")):
+        assert f"a table with {said}\n" in shown("structure", "v", rule, data)
+    few = "1 combination of this site's values in it has 1 to 4 people"
+    assert few in shown("structure", "v", Rule("cut", fewest=5), data)
+    assert "this site: x, v\n" in shown("structure", "v", Rule("cut", fewest=1), data)

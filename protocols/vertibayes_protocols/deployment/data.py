@@ -33,7 +33,7 @@ ADVICE = Advice(
     bounds="bounds",
     identifies="id_column = {name}",
     missing="missing_codes = [{code}]",
-    rare='{name} = { states = [...] } keeps those that it lists, rare_states = "keep" in [data] all',
+    rare='{name} = { states = [...] } keeps those it lists, rare_states = "keep" in [data] all',
     for_shell=False,
 )
 

@@ -44,7 +44,13 @@ def draft_schema(path: Path) -> str:
         else '# id_column = "..."    # of people; no column has a different value in each record\n'
     )
     named = [keys] if keys is not None else []
-    return _text(str(path), columns, named, Encoding(advice=ADVICE, fewest=Policy().fewest_records), data=f"\n{data}")
+    return _text(
+        str(path),
+        columns,
+        named,
+        Encoding(advice=ADVICE, fewest=Policy().fewest_records),
+        data=f"\n{data}",
+    )
 
 
 def _text(

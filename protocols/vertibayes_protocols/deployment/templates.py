@@ -167,8 +167,8 @@ max_parents = 3
 # structure_records = 10_000     # learn the structure on a sample of this size
 
 [release]                        # what leaves: the learned arcs, and one table for each variable
-rule = "cut"                     # cut, laplace, gaussian or exact
-fewest = 10                      # cut: a count below it is released as 0
+rule = "cut"                     # cut, rounded, laplace, gaussian or exact
+fewest = 10                      # cut: a count below it is released as 0; rounded: to its multiples
 # epsilon = 1.0                  # laplace, gaussian: privacy budget of all tables together
 # delta = 1e-6                   # gaussian
 runs = 1                         # how often the study may be run

@@ -207,7 +207,8 @@ class StateFinder:
             text: place.get(coding.states[code], place[OTHER])
             for text, code in coding.code_of.items()
         }
-        what = f"{shown}: {few} states in fewer than {fewest} records are one state, {OTHER!r}"
+        what = f"{shown}: {len(rare)} states are one, {OTHER!r}; fewer than {fewest} records have "
+        what += "each" if few == len(rare) else f"{few} of them"
         return States(states, code_of, (*coding.findings, Finding("rare states", what, advice)))
 
     def _numbers(self) -> Numerals | None:

@@ -3,7 +3,7 @@
     sites, dealer       shares of the cells of all tables       vertibayes_mpc.masked_tables
     sites <-> sites     the sum of each table's shares + zero shares: together the record count
     sites, dealer       cut: shares of c if c >= fewest, else 0    vertibayes_mpc.lookups
-    sites, dealer       rounded: shares of the multiple of fewest next to c
+    sites, dealer       rounded: shares of the nearest multiple    vertibayes_mpc.lookups
     each site           laplace, gaussian: + its own noise      vertibayes_mpc.noise
     sites -> analyst    its shares + zero shares
     all                 exact, of wide columns: by shuffle      vertibayes_mpc.shuffled_tables
