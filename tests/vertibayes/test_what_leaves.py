@@ -120,9 +120,9 @@ def test_tables_of_a_few_people_of_the_sites_own_values_are_named():
     codes = {"x": np.repeat(np.arange(4, dtype=np.uint8), [60, 9, 1, 10])}
     variables = {"x": Variable("x", ("0", "1", "2", "3"))}
     data = SiteData(variables, codes)
-    said = "variables of this site: x, v; 2 combinations of this site's values in it have 1 to 9 people"
+    said = "site: x, v; 2 combinations of this site's values in it have 1 to 9 people"
     for rule in (Rule("cut"), Rule("exact")):
-        assert f"a table with {said}\n" in shown("structure", "v", rule, data)
+        assert f"a table with variables of this {said}\n" in shown("structure", "v", rule, data)
     few = "1 combination of this site's values in it has 1 to 4 people"
     assert few in shown("structure", "v", Rule("cut", fewest=5), data)
     assert "this site: x, v\n" in shown("structure", "v", Rule("cut", fewest=1), data)
