@@ -121,7 +121,7 @@ PAGE = {
                 "gaussian, eps 10",
             )
         },
-        also=("release_rules_cut", "release_rules_tracing"),
+        also=("release_rules_cut", "release_rules_tracing", "structure_leak"),
     ),
     "release_rules_programs": Shown(
         ("tables", "rule", "counts from 1 to 9 known", "log-likelihood", "AUC"),

@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 COMMANDS = (
     "vertibayes.cli.app",
     "vertibayes.cli.approve",
-    "vertibayes.cli.calibrate_report",  # a site writes its own classifier
     "vertibayes.cli.check",
+    "vertibayes.cli.outputs",  # a site writes its own classifier
     "vertibayes.cli.status",
     "vertibayes.contract",  # a site derives the steps of an approved study
     "vertibayes_protocols.deployment.certificates",

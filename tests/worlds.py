@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from hypothesis import strategies as st
 
 from tests.randomness import HashStream
 from vertibayes_mpc.commitments import (
@@ -28,6 +29,24 @@ class Parts(dict):
 
     Columns of several holders that are plain dictionaries have 0 there.
     """
+
+
+@st.composite
+def columns_of_sites(draw, most, widths):
+    """Columns, some of them held by several sites; how many records; which are chosen, or None."""
+    sites = [f"s{i}" for i in range(draw(st.integers(1, most)))]
+    records = draw(st.integers(0, 40))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    columns = []
+    for _ in range(draw(st.integers(1, 6))):
+        width, missing = draw(widths), draw(st.booleans())
+        held = draw(st.lists(st.sampled_from(sites), min_size=1, max_size=3, unique=True))
+        codes = generator.integers(0, width + 1, records)
+        whose = generator.integers(0, len(held), records)
+        parts = {s: np.where(whose == j, codes, 0) for j, s in enumerate(held)}
+        columns.append((width, missing, parts))
+    chosen = np.flatnonzero(generator.random(records) < 0.6) if draw(st.booleans()) else None
+    return columns, records, chosen
 
 
 def is_held_twice(columns):

@@ -35,6 +35,13 @@ class Approved:
     approver: str
     date: str
     steps: StepsOf | None = field(compare=False, repr=False)
+    data: bytes = b""  # a keyed digest of the site's data, if its owner approved them beside others
+
+    @property
+    def counts_leave(self) -> bool:
+        """Whether tables leave without noise."""
+        rule = self.contract.rule
+        return rule is not None and not rule.is_noisy
 
 
 Approvals: TypeAlias = Callable[[bytes], Approved | None]  # by digest

@@ -29,7 +29,12 @@ from vertibayes_protocols.effects import (
 from vertibayes_protocols.errors import refusing
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.query import At, Query
-from vertibayes_protocols.record_checks import check_number, check_records, remember_records
+from vertibayes_protocols.record_checks import (
+    check_number,
+    check_records,
+    check_values,
+    remember_records,
+)
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 
 R = TypeVar("R")
@@ -62,6 +67,7 @@ def consider(role: SiteRole | DealerRole, query: Query[R, P]) -> Considered[R, P
                 _check_budgets(role, effects)
             if effects.counts is not None:
                 check_records(role, effects.counts)
+                check_values(role, effects)
             query.fits(role, plan)
         else:
             query.fits_dealer(role, plan)

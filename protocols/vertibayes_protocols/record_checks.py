@@ -9,11 +9,10 @@ from __future__ import annotations
 from time import time_ns
 
 from vertibayes_mpc.commitments import Selection
-from vertibayes_protocols.effects import Number
+from vertibayes_protocols.effects import ByRule, Effects, Number
 from vertibayes_protocols.errors import refusing
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.memory import Digests
-from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Rows
 
 CLOCKS = 3_600_000_000  # microseconds: how far clocks may differ
@@ -48,22 +47,49 @@ def check_number(site: SiteRole, number: Number | None) -> None:
 
 
 def check_records(site: SiteRole, rows: Rows) -> None:
-    """Refuse records, or changed values, that would be singled out."""
+    """Refuse records that would be singled out."""
     assert site.joined is not None  # the plan has found it
     if rows not in site.joined.answered:
-        _check_values(site, site.joined)
         records = _records(site, site.joined.selection(rows))
         _check_size(site, site.joined.study.id, len(records))
         _check_set(site, records)
 
 
-def _check_values(site: SiteRole, joined: Joined) -> None:
-    """Refuse values of which a few have changed since an earlier study."""
-    if not joined.answered:  # otherwise they were checked: a study's values do not change
-        values = site.values_of(joined.study)
-        site.memory.changes.check(values, site.policy.fewest_records)
+def check_values(site: SiteRole, effects: Effects) -> None:
+    """Refuse values that differ from those of an earlier study by a few people.
+
+    Noise hides a few people in tables; the owner of the site may approve the others.
+    """
+    leaves, joined = effects.leaves, site.joined
+    is_noisy = isinstance(leaves, ByRule) and leaves.noise is not None
+    assert joined is not None  # the plan has found it
+    if is_noisy or site.has_approved_data:
+        return
+    values, fewest = site.values_of(joined.study), site.policy.fewest_records
+    if not joined.compared:
+        site.memory.changes.check(values, fewest)
         if site.hidden is not None:
-            site.memory.changes.check_people(values.people, site.policy.fewest_records)
+            site.memory.changes.check_people(values.people, fewest)
+        joined.compared = True
+        if site.run is not None and site.run.approved.counts_leave:
+            _check_counts(site, 1)  # before the first step, not at the last
+    if isinstance(leaves, ByRule):
+        _check_counts(site, max(cells for _, cells in effects.tables))
+
+
+def _check_counts(site: SiteRole, cells: int) -> None:
+    """Refuse counts, without noise, that show a few people beside those of an earlier study.
+
+    `cells` are those of the largest table.
+    """
+    assert site.joined is not None  # the plan has found it
+    study, memory, fewest = site.joined.study, site.memory, site.policy.fewest_records
+    if fewest > 1:
+        values = site.values_of(study)
+        memory.check_states([site.data.variables[name] for name in site.own(study)])
+        memory.changes.check_counts(values, fewest, cells)
+        if site.hidden is not None:
+            memory.changes.check_people(values.people, fewest, cells)
 
 
 def _check_size(site: SiteRole, study: bytes, records: int) -> None:
@@ -83,12 +109,12 @@ def _check_set(site: SiteRole, records: Digests) -> None:
     Only the site's own records count. A site that holds none of the chosen records answers: the
     query counts none of its people.
     """
-    if site.memory.knows(records) or (site.placement is not None and not len(records)):
+    if records in site.memory.sets or (site.placement is not None and not len(records)):
         return
-    if site.memory.count_sets() >= site.policy.most_row_sets:
+    if len(site.memory.sets) >= site.policy.most_row_sets:
         reason = f"it has answered for {site.policy.most_row_sets} record sets, no more are allowed"
         raise ValueError(reason)
-    if site.memory.smallest_atom(records) < site.policy.fewest_records:
+    if site.memory.sets.smallest_atom(records) < site.policy.fewest_records:
         reason = (
             "together with the earlier record sets, these records would single out fewer than "
             f"{site.policy.fewest_records}"
@@ -101,7 +127,8 @@ def remember_records(site: SiteRole, rows: Rows) -> None:
     assert site.joined is not None  # considered
     if rows not in site.joined.answered:
         records = _records(site, site.joined.selection(rows))
-        site.memory.keep_values(site.values_of(site.joined.study))
+        own = [site.data.variables[name] for name in site.own(site.joined.study)]
+        site.memory.keep_values(site.values_of(site.joined.study), own)
         if site.hidden is None:
             site.memory.note_size(len(records))
         else:

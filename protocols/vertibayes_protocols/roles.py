@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -220,8 +221,23 @@ class SiteRole:
             if self.placement is not None:
                 own = self.placement.own
                 data, digests = data.rows(own), digests[own]
-            self._values = study, self.memory.snapshot(data, names, digests)
+            values = self.memory.snapshot(data, names, digests)
+            rule = None if self.run is None else self.run.approved.contract.rule
+            noisy = rule is not None and rule.is_noisy
+            self._values = study, replace(values, noisy=noisy)
         return self._values[1]
+
+    @property
+    def has_approved_data(self) -> bool:
+        """Whether its owner has approved the study with these data, beside those of earlier ones.
+
+        The digest is of all people that the site holds, and of the contract's variables.
+        """
+        if self.run is None or not (approved := self.run.approved).data:
+            return False
+        data = self.everybody
+        names = [name for name in data.variables if name in approved.contract.variables]
+        return hmac.compare_digest(approved.data, self.memory.beside_earlier(data, names).data)
 
     def own(self, study: Study) -> list[str]:
         """Return the variables of a study that are in its own table."""

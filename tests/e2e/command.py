@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 
 import numpy as np
@@ -15,6 +16,13 @@ FILES = {
     "ledger.json", "counts.json", "report.html",
 }  # fmt: skip
 GOOD = "a,b\n" + "0,x\n1,y\n" * 10  # records
+
+
+class Typed(io.StringIO):
+    """What somebody types at a terminal."""
+
+    def isatty(self):
+        return True
 
 
 def write(path, header, rows):

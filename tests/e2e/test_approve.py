@@ -1,15 +1,18 @@
 """`vertibayes approve`, from files: what a site's owner sees, pins and withdraws."""
 
 import json
+from contextlib import closing
 
 import pytest
 
-from tests.e2e.command import run
+from tests.e2e.command import Typed, run
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
 from vertibayes.cli.contracts import contract_of
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.approvals import path_of
+from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
+from vertibayes_protocols.storage.memory import SiteMemory
 
 
 @pytest.fixture
@@ -89,16 +92,7 @@ def test_without_a_terminal_nobody_is_asked(capsys, folder):
 def test_the_owner_types_the_first_digits(capsys, folder, monkeypatch, typed, approved):
     answer = digest_of(folder).hex()[:4] if typed == "right" else typed
 
-    class Terminal:
-        @staticmethod
-        def isatty():
-            return True
-
-        @staticmethod
-        def readline():
-            return f"{answer}\n"
-
-    monkeypatch.setattr("sys.stdin", Terminal)
+    monkeypatch.setattr("sys.stdin", Typed(f"{answer}\n"))
     assert (approve(capsys, folder)[0] == 0) == approved
 
 
@@ -226,3 +220,37 @@ def test_a_script_approves_with_the_digest_that_was_read_out(capsys, folder):
     code, _, error = approve(capsys, folder, "--digest", digest)
     assert code == 0, error
     assert len(list((folder / "north" / "memory" / "approved").glob("*.json"))) == 1
+
+
+def correct(own, records):
+    """Write another sex for the first records of a site's table."""
+    head, *lines = own.data.place.read_text().splitlines()
+    place, texts = head.split(",").index("sex"), {"f": "m", "m": "f"}
+    rows = [line.split(",") for line in lines]
+    for row in rows[:records]:
+        row[place] = texts[row[place]]
+    own.data.place.write_text("\n".join([head, *map(",".join, rows)]) + "\n")
+
+
+def test_data_that_changed_since_an_earlier_study_are_approved_beside_it(capsys, folder):
+    own = SiteFile.read(folder / "north" / "site.toml")
+    own.folder.mkdir(exist_ok=True)
+    data = read_data(own)
+    with closing(SiteMemory(own.memory)) as memory:
+        memory.keep_values(memory.snapshot(data, ["age", "sex"], memory.digests(data)))
+    code, shown, _ = approve(capsys, folder, "--yes")
+    assert code == 0 and "an earlier study" not in shown
+    correct(own, 3)
+    code, shown, _ = approve(capsys, folder, "--yes")
+    assert code == 0 and "before: nothing is changed" not in shown
+    assert "These data are not those of an earlier study whose counts have left" in shown
+    assert "- sex: 3 changed; the smallest group of people who differ alike has" in shown
+    path = path_of(own.approved, digest_of(folder))
+    first = json.loads(path.read_text())["data"]
+    assert len(bytes.fromhex(first)) == 32
+    assert "nothing is changed" in approve(capsys, folder, "--yes")[1]
+    correct(own, 1)  # the approval is for these data alone
+    assert "nothing is changed" not in approve(capsys, folder, "--yes")[1]
+    assert json.loads(path.read_text())["data"] != first
+    shown = run(capsys, "check", folder / "north" / "site.toml")[1]
+    assert "since an earlier study whose counts have left: sex: 2 changed" in shown

@@ -177,7 +177,7 @@ def test_the_ledger_of_a_study_whose_report_fails_is_kept(capsys, tmp_path, site
     def fail(*_, **__):
         raise ValueError("no report")
 
-    monkeypatch.setattr(calibrate_study, "report_study", fail)
+    monkeypatch.setattr(calibrate_study, "finish", fail)
     study = deployment(tmp_path / "all", SITES, SUMMED, STUDY)
     assert learn(capsys, study, tmp_path / "out", "--quiet")[0] == 2
     assert "rounds 4 to 5" in (tmp_path / "out" / "ledger.json").read_text()

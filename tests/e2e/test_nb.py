@@ -239,7 +239,7 @@ def test_products_that_do_not_fit(tmp_path, capsys, monkeypatch):
 
 def test_noise_without_opendp(tmp_path, capsys, monkeypatch):
     (tmp_path / "g.csv").write_text("a,b,c\n" + "0,1,x\n1,0,y\n" * 9)
-    monkeypatch.setattr("vertibayes.cli.naive_bayes_request.find_spec", lambda name: None)
+    monkeypatch.setattr("vertibayes.cli.naive_bayes_learning.find_spec", lambda name: None)
     assert_refused(
         capsys, tmp_path, "pip install 'vertibayes[noise]'", "--data", tmp_path / "g.csv",
         "--method", "vdpnb", "--target", "c", "--parties", 2, "--epsilon", 1,
@@ -255,7 +255,7 @@ def test_what_all_sites_know_of_the_class_is_noted_before_tables_are_published(
     monkeypatch.setattr("vertibayes.cli.naive_bayes.publish", fail)
     given = ["--data", folder / "all.csv", *VDPNB, "--parties", 3, "--epsilon", 1]
     assert nb(capsys, tmp_path / "out", *given)[0] == 2
-    facts = json.loads((tmp_path / "out" / "ledger.json").read_text())["facts"]
+    facts = json.loads((tmp_path / "out" / "ledger.json").read_text())["revealed"]
     assert [fact["what"] for fact in facts] == [
         "the LVFAILURE of every record, which all sites know beforehand",
         "the counts of each LVFAILURE",

@@ -9,9 +9,9 @@ import pytest
 
 from tests.e2e.command import FILES, predict, read_rows, write
 from tests.e2e.test_nb import assert_refused, nb
-from vertibayes.cli import naive_bayes_request
+from vertibayes.cli import naive_bayes_learning
 from vertibayes.cli.naive_bayes import _dealt
-from vertibayes.cli.naive_bayes_request import Request
+from vertibayes.cli.naive_bayes_learning import Request
 
 BOUNDS = ("--bounds", "Alter=0,100", "--bounds", "CRP=0,20")
 METHODS = {  # their options
@@ -141,7 +141,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(
 def test_without_opendp_the_error_says_what_to_install(
     clinic, tmp_path, capsys, monkeypatch, method
 ):
-    monkeypatch.setattr(naive_bayes_request, "find_spec", lambda name: None)
+    monkeypatch.setattr(naive_bayes_learning, "find_spec", lambda name: None)
     arguments = *base(clinic), "--method", *method, "--parties", 3, "--epsilon", 1
     assert_refused(capsys, tmp_path, "pip install 'vertibayes[noise]'", *arguments)
 

@@ -34,7 +34,7 @@ def test_each_command_and_option_exists(capsys, command):
 
 
 def test_each_setting_of_a_policy_exists():
-    written = ROOT.joinpath("protocols/vertibayes_protocols/deployment/templates.py").read_text()
+    written = ROOT.joinpath("protocols/vertibayes_protocols/deployment/init/site.toml").read_text()
     known = {field.name for field in dataclasses.fields(Policy)} | set(
         re.findall(r"(?m)^(?:# )?(\w+) =", written)
     )

@@ -6,7 +6,7 @@ from shutil import copytree
 
 import pytest
 
-from tests.e2e.command import run
+from tests.e2e.command import Typed, run
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.deployment.keys import make_private, read_private
 from vertibayes_protocols.deployment.roster.changes import enrolment_line, first_roster
@@ -111,16 +111,8 @@ def test_another_digest_changes_nothing(capsys, folder):
 def test_the_owner_types_the_first_digits(capsys, folder, monkeypatch, typed, pinned):
     digest = read_roster(folder / "roster-1.json").digest.hex()
 
-    class Terminal:
-        @staticmethod
-        def isatty():
-            return True
-
-        @staticmethod
-        def readline():
-            return f"{digest[:4] if typed == 'right' else typed}\n"
-
-    monkeypatch.setattr("sys.stdin", Terminal)
+    answer = digest[:4] if typed == "right" else typed
+    monkeypatch.setattr("sys.stdin", Typed(f"{answer}\n"))
     site = file_of(folder, "clinic")
     code, _, error = run(capsys, "roster", "pin", site, folder / "roster-1.json")
     assert (code == 0) == pinned and ("[roster]" in site.read_text()) == pinned

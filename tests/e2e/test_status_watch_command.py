@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[2]
 RUN = """
 import sys
 from pathlib import Path
-from vertibayes_protocols.deployment.kept_run import kept_run
-from vertibayes_protocols.deployment.run_status import RunStatus, a_party
+from vertibayes_protocols.deployment.run_status import RunStatus, a_party, kept_run
 
-status = RunStatus("ana", "0.2.0", "bayesian_network", parties={"north": a_party("site")})
+parties = {"north": a_party("site")}
+status = RunStatus("ana", "analyst", "0.2.0", "bayesian_network", parties=parties)
 with kept_run(Path(sys.argv[1]), status, "results", lambda *_, **__: None) as (watch, _):
     print("runs", flush=True)
     for line in sys.stdin:

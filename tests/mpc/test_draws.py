@@ -36,7 +36,12 @@ def committed_world():
     return world(columns(), RECORDS)
 
 
-# ---- runs: each returns the messages, and how many keys one party alone draws from ---------------
+# ---- runs ----------------------------------------------------------------------------------------
+
+
+def run(programs):
+    _, transcript = run_all(programs)
+    assert_own_labels(transcript)
 
 
 def masked_tables(draws):
@@ -60,9 +65,8 @@ def shuffled_tables(draws):
     shuffle(w, families[:2], missing=True)
 
 
-def lookups(draws):
+def lookups(_):
     """Two sites and more, in batches of the same sites too, in several parts."""
-    del draws
     functions = cut(2, 100), cut(5, 100)
     batches = tuple(
         Batch(tuple(holders), ((functions[0], 20), (functions[1], 30)))
@@ -71,24 +75,20 @@ def lookups(draws):
     w, counts = test_lookups.sites_of("abcd", 100), [np.arange(50)] * len(batches)
     plan = LookupPlan(b"query", Ring(32), batches)
     assert len(plan.parts) > 2
-    _, transcript = run_all(test_lookups.programs_of(w, plan, counts))
-    assert_own_labels(transcript)
+    run(test_lookups.programs_of(w, plan, counts))
 
 
-def table_lookups(draws):
-    del draws
+def table_lookups(_):
     held = [(2, False, {site: np.arange(RECORDS) % 3}) for site in "aabc"]
     w = world(held, RECORDS)
     tables = (0, 2), (1, 2), (0, 2), (0, 2, 3), (0, 1), (3, 0)
     plan = TableLookupPlan(b"query", Selection(w.commitments), tables, 2)
     assert len(plan.shared.parts) > 2
     programs = test_table_lookups.programs_of(w, plan, test_table_lookups.tables_of(plan))
-    _, transcript = run_all(programs)
-    assert_own_labels(transcript)
+    run(programs)
 
 
-def index_counts(draws):
-    del draws
+def index_counts(_):
     w = test_argmax.sites_of(3)
     for name in (b"one", b"other"):
         plan = CountPlan(name, ("a", "b", "c"), RECORDS, 3, Ring(16))
@@ -96,35 +96,29 @@ def index_counts(draws):
         shares = test_argmax.shares_of(np.arange(RECORDS) % 8, plan.indices, 3)
         pairs = zip(plan.sites, shares, strict=True)
         programs = {site: share_counts(w.holders[site], plan, share) for site, share in pairs}
-        _, transcript = run_all(programs | {"dealer": deal_counts(w.dealer_keys, plan)})
-        assert_own_labels(transcript)
+        run(programs | {"dealer": deal_counts(w.dealer_keys, plan)})
 
 
-def argmax_with_star(draws):
-    del draws
+def argmax_with_star(_):
     w = test_argmax.sites_of(3)
     plan = ArgmaxPlan(b"query", ("a", "b", "c"), (5, 3), most_pairs=4)
     star = plan.star(1)
     parts = [len(list(p)) for p in (plan.pair_parts, plan.value_parts, star.pair_parts)]
     assert parts == [4, 2, 2]
     scores = [0, 3, 9, 2, 1, 5, 7, 6]
-    _, transcript = run_all(test_argmax.programs_with_star(w, plan, star, scores))
-    assert_own_labels(transcript)
+    run(test_argmax.programs_with_star(w, plan, star, scores))
 
 
-def ranks(draws):
-    del draws
+def ranks(_):
     w = test_argmax.sites_of(3)
     plan = RankPlan(b"query", ("a", "b", "c"), (5, 3), most_pairs=4)
     shares = test_argmax.shares_of(np.arange(8), plan.ring, 3)
     pairs = zip(plan.sites, shares, strict=True)
     programs = {site: share_ranks(w.holders[site], plan, share) for site, share in pairs}
-    _, transcript = run_all(programs | {"dealer": deal_argmax(w.dealer_keys, plan)})
-    assert_own_labels(transcript)
+    run(programs | {"dealer": deal_argmax(w.dealer_keys, plan)})
 
 
-def scalar_products(draws):
-    del draws
+def scalar_products(_):
     product = test_scalar_product.product_of(4)
     run_all(test_scalar_product.programs(product, test_scalar_product.ones(product)))
 
@@ -135,16 +129,14 @@ LISTS = {"a": [b"1", b"2", b"3"], "b": [b"3", b"1", b"4"], "c": [b"5", b"1", b"3
 def alignment_of(level):
     """Three lists, with rows of two columns at level 2."""
 
-    def run(draws):
+    def align(_):
         plan = alignment_worlds.plan_of(LISTS, level=level, sizes={"a": 5})
-        _, transcript = run_all(alignment_worlds.programs(plan, LISTS))
-        assert_own_labels(transcript)
-        del draws
+        run(alignment_worlds.programs(plan, LISTS))
 
-    return run
+    return align
 
 
-RUNS = {
+RUNS = {  # and how many keys one party alone draws from
     "masked tables": (masked_tables, 0),
     "shuffled tables": (shuffled_tables, 0),
     "lookups": (lookups, 0),
@@ -165,11 +157,11 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(vertibayes_mpc.unit_vectors, "PART_BYTES", 300)
 
 
-@pytest.mark.parametrize(("run", "alone"), RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("runs", "alone"), RUNS.values(), ids=RUNS)
 @pytest.mark.usefixtures("small_parts")
-def test_each_byte_of_a_stream_is_drawn_once_by_each_of_its_two_parties(run, alone):
+def test_each_byte_of_a_stream_is_drawn_once_by_each_of_its_two_parties(runs, alone):
     with noted() as draws:
-        run(draws)
+        runs(draws)
         draws.check(alone)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tampering import changing, longer, run_changing
-from tests.worlds import plain_tables, world
+from tests.worlds import columns_of_sites, plain_tables, world
 from vertibayes_mpc.commitments import Commitments, Operand, Selection, commit
 from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.errors import (
@@ -36,18 +36,7 @@ from vertibayes_mpc.sharing import Share
 @st.composite
 def splits(draw):
     """Columns over sites, some of them held by several, with groups to count."""
-    sites = [f"s{i}" for i in range(draw(st.integers(1, 4)))]
-    records = draw(st.integers(0, 40))
-    seed = draw(st.integers(0, 2**32))
-    generator = np.random.default_rng(seed)
-    columns = []
-    for _ in range(draw(st.integers(1, 6))):
-        width, missing = draw(st.integers(1, 3)), draw(st.booleans())
-        held = draw(st.lists(st.sampled_from(sites), min_size=1, max_size=3, unique=True))
-        codes = generator.integers(0, width + 1, records)
-        whose = generator.integers(0, len(held), records)
-        parts = {s: np.where(whose == j, codes, 0) for j, s in enumerate(held)}
-        columns.append((width, missing, parts))
+    columns, records, chosen = draw(columns_of_sites(4, st.integers(1, 3)))
     order = st.permutations(range(len(columns)))
     groups = []
     for places in draw(st.lists(order, min_size=1, max_size=4)):
@@ -56,9 +45,6 @@ def splits(draw):
         groups.append(Group(tuple(places[:size]), tuple(places[size : size + many])))
         if not size:
             groups[-1] = Group((places[0],))
-    chosen = None
-    if draw(st.booleans()):
-        chosen = np.flatnonzero(generator.random(records) < 0.6)
     return columns, records, groups, chosen
 
 

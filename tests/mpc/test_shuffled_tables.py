@@ -18,7 +18,7 @@ from tests.tampering import (
     run_changing,
     shorter,
 )
-from tests.worlds import plain_tables, shuffle, world
+from tests.worlds import columns_of_sites, plain_tables, shuffle, world
 from vertibayes_mpc.commitments import Selection
 from vertibayes_mpc.errors import (
     DealReusedError,
@@ -36,25 +36,12 @@ from vertibayes_mpc.shuffled_tables.plan import Codes, Masks, Noise, Shuffled, T
 @st.composite
 def splits(draw):
     """Columns over sites, some of them held by several, with families to count."""
-    sites = [f"s{i}" for i in range(draw(st.integers(1, 5)))]
-    records = draw(st.integers(0, 40))
-    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
-    columns = []
-    for _ in range(draw(st.integers(1, 6))):
-        width, missing = draw(st.sampled_from([1, 2, 3, 20])), draw(st.booleans())
-        held = draw(st.lists(st.sampled_from(sites), min_size=1, max_size=3, unique=True))
-        codes = generator.integers(0, width + 1, records)
-        whose = generator.integers(0, len(held), records)
-        parts = {s: np.where(whose == j, codes, 0) for j, s in enumerate(held)}
-        columns.append((width, missing, parts))
+    columns, records, chosen = draw(columns_of_sites(5, st.sampled_from([1, 2, 3, 20])))
     order = st.permutations(range(len(columns)))
     families = [
         tuple(places[: draw(st.integers(1, min(4, len(columns))))])
         for places in draw(st.lists(order, min_size=1, max_size=4))
     ]
-    chosen = None
-    if draw(st.booleans()):
-        chosen = np.flatnonzero(generator.random(records) < 0.6)
     return columns, records, families, chosen
 
 

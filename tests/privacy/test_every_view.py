@@ -15,8 +15,8 @@ import vertibayes_mpc.commitments.columns
 import vertibayes_mpc.masked_tables.plan
 import vertibayes_mpc.masked_tables.site
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
-from tests.randomness import TableStream
-from tests.worlds import Parts
+from tests.randomness import HashStream, TableStream
+from tests.worlds import Parts, world
 from vertibayes_mpc.commitments import Commitments, Holder, PartColumn
 from vertibayes_mpc.masked_tables import Group
 from vertibayes_mpc.randomness import label
@@ -248,3 +248,32 @@ def test_the_analyst_learns_the_sum_of_the_holders_alone():
 def test_holders_sums_without_zero_shares_are_rejected():
     one, other = views_of_the_analyst(no_zero_share)
     assert one != other
+
+
+def views_of_a_count(a, b):
+    """Return the distribution of what the analyst is sent of a pair's table.
+
+    The stream of both holders takes all values; those of the dealer, which mask columns in every
+    query of a study, have one.
+    """
+    key = TableStream()
+    stream = lambda *two: key if two == ("a", "b") else HashStream(repr(two).encode())  # noqa: E731
+    whole = world([(1, False, {"a": a}), (1, False, {"b": b})], 3, 2, stream=stream)
+
+    def seen():
+        w = whole.again(run_all)
+        w.commit()
+        _, messages = w.count(w.plan([Group((0,), (1,))]))
+        to_analyst = [m for m in messages if m.receiver == "analyst"]
+        return tuple((m.sender, m.message.values.tobytes()) for m in to_analyst)
+
+    seen()  # asks for the elements
+    return Counter(seen() for _ in key.assignments(list(key.values)))
+
+
+def test_shares_of_a_table_do_not_depend_on_the_order_of_the_records(monkeypatch):
+    one, other = ([1, 0, 0], [1, 0, 0]), ([0, 1, 0], [0, 1, 0])
+    assert views_of_a_count(*one) == views_of_a_count(*other)
+    assert views_of_a_count(*one) != views_of_a_count([1, 0, 0], [0, 1, 0]), "another table"
+    monkeypatch.setattr(vertibayes_mpc.masked_tables.site, "zero_share", no_zero_share)
+    assert views_of_a_count(*one) != views_of_a_count(*other)

@@ -9,9 +9,11 @@ import time
 import numpy as np
 
 from tests.randomness import SeededRandomness
+from vertibayes.counting.secure import SecureCounter
 from vertibayes_mpc.randomness import KeyPair
 from vertibayes_protocols.errors import PeerGoneError
 from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.parties import Watch
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.queries import KINDS
@@ -213,6 +215,13 @@ class Parties:
             thread.join(5)
         assert not any(thread.is_alive() for thread in self.threads.values())
         assert not self.died
+
+
+def counter_of(parties, mailbox=None, **options):
+    """Open a study in a new session of the analyst; return the session and the study's counter."""
+    session = parties.session(mailbox=mailbox)
+    study = open_study(session, parties.sites, DEALER, block_rows=16, **options)
+    return session, SecureCounter(study)
 
 
 def same_tables(ours, theirs):

@@ -11,6 +11,7 @@ import pytest
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.rounds import Expect
 from vertibayes_protocols.effects import Noise, RecordStatistics, saying
+from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.queries import Commit, Meet
@@ -80,6 +81,14 @@ def refusal(federation, query):
     with pytest.raises(QueryRefusedError) as caught:
         federation.session.ask(query)
     assert caught.value.site in federation.sites
+    return caught.value.reason
+
+
+def refusal_at(site, query):
+    """Return why a site refuses a query that it considers."""
+    with pytest.raises(QueryRefusedError) as caught:
+        consider(site, query)
+    assert caught.value.site == site.party
     return caught.value.reason
 
 

@@ -420,8 +420,8 @@ def test_sites_that_hold_everybody_notice_a_matcher_that_exchanges_places(monkey
     federation = MIXED.federate()
     with pytest.raises(RecordsDifferError, match="not the same at a and b; they are the same at"):
         opened(federation)
-    assert federation.roles["a"].memory.failed_meets("b") == 1
-    assert federation.roles["a"].memory.failed_meets("c") == 0
+    assert federation.roles["a"].memory.meets.of("b").total == 1
+    assert federation.roles["a"].memory.meets.of("c").total == 0
 
 
 def test_without_that_comparison_the_tables_would_be_wrong(monkeypatch):

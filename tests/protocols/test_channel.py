@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.protocols.network import QUICK, Killed, Network, Parties, same_tables
+from tests.protocols.network import QUICK, Killed, Network, Parties, counter_of, same_tables
 from tests.protocols.small import data_of, memories
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
@@ -35,13 +35,6 @@ from vertibayes_protocols.variables import Family, Rows
 
 DATA = data_of(a="xy", b="z", c="w")
 FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]
-
-
-def counter_of(parties, **options):
-    session = parties.session()
-    return session, SecureCounter(
-        open_study(session, parties.sites, DEALER, block_rows=16, **options)
-    )
 
 
 def test_tables_are_those_of_one_process():

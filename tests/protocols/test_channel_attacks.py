@@ -6,9 +6,8 @@ from time import monotonic, sleep
 
 import pytest
 
-from tests.protocols.network import QUICK, Network, Parties, identities
+from tests.protocols.network import QUICK, Network, Parties, counter_of, identities
 from tests.protocols.small import data_of
-from vertibayes.counting.secure import SecureCounter
 from vertibayes_mpc.errors import (
     MalformedMessageError,
     ProtocolError,
@@ -19,7 +18,6 @@ from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_protocols.errors import PeerAbortedError, PeerGoneError
 from vertibayes_protocols.federation import ANALYST, DEALER
-from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.seal import HELLO, UNKNOWN, Identity
 from vertibayes_protocols.session import Go
 from vertibayes_protocols.transports.mailbox import LatePacketsError
@@ -28,13 +26,6 @@ from vertibayes_protocols.variables import Family
 
 DATA = data_of(a="xy", b="z", c="w")
 FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]
-
-
-def counter_of(parties, **options):
-    session = parties.session()
-    return session, SecureCounter(
-        open_study(session, parties.sites, DEALER, block_rows=16, **options)
-    )
 
 
 # ---- somebody lies, or the network does ----------------------------------------------------------

@@ -20,6 +20,7 @@ from tests.calibration_worlds import (
     ring,
     simulated,
 )
+from tests.protocols.small import refusal_at
 from tests.vertibayes.hdpnb_worlds import drop_after, watch
 from vertibayes.calibration.between_machines import calibrate_sites
 from vertibayes_mpc.errors import (
@@ -30,7 +31,6 @@ from vertibayes_mpc.errors import (
 )
 from vertibayes_protocols.calibration.graph import Graph
 from vertibayes_protocols.engine import consider
-from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Consensus
 from vertibayes_protocols.queries.calibration.consensus import Finished, Statistics
@@ -49,12 +49,6 @@ def mean_of(step, there=slice(None)):
 def ask(federation, query):
     with federation.session(query.absent) as session:
         return session.ask(query)
-
-
-def refusal(site, query):
-    with pytest.raises(QueryRefusedError) as caught:
-        consider(site, query)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +240,7 @@ def test_networks_that_are_none_are_not_constructed():
 def test_a_query_that_does_not_fit_is_refused(changes, reason):
     federation = federation_of(HELD)
     query = Consensus.of(federation.analyst, agree(TOGETHER, HELD), 2)
-    assert reason in refusal(federation.roles["s0"], changed(query, **changes))
+    assert reason in refusal_at(federation.roles["s0"], changed(query, **changes))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +274,7 @@ def test_a_policy_decides_about_sums_neighbours_columns_and_accomplices():
         (replace(summed, most_gone=0), {"dishonest": 0.5}, "in a sum over 2 sites"),
     ):
         site.policy = replace(ALLOW_ALL, **policy)
-        assert reason in refusal(site, query)
+        assert reason in refusal_at(site, query)
     site.policy = replace(ALLOW_ALL, exact_neighbours=False, fewest_records=13)
     consider(site, summed)
 
@@ -295,7 +289,7 @@ def test_a_node_whose_key_is_not_pinned_is_refused():
     query = Consensus.of(federation.analyst, agree(TOGETHER, HELD), 2)
     site = federation.roles["s0"]
     site.signing_keys = {p: k for p, k in site.signing_keys.items() if p != "s3"}
-    assert "no signing key of s3 is pinned here" in refusal(site, query)
+    assert "no signing key of s3 is pinned here" in refusal_at(site, query)
 
 
 def test_ledgers_say_which_neighbour_sees_what_in_how_many_rounds():

@@ -70,6 +70,21 @@ def test_states_of_few_records_are_one_state(records, states):
     assert "other" not in states or codes.count("other") >= 5
 
 
+@pytest.mark.parametrize(
+    ("earlier", "states"),
+    [
+        (["a", "b", "other"], ("a", "b", "other", "new")),  # b is rare now, and has left before
+        (["b", "a"], ("b", "a", "new", "other")),
+        (["other", "a", "b"], ("other", "a", "b", "new")),
+    ],
+)
+def test_states_that_have_left_before_stay_and_new_ones_of_few_records_are_one(earlier, states):
+    values = [*"aaaaaab", *["new"] * 5, "Jane", "Joe"]
+    found, codes = encoded(values, fewest=5, earlier={"x": earlier})
+    assert found == states
+    assert codes == [*"aaaaaab", *["new"] * 5, "other", "other"]
+
+
 def test_declared_states_edges_and_bins_are_not_merged():
     values = [*"1122", "3"] * 4
     assert encoded(values, fewest=5, states={"x": ["1", "2", "3"]})[0] == ("1", "2", "3")

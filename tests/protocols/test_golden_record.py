@@ -184,11 +184,11 @@ IGNORED_BY_THE_ENGINE = {
     "_check_budgets": "first look: report",
     "check_number": "first look: sums",
     "check_records": "first look: choose",
+    "check_values": "people: values changed",
     "remember_records": "answered: tables",
     "note": "answered: predict",
 }
 IGNORED_OF_RECORDS = {
-    "_check_values": "people: values changed",
     "_check_size": "people: fewer after unknown people",
     "_check_set": "first look: choose",
 }

@@ -269,9 +269,9 @@ def test_comparisons_that_end_in_equal_lists_are_not_counted(monkeypatch):
     federation = seeded(parts, policy=Policy(most_failed_meets=1, free_tables=True), memories=kept)
     for _ in range(3):
         meet(federation)
-    assert kept["a"].failed_meets("b") == 0
+    assert kept["a"].meets.of("b").total == 0
     guess(federation, monkeypatch, ANOTHER)
-    assert kept["a"].failed_meets("b") == 1
+    assert kept["a"].meets.of("b").total == 1
 
 
 @pytest.mark.parametrize("kind", [Point, Confirmation])
@@ -285,11 +285,11 @@ def test_who_breaks_off_is_counted_alone_and_once_it_may_know(monkeypatch, kind)
 
     with packets(monkeypatch, cut), pytest.raises((MalformedMessageError, RecordsDifferError)):
         meet(seeded(parts, memories=kept))
-    counted = {s: [kept[s].failed_meets(p) for p in "abc"] for s in "abc"}
+    counted = {s: [kept[s].meets.of(p).total for p in "abc"] for s in "abc"}
     learned = int(kind is Confirmation)
     assert counted == {"a": [0, learned, 0], "b": [0, 0, 0], "c": [0, learned, 0]}
     meet(seeded(parts, memories=kept))
-    assert not any(kept[s].failed_meets(p) for s in "abc" for p in "abc")
+    assert not any(kept[s].meets.of(p).total for s in "abc" for p in "abc")
 
 
 def test_who_leaves_once_it_has_the_code_is_counted():
@@ -300,7 +300,7 @@ def test_who_leaves_once_it_has_the_code_is_counted():
     codes = program.send({"b": points["c"], "c": points["b"]}).outbox
     assert {type(message) for message in codes.values()} == {Confirmation}
     program.close()  # the session ends: no peer has sent a code
-    assert [kept["a"].failed_meets(peer) for peer in "bc"] == [1, 1]
+    assert [kept["a"].meets.of(peer).total for peer in "bc"] == [1, 1]
 
 
 def compared(one, other):

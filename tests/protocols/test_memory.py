@@ -120,7 +120,7 @@ def test_the_smallest_atom_is_what_sums_and_differences_single_out(sets):
     remembered = memory()
     for place, records in enumerate(sets):
         array = np.array(list(records), np.uint64)
-        assert remembered.smallest_atom(array) == smallest_nonempty_part(sets[: place + 1])
+        assert remembered.sets.smallest_atom(array) == smallest_nonempty_part(sets[: place + 1])
         remembered.answer(with_ids("p"), array)
 
 
@@ -129,12 +129,12 @@ def test_sets_are_known_in_any_order_and_counted_once():
     first, second = np.arange(5, dtype=np.uint64), np.arange(9, dtype=np.uint64)
     for records in (first, first[::-1], second, first):
         remembered.answer(with_ids("p"), records)
-    assert remembered.count_sets() == 2
-    assert remembered.knows(second[::-1]) and not remembered.knows(second[1:])
+    assert len(remembered.sets) == 2
+    assert second[::-1] in remembered.sets and second[1:] not in remembered.sets
 
 
 def test_an_empty_set_singles_out_none():
-    assert memory().smallest_atom(np.zeros(0, np.uint64)) == 0
+    assert memory().sets.smallest_atom(np.zeros(0, np.uint64)) == 0
 
 
 # ---- the file ------------------------------------------------------------------------------------
@@ -159,8 +159,8 @@ def test_a_memory_is_the_same_after_it_was_read_again(tmp_path):
         assert again.seed(b"1") == seed
         with pytest.raises(DataError):
             again.commit(b"1", {"x": OTHER})
-        assert again.count_sets() == 1 and again.knows(again.digests(data))
-        assert again.smallest_atom(np.arange(2, dtype=np.uint64)) == 1
+        assert len(again.sets) == 1 and again.digests(data) in again.sets
+        assert again.sets.smallest_atom(np.arange(2, dtype=np.uint64)) == 1
         with pytest.raises(ValueError, match="have changed"):
             again.digests(codes_only(x=[0, 1, 1]))
         assert np.array_equal(again.digests(with_ids("p", "q")), named)
@@ -268,6 +268,6 @@ def test_a_person_with_two_records_is_one():
     remembered, data = memory(), with_ids("p")
     twice = np.array([1, 2, 2, 3], np.uint64)
     remembered.answer(data, twice)
-    assert remembered.knows(np.array([3, 2, 1], np.uint64)) and remembered.count_sets() == 1
-    assert remembered.smallest_atom(np.array([1, 1, 2], np.uint64)) == 1
-    assert remembered.smallest_atom(np.array([3, 3, 2, 1], np.uint64)) == 3
+    assert np.array([3, 2, 1], np.uint64) in remembered.sets and len(remembered.sets) == 1
+    assert remembered.sets.smallest_atom(np.array([1, 1, 2], np.uint64)) == 1
+    assert remembered.sets.smallest_atom(np.array([3, 3, 2, 1], np.uint64)) == 3

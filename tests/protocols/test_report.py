@@ -5,13 +5,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from tests.protocols.small import received
+from tests.protocols.small import received, refusal_at
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, join_all, parties, watch
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports
 from vertibayes_mpc.errors import MalformedMessageError
-from vertibayes_protocols.engine import consider
-from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.local_reports import Projection, ReportPlan
 from vertibayes_protocols.queries import Report
 from vertibayes_protocols.queries.reports.report import Perturbed
@@ -47,12 +45,6 @@ def mixed(count, seed):
 def ask(federation, query):
     with federation.session() as session:
         return session.ask(query)
-
-
-def refusal(site, query):
-    with pytest.raises(QueryRefusedError) as caught:
-        consider(site, query)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("reports", ["one", "all"])
@@ -95,7 +87,7 @@ def test_numbers_are_reported_in_each_way(how):
 def test_a_query_that_cannot_be_run_is_refused(changes, reason):
     federation = federation_of(parties(2, 40))
     query = replace(query_of(federation), **changes)
-    assert reason in refusal(federation.roles["p00"], query)
+    assert reason in refusal_at(federation.roles["p00"], query)
 
 
 ONE_STATE = {"target": Variable("y", ("s0",))}
@@ -138,7 +130,7 @@ def test_missing_values_are_reported_where_the_plan_permits_them():
     data = LocalData({"y": y, "a": a}, {"y": np.array([0, 1, 2]), "a": np.array([4, 0, 1])})
     federation = federation_of({"p0": data, "p1": data})
     strict = query_of(federation, schema=Schema(y, {"a": a}))
-    assert "a: a value is missing" in refusal(federation.roles["p0"], strict)
+    assert "a: a value is missing" in refusal_at(federation.roles["p0"], strict)
     schema = Schema(y, {"a": Variable("a", a.states, missing=True)})
     assert ask(federation, query_of(federation, schema=schema)).people == 6
 

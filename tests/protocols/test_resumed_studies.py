@@ -238,23 +238,23 @@ def test_a_query_that_breaks_each_time_is_given_up(unbroken, monkeypatch):
 # ---- what ends a run -----------------------------------------------------------------------------
 
 
-def broken_in(world, unbroken, monkeypatch, kind, further=30):
-    """Have a run break behind the first message of a kind; no other try."""
-    at = unbroken[1].index(kind) + further
-    with world.breaking(monkeypatch, at), pytest.raises(TransportError):
+def broken_at(unbroken, monkeypatch, message, further=0):
+    """Have a run break before its nth message that asks for a choice, or so many further on."""
+    world, places = World(), [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
+    with world.breaking(monkeypatch, places[message] + further), pytest.raises(TransportError):
         world.run(patience=0)
     return world
 
 
 def test_a_withdrawn_approval_stops_a_resumed_run(unbroken, monkeypatch):
-    world = broken_in(World(), unbroken, monkeypatch, "choose")
+    world = broken_at(unbroken, monkeypatch, 0, further=30)
     world.approve()
     with pytest.raises(QueryRefusedError, match="is not approved here"):
         world.run()
 
 
 def test_changed_data_refuse_a_resumed_run(unbroken, monkeypatch):
-    world = broken_in(World(), unbroken, monkeypatch, "choose")
+    world = broken_at(unbroken, monkeypatch, 0, further=30)
     data = world.roles["a"].data
     world.roles["a"].data = replace(data, codes={**data.codes, "x": data.codes["x"][::-1].copy()})
     with pytest.raises(QueryRefusedError, match="has changed since it was committed"):
@@ -262,20 +262,14 @@ def test_changed_data_refuse_a_resumed_run(unbroken, monkeypatch):
 
 
 def test_a_site_that_forgot_the_run_is_named(unbroken, monkeypatch):
-    places = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
-    world = World()
-    with world.breaking(monkeypatch, places[6]), pytest.raises(TransportError):
-        world.run(patience=0)
+    world = broken_at(unbroken, monkeypatch, 6)
     world.roles["b"].memory.forget_run(world.contract.digest)
     with pytest.raises(QueryRefusedError, match="b refuses: it remembers 0 of 2 steps"):
         world.run()
 
 
 def test_records_that_differ_are_refused(unbroken, monkeypatch):
-    places = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
-    world = World()
-    with world.breaking(monkeypatch, places[6]), pytest.raises(TransportError):
-        world.run(patience=0)
+    world = broken_at(unbroken, monkeypatch, 6)
     shown = world.record("b").shown
     shown[0] = Shown((1 - min(shown[0].won[0], 1),), shown[0].decided)
     with pytest.raises(UnknownFaultyPartyError, match="do not remember the same winners"):
@@ -284,10 +278,7 @@ def test_records_that_differ_are_refused(unbroken, monkeypatch):
 
 def test_an_analyst_cannot_continue_with_winners_of_its_own(unbroken, monkeypatch):
     """It says that a step was won by another candidate: the sites go on from their own record."""
-    places = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
-    world = World()
-    with world.breaking(monkeypatch, places[6]), pytest.raises(TransportError):
-        world.run(patience=0)
+    world = broken_at(unbroken, monkeypatch, 6)
     study = world.renewing().first()
     learner = world.steps(study.study)
     learner.send(None)
@@ -300,10 +291,7 @@ def test_an_analyst_cannot_continue_with_winners_of_its_own(unbroken, monkeypatc
 
 def test_a_step_that_shows_other_winners_the_second_time_ends_the_run(unbroken, monkeypatch):
     """Site b has not seen the winners of the step; whoever lies in the second execution is seen."""
-    world = World()
-    at = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
-    with world.breaking(monkeypatch, at[3]), pytest.raises(TransportError):
-        world.run(patience=0)  # the first step was shown to all
+    world = broken_at(unbroken, monkeypatch, 3)  # the first step was shown to all
     world.record("b").shown.clear()
     shown = world.record("a").shown
     lie = Shown((1 - min(shown[0].won[0], 1),), shown[0].decided)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.protocols.network import QUICK, MemoryLink, Network, Parties, same_tables
+from tests.protocols.network import QUICK, MemoryLink, Network, Parties, counter_of, same_tables
 from tests.protocols.small import data_of
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_mpc.errors import ProtocolError
@@ -19,7 +19,6 @@ from vertibayes_protocols.effects import saying
 from vertibayes_protocols.engine import Considered
 from vertibayes_protocols.errors import PeerAbortedError, PeerGoneError, QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate
-from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.roles import DealerRole, SiteRole
@@ -41,11 +40,9 @@ def start(network=None, **options):
     return Parties(DATA, network, analysts=("alice", "bob"), **options)
 
 
-def counter_of(parties, address, link=None, **options):
+def counter_at(parties, address, link=None, **options):
     mailbox = parties.mailboxes.get(address) or parties.mailbox_at(address, link=link)
-    session = parties.session(mailbox=mailbox)
-    study = open_study(session, parties.sites, DEALER, block_rows=16, **options)
-    return session, SecureCounter(study)
+    return counter_of(parties, mailbox, **options)
 
 
 def pooled(asked):
@@ -91,7 +88,7 @@ def learn_by_turns(parties, **options):
         try:
             parties.network.link(address)
             link = TurnLink(parties.network, address, turns)
-            session, counter = counter_of(parties, address, link=link, **options)
+            session, counter = counter_at(parties, address, link=link, **options)
             tables[address] = counter.tables(asked)
             session.close()
         except BaseException as error:
@@ -125,8 +122,8 @@ def test_two_studies_whose_messages_alternate_have_the_tables_of_pooled_data():
 def test_two_processes_of_one_analyst_do_not_disturb_each_other():
     """Over addresses of their own: the second hello once ended the session of the first."""
     with start() as parties:
-        first, counter = counter_of(parties, ALICE)
-        second, other = counter_of(parties, ALICE_AGAIN)
+        first, counter = counter_at(parties, ALICE)
+        second, other = counter_at(parties, ALICE_AGAIN)
         for asked in ASKED.values():
             assert same_tables(counter.tables(asked), other.tables(asked))
         first.close()
@@ -144,11 +141,11 @@ def test_a_session_that_fails_ends_no_other(monkeypatch):
     with start() as parties:
         commit = type(parties.roles["a"].memory).commit
         monkeypatch.setattr(type(parties.roles["a"].memory), "commit", fails)
-        session, counter = counter_of(parties, BOB)
+        session, counter = counter_at(parties, BOB)
         # Dealer and b pass on what a said: their messages may arrive before that of a.
         said = r"^a: failed \(RuntimeError\)( \((dealer|b) says so\))?$"
         with pytest.raises(PeerAbortedError, match=said):
-            counter_of(parties, ALICE, study=STUDY)
+            counter_at(parties, ALICE, study=STUDY)
         assert {getattr(e, "party", "a") for e in parties.errors(*DATA, DEALER).values()} == {"a"}
         assert same_tables(counter.tables(ASKED["bob"]), pooled(ASKED["bob"]))
         session.close()
@@ -163,10 +160,10 @@ def test_a_link_that_fails_in_one_session_ends_no_other(monkeypatch):
 
     delivered = MemoryLink.deliver
     with start(patience=QUICK._replace(hello=1.0)) as parties:
-        session, counter = counter_of(parties, BOB)
+        session, counter = counter_at(parties, BOB)
         monkeypatch.setattr(MemoryLink, "deliver", deliver)
         with pytest.raises(PeerGoneError):
-            counter_of(parties, ALICE)
+            counter_at(parties, ALICE)
         assert same_tables(counter.tables(ASKED["bob"]), pooled(ASKED["bob"]))
         session.close()
 
@@ -174,8 +171,8 @@ def test_a_link_that_fails_in_one_session_ends_no_other(monkeypatch):
 def test_an_analyst_that_takes_no_packets_holds_up_no_other():
     """A delivery waits for its receipt as long as the patience is: beside the other sessions."""
     with start(patience=QUICK._replace(gone=5.0)) as parties:
-        counter_of(parties, ALICE)
-        session, counter = counter_of(parties, BOB)
+        counter_at(parties, ALICE)
+        session, counter = counter_at(parties, BOB)
         parties.network.paused.add(ALICE)
         time.sleep(3 * QUICK.probe)  # each party now waits for a receipt of a ping
         begun = time.monotonic()
@@ -189,17 +186,17 @@ def test_an_analyst_that_takes_no_packets_holds_up_no_other():
 
 def test_the_same_study_is_refused_while_a_session_runs_it_and_answered_afterwards():
     with start() as parties:
-        session, counter = counter_of(parties, ALICE, study=STUDY)
+        session, counter = counter_at(parties, ALICE, study=STUDY)
         for address in (ALICE_AGAIN, BOB):
             begun = time.monotonic()
             with pytest.raises(QueryRefusedError, match=r"alice runs this study since \d+-.* UTC"):
-                counter_of(parties, address, study=STUDY)
+                counter_at(parties, address, study=STUDY)
             assert time.monotonic() - begun < 2.0
         assert same_tables(counter.tables(ASKED["alice"]), pooled(ASKED["alice"]))
         session.close()
         for mailbox in (ALICE_AGAIN, BOB):
             parties.network.kill(mailbox)
-        session, _ = counter_of(parties, "alice~00000000000000a3", study=STUDY)
+        session, _ = counter_at(parties, "alice~00000000000000a3", study=STUDY)
         session.close()
 
 
@@ -207,10 +204,10 @@ def test_an_analyst_that_was_killed_is_let_in_at_once():
     """Without the question for its other process, its study would be taken for some 12 s."""
     patience = QUICK._replace(gone=10.0, probe=2.0)
     with start(patience=patience) as parties:
-        counter_of(parties, ALICE, study=STUDY)
+        counter_at(parties, ALICE, study=STUDY)
         parties.network.kill(ALICE)
         begun = time.monotonic()
-        session, counter = counter_of(parties, ALICE_AGAIN, study=STUDY)
+        session, counter = counter_at(parties, ALICE_AGAIN, study=STUDY)
         assert time.monotonic() - begun < 3.0
         ended = parties.errors(*DATA, DEALER)
         assert all(str(e).startswith("alice: cannot be reached") for e in ended.values()), ended
@@ -220,15 +217,11 @@ def test_an_analyst_that_was_killed_is_let_in_at_once():
 
 def test_an_analyst_whose_other_process_lives_does_not_end_its_session():
     with start() as parties:
-        _, counter = counter_of(parties, ALICE, study=STUDY)
-        second, _ = counter_of(parties, ALICE_AGAIN)
+        _, counter = counter_at(parties, ALICE, study=STUDY)
+        second, _ = counter_at(parties, ALICE_AGAIN)
         second.close()
         assert set(parties.errors(*DATA, DEALER).values()) == {None}
         assert counter.tables([Family("x")])[0].sum() == 40
-
-
-def roles_of(parties, party, *analysts):
-    return [parties.roles[party].for_session(analyst, b"key") for analyst in analysts]
 
 
 # ---- what a party considers and notes ------------------------------------------------------------
@@ -332,19 +325,19 @@ def test_without_that_two_sessions_spend_what_is_left_for_one(monkeypatch):
 
 def test_an_analyst_that_fills_its_share_is_refused_by_name_and_excludes_no_other():
     with start(policy=replace(FREE, most_sessions=4)) as parties:
-        held = [counter_of(parties, f"alice~{i:016x}")[0] for i in range(2)]
+        held = [counter_at(parties, f"alice~{i:016x}")[0] for i in range(2)]
         begun = time.monotonic()
         busy = r"is busy: 2 of at most 2 sessions of alice are open \(most_sessions in its policy\)"
         with pytest.raises(PeerAbortedError, match=busy):
-            counter_of(parties, f"alice~{9:016x}")
+            counter_at(parties, f"alice~{9:016x}")
         assert time.monotonic() - begun < 2.0
-        session, counter = counter_of(parties, BOB)
+        session, counter = counter_at(parties, BOB)
         assert same_tables(counter.tables(ASKED["bob"]), pooled(ASKED["bob"]))
         session.close()
         held.pop().close()
         parties.errors(*DATA, DEALER)
         parties.errors(*DATA, DEALER)
-        session, _ = counter_of(parties, f"alice~{10:016x}")
+        session, _ = counter_at(parties, f"alice~{10:016x}")
         session.close()
 
 
@@ -363,7 +356,7 @@ def paused_and_continued(monkeypatch):
     with monkeypatch.context() as patch, start(network) as parties:
         patch.setattr(Connection, "_pack", watched)
         with pytest.raises(PeerGoneError, match="c: cannot be reached"):
-            counter_of(parties, ALICE)
+            counter_at(parties, ALICE)
         parties.errors("a", "b", DEALER)
         patch.setattr(Connection, "_pack", pack)
         network.paused.clear()
@@ -387,13 +380,13 @@ def test_without_the_last_words_one_that_never_stopped_is_said_to_be_started_aga
 def test_packets_of_a_session_that_is_over_make_one_line_that_names_its_analyst():
     network = Network()
     with start(network) as parties:
-        session, _ = counter_of(parties, ALICE)
+        session, _ = counter_at(parties, ALICE)
         session.close()
         parties.errors(*DATA, DEALER)
         late = [packet for s, r, packet in network.seen if (s, r) == ("b", "a")]
         for packet in late:
             network.boxes["a"].put(("b", packet))
-        session, _ = counter_of(parties, BOB)
+        session, _ = counter_at(parties, BOB)
         session.close()
         refused = list(parties.mailboxes["a"].refused)
     assert len(late) > 3 and [type(error) for error in refused] == [LatePacketsError]
@@ -405,7 +398,7 @@ def test_nothing_is_sent_to_an_address_that_no_session_has(sender):
     """Of a party that is not pinned, of a site, and of none."""
     network = Network()
     with start(network) as parties:
-        session, counter = counter_of(parties, ALICE)
+        session, counter = counter_at(parties, ALICE)
         junk = [packet for s, _, packet in network.seen if s == ALICE]
         network.boxes["a"].put((sender, junk[-1]))
         network.boxes["a"].put((sender, junk[0]))

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.protocols.small import refusal_at
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, federation_of, parties, watch
 from vertibayes_mpc.additive_scheme import Parameters
@@ -47,13 +48,6 @@ def query_of(federation, via="masked", privacy=None, **given):
 def ask(federation, query):
     with federation.session() as session:
         return session.ask(query)
-
-
-def refusal(site, query):
-    with pytest.raises(QueryRefusedError) as caught:
-        consider(site, query)
-    assert caught.value.site == site.party
-    return caught.value.reason
 
 
 def changed(query, **changes):
@@ -103,7 +97,7 @@ def test_a_query_that_does_not_fit_is_refused(via, changes, reason):
     site = federation.roles["p01"]
     consider(site, query)
     what = {"masked": "signing key", "additive": "public key"}[via]
-    assert reason.format(what) in refusal(site, changed(query, **changes))
+    assert reason.format(what) in refusal_at(site, changed(query, **changes))
     assert site.memory.last_sum(query.analyst) == -1, "and nothing is noted"
 
 
@@ -163,12 +157,12 @@ def test_what_a_policy_does_not_allow_is_refused(policy, privacy, reason):
     if reason is None:
         assert consider(site, query).query is query
     else:
-        assert reason in refusal(site, query)
+        assert reason in refusal_at(site, query)
 
 
 def test_columns_of_numbers_are_hidden_by_a_policy_too():
     world, query = numbers_of(policy=replace(ALLOW_ALL, variables=("y", "z")))
-    assert "it does not show w" in refusal(world.roles["p0"], query)
+    assert "it does not show w" in refusal_at(world.roles["p0"], query)
 
 
 def test_blocks_that_few_could_surround_are_refused():
@@ -193,19 +187,19 @@ def test_the_least_block_grows_with_who_may_collude_and_be_absent():
 def test_a_site_that_has_pinned_no_key_of_the_analyst_refuses():
     federation = federation_of(parties(4))
     federation.roles["p01"].analyst_key = b""
-    assert "no public key of analyst" in refusal(federation.roles["p01"], query_of(federation))
+    assert "no public key of analyst" in refusal_at(federation.roles["p01"], query_of(federation))
 
 
 def test_gamma_of_the_members_is_one_at_least():
     federation = federation_of(parties(4))
     query = changed(query_of(federation, privacy=NOISY), privacy=replace(NOISY, gamma=0.2))
-    assert "gamma n = 0.2 * 4" in refusal(federation.roles["p01"], query)
+    assert "gamma n = 0.2 * 4" in refusal_at(federation.roles["p01"], query)
 
 
 def test_masked_sums_over_too_few_are_not_begun():
     federation = federation_of(parties(2))
     query = query_of(federation, dropouts=0.5)
-    assert "too few are left" in refusal(federation.roles["p01"], query)
+    assert "too few are left" in refusal_at(federation.roles["p01"], query)
     with pytest.raises(ValueError, match="too few are left"):
         ask(federation, query)
 
@@ -232,12 +226,12 @@ def test_budget_and_numbers_outlive_the_process(via, tmp_path):
         ask(federation, first)
         ask(federation, query_of(federation, via, NOISY))
         reason = "the release costs epsilon 30: 10 is left of most_epsilon = 70"
-        assert reason in refusal(site, query_of(federation, via, NOISY))
+        assert reason in refusal_at(site, query_of(federation, via, NOISY))
     with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-        assert reason in refusal(site, query_of(federation, via, NOISY))
+        assert reason in refusal_at(site, query_of(federation, via, NOISY))
         small = query_of(federation, via, Privacy(eps=9.0))
         for number in (first.number, first.number + 1, site.memory.last_sum(first.analyst)):
-            found = refusal(site, replace(small, number=number))
+            found = refusal_at(site, replace(small, number=number))
             assert f"sum number {number} does not come after" in found
         assert consider(site, small).query is small
 

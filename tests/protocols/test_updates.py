@@ -10,8 +10,6 @@ from tests.gossip_replay import replay
 from tests.vertibayes.hdpnb_worlds import SCHEMA, drop_after, federation_of, parties, watch
 from vertibayes_mpc.errors import MalformedMessageError, PartyGoneError
 from vertibayes_protocols.accounting import Privacy
-from vertibayes_protocols.engine import consider
-from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.queries import Updates
 from vertibayes_protocols.queries.sums.terms import Terms
 from vertibayes_protocols.queries.sums.updates import Delivered, Step
@@ -31,12 +29,6 @@ def ask(federation, query, absent=()):
     query = replace(query, parties=tuple(p for p in query.parties if p not in absent))
     with federation.session(absent) as session:
         return session.ask(query)
-
-
-def refusal(site, query):
-    with pytest.raises(QueryRefusedError) as caught:
-        consider(site, query)
-    return str(caught.value)
 
 
 def exact(federation, schema=SCHEMA):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vertibayes import __version__
-from vertibayes.cli.outputs import described, write_classifier, write_json, write_model
+from vertibayes.cli.outputs import described, write_json, write_model
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.report.page.render import write_report
@@ -14,10 +14,7 @@ def folder_of(model, folder, *, target=None, sites=None, of_edges=None, counts=N
     """Write a folder of results of a network or a classifier, and return it."""
     folder.mkdir(parents=True)
     is_classifier = isinstance(model, NaiveBayes)
-    if is_classifier:
-        write_classifier(folder, model)
-    else:
-        write_model(folder, model, of_edges or {})
+    write_model(folder, model, of_edges or {})
     if counts is not None:
         write_json(folder / "counts.json", counts)
     variables = model.schema.variables if is_classifier else model.variables

@@ -14,7 +14,6 @@ from vertibayes.counting import PlainCounter
 from vertibayes.network import from_pgmpy
 from vertibayes.parameters.cpt import fit_cpts
 
-FETCH = "() => fetch('https://example.org').then(() => 'sent', () => 'refused')"
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 UNFOLD = (
     "() => document.querySelectorAll('details:nth-of-type(-n+2)').forEach((d) => { d.open = true })"

@@ -34,7 +34,7 @@ def site(tmp_path):
     (folder / "memory").mkdir(mode=0o700, exist_ok=True)
     with closing(SiteMemory(folder / "memory" / "memory")) as memory:
         memory.apply(costing(leaves=ByRule(Released(15, 135), Noise(Cost.of(0.25, 0.0), ""), None)))
-        memory.meet(["south"])
+        memory.meets.ask("south")
         with closing(LedgerFile(folder / "memory" / "ledger.jsonl")) as ledger:
             session = ledger.begin("ann", lambda: (STUDY, "A. Owner on 2026-11-01"))
             session.open(TABLES)

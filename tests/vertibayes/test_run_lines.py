@@ -31,7 +31,7 @@ def a_run(**fields):
         "share": 0.5,
         "left": 65.0,
     }
-    return RunStatus("ana", "0.2.0", "bayesian_network", **{**given, **fields})
+    return RunStatus("ana", "analyst", "0.2.0", "bayesian_network", **{**given, **fields})
 
 
 def said(status, runs=True, at=AT):

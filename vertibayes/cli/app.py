@@ -53,10 +53,27 @@ app.add_typer(roster_commands, name="roster")
 SETTINGS = (*LEARNING, *VALIDATION, *RELEASE_OPTIONS, AUC_OPTIONS[0])  # that errors name
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
 IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")
-ADJUST = Setting("adjust", "texts", "Columns to adjust for, with --data; none for no column; those "
-                 "that the arrows need if not given.", (), shown="COLUMN,...|none")  # fmt: skip
-NOT_ADJUST = Setting("not_adjust", "texts", "Variables that may not be adjusted for.", (),
-                     shown="VARIABLE,...")  # fmt: skip
+ASKED = (  # by `effect`
+    Setting("exposure", "text", "Variable that is set to each of its states.", REQUIRED),
+    Setting("outcome", "text", "Variable of which the risks are shown.", REQUIRED,
+            shown="VARIABLE[=STATE]"),
+    Setting("model", "path", "model.json, .bif or .bifxml, whose arrows are causes."),
+    Setting("adjust", "texts", "Columns to adjust for, with --data; none for no column; those that "
+            "the arrows need if not given.", (), shown="COLUMN,...|none"),
+    Setting("not_adjust", "texts", "Variables that may not be adjusted for.", (),
+            shown="VARIABLE,..."),
+)  # fmt: skip
+MISSING_STATE = Setting("missing_state", "flag", "For a model learned with --missing state: take "
+                        "missing values as that state.", False)  # fmt: skip
+PREDICTED = (
+    Setting("out", "path", "New CSV file, with a line for each record; JSON with --auc.", REQUIRED),
+    Setting("model", "path", "model.json, .bif, .bifxml or naive_bayes.json."),
+    Setting("target", "text", "Variable to predict; its column is not used."),
+    Setting("data", "path", "FILE, as CSV or Parquet, with any of the model's variables."),
+    Setting("study", "path", "study.toml, whose sites hold the records' values; in place of "
+            "--data."),
+    MISSING_STATE,
+)  # fmt: skip
 ONE_FILE = Setting("data", "path", "Records, as CSV or Parquet, which are dealt to the parties or "
                    "nodes.", REQUIRED, shown="FILE")  # fmt: skip
 
@@ -146,7 +163,7 @@ def _nb(context: typer.Context, **given: Any) -> None:
     check_arguments(context.args)
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.naive_bayes import run_nb
-    from vertibayes.cli.naive_bayes_request import Request
+    from vertibayes.cli.naive_bayes_learning import Request
     from vertibayes.cli.run import Run
 
     source = Source((str(given["data"]),), **values_of([BOUNDS, *READING, *TEST], given))
@@ -174,7 +191,7 @@ def _calibrate(context: typer.Context, **given: Any) -> None:
     """
     check_arguments(context.args)
     from vertibayes.cli.calibrate import run_calibrate
-    from vertibayes.cli.calibrate_request import Request
+    from vertibayes.cli.calibrate_learned import Request
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.run import Run
 
@@ -208,48 +225,22 @@ def _report(
 
 
 @app.command("demo")
-def _demo(
-    out: Annotated[Path | None, typer.Option(help=OUT.help)] = None,
-    records: Annotated[int, typer.Option(help="Number of records to draw from ALARM.")] = 10_000,
-    sites: Annotated[int, typer.Option(help="Number of sites that hold the columns.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of the records and of the split.")] = 0,
-) -> None:
+@takes(
+    replace(OUT, default=None),
+    Setting("records", "whole", "Number of records to draw from ALARM.", 10_000),
+    Setting("sites", "whole", "Number of sites that hold the columns.", 3),
+    Setting("seed", "whole", "Seed of the records and of the split.", 0),
+)
+def _demo(**given: Any) -> None:
     """Learn the ALARM network, and compare it with the truth."""
     from vertibayes.cli.demo import run_demo
 
-    run_demo(out, records, sites, seed)
+    run_demo(**given)
 
 
 @app.command("predict", context_settings=EXTRA)
-@takes(IDENTIFIERS, MISSING_CODES, *AUC_OPTIONS)
-def _predict(
-    context: typer.Context,
-    out: Annotated[
-        Path, typer.Option(help="New CSV file, with a line for each record; JSON with --auc.")
-    ],
-    model: Annotated[
-        Path | None, typer.Option(help="model.json, .bif, .bifxml or naive_bayes.json.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Variable to predict; its column is not used.")
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="FILE, as CSV or Parquet, with any of the model's variables."),
-    ] = None,
-    study: Annotated[
-        Path | None,
-        typer.Option(help="study.toml, whose sites hold the records' values; in place of --data."),
-    ] = None,
-    missing_state: Annotated[
-        bool,
-        typer.Option(
-            "--missing-state",
-            help="For a model learned with --missing state: take missing values as that state.",
-        ),
-    ] = False,
-    **given: Any,
-) -> None:
+@takes(*PREDICTED, IDENTIFIERS, MISSING_CODES, *AUC_OPTIONS)
+def _predict(context: typer.Context, **given: Any) -> None:
     """Predict a variable from what each record has of the others.
 
     OUT has, for each record, the identifier if --id-column is given, the most probable state, the
@@ -267,6 +258,8 @@ def _predict(
     from vertibayes.cli.predict import run_predict
     from vertibayes.released import rule_of
 
+    data, study, missing_state = given["data"], given["study"], given["missing_state"]
+    out, model, target = given["out"], given["model"], given["target"]
     if (data is None) == (study is None):
         raise ValueError("specify either --data FILE or --study study.toml")
     released = values_of(AUC_OPTIONS, given)
@@ -274,11 +267,11 @@ def _predict(
     if rule is None and bins != BINS.default:
         raise ValueError("--bins needs --auc, or bins in [learning]")
     if data is None:
-        assert study is not None
-        for option in ("missing_state", "id_column", "missing_codes"):
-            if given.get(option) or (option == "missing_state" and missing_state):
-                name = option.replace("_", "-")
-                raise ValueError(f"--{name} cannot be combined with --study: sites read the data")
+        for setting in (MISSING_STATE, IDENTIFIERS, MISSING_CODES):
+            if given[setting.name]:
+                raise ValueError(
+                    f"{setting.option} cannot be combined with --study: sites read the data"
+                )
         from vertibayes.cli.predict_study import run_predict_study
 
         return run_predict_study(study, out, model, target, rule, bins)
@@ -322,18 +315,8 @@ def _cuts(
 
 
 @app.command("effect", context_settings=EXTRA)
-@takes(ADJUST, NOT_ADJUST, *SPLIT, *READING, MEMORY)
-def _effect(
-    context: typer.Context,
-    exposure: Annotated[str, typer.Option(help="Variable that is set to each of its states.")],
-    outcome: Annotated[
-        str, typer.Option(metavar="VARIABLE[=STATE]", help="Variable of which the risks are shown.")
-    ],
-    model: Annotated[
-        Path | None, typer.Option(help="model.json, .bif or .bifxml, whose arrows are causes.")
-    ] = None,
-    **given: Any,
-) -> None:
+@takes(*ASKED, *SPLIT, *READING, MEMORY)
+def _effect(context: typer.Context, **given: Any) -> None:
     """Print the risk of an outcome if all records had one exposure.
 
     For example: vertibayes effect --model results/model.json --exposure smoke --outcome lung=yes
@@ -346,9 +329,9 @@ def _effect(
     from vertibayes.cli.effect import Question, run_effect
     from vertibayes.cli.inputs import Source
 
-    question = Question(exposure, outcome, **values_of([ADJUST, NOT_ADJUST], given))
-    values = values_of([*SPLIT, *READING, MEMORY], given)
-    run_effect(question, model, Source(**values) if given["data"] else None)
+    asked, values = values_of(ASKED, given), values_of([*SPLIT, *READING, MEMORY], given)
+    model = asked.pop("model")
+    run_effect(Question(**asked), model, Source(**values) if given["data"] else None)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

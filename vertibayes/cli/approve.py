@@ -26,6 +26,8 @@ from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Predict
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.memory import Beside, SiteMemory
 
 
 def run_approve(
@@ -36,21 +38,33 @@ def run_approve(
         raise ValueError(f"--by must name who approves, got {by!r}")
     own = SiteFile.read(site)
     contract = approvable(StudyFile.read(study), own)
-    rule = None if contract.queries else contract.rule
-    are_exact = rule is not None and rule.kind in ("exact", "cut")
-    sys.stdout.write(what_leaves(contract, own, read_data(own) if are_exact else None))
-    if path_of(own.approved, contract.digest).exists():
+    data = None if contract.rule is None or contract.rule.is_noisy else read_data(own)
+    beside = _beside_earlier(contract, own, data)
+    sys.stdout.write(what_leaves(contract, own, beside.differences, data))
+    path = path_of(own.approved, contract.digest)
+    if path.exists() and (not beside.differences or read_approval(path).data == beside.data):
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
         return
     if not yes:
         agree(contract.digest, digest, study, "approve", "the analyst")
     date = datetime.now(UTC).date().isoformat()
-    path = write_approval(own.approved, Approval(contract, by or getuser(), date))
+    approved = beside.data if beside.differences else b""
+    path = write_approval(own.approved, Approval(contract, by or getuser(), date, approved))
     sys.stdout.write(f"\nApproved: {path}\n")
     if own.policy.free_tables:
         sys.stdout.write(
             f"warning: {site} sets free_tables = true: this site also answers all other queries\n"
         )
+
+
+def _beside_earlier(contract: Contract, own: SiteFile, data: SiteData | None) -> Beside:
+    """Return how a site's data differ from those of earlier studies, if counts without noise leave.
+
+    Tables of two such studies show the people who differ: the owner approves both, or neither.
+    """
+    if data is None or not own.memory.exists():
+        return Beside(b"", ())
+    return SiteMemory.read(own.memory).beside_earlier(data, own_variables(contract, own))
 
 
 def approvable(file: StudyFile, own: SiteFile) -> Contract:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.calibration.models import scales_of, to_naive_bayes
 from vertibayes.calibration.network_model import to_network
-from vertibayes.cli.calibrate_learned import MOST_SCORED, Outcome, Scenario, calibrate
-from vertibayes.cli.calibrate_report import advice, report
-from vertibayes.cli.calibrate_request import Request
+from vertibayes.cli.calibrate_learned import (
+    MOST_SCORED,
+    Outcome,
+    Request,
+    Scenario,
+    calibrate,
+    finish,
+)
 from vertibayes.cli.inputs import Sites, Source, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds
-from vertibayes.cli.outputs import options_as_json
+from vertibayes.cli.outputs import described_columns
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
@@ -24,6 +30,7 @@ from vertibayes.dag import Structure
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.report.calibration import Pooled, Traces, draw_calibration
 from vertibayes.splitting import drift_parts, node_sizes
 from vertibayes.words import counted
 from vertibayes_protocols.calibration.classifier import (
@@ -32,6 +39,9 @@ from vertibayes_protocols.calibration.classifier import (
     naive_bayes,
     network_classifier,
 )
+from vertibayes_protocols.calibration.factors import Floats
+from vertibayes_protocols.calibration.graph import Graph
+from vertibayes_protocols.calibration.nodes import relay_rate
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
@@ -39,6 +49,7 @@ from vertibayes_protocols.site.statistics import LocalData, Numeric
 from vertibayes_protocols.variables import Variable
 
 SIMULATED = "numbers", "test", "holdout"  # of the source, which are options in summary.json
+WORSE = 0.005  # in error, that the nodes are above maximum likelihood; less can be chance
 MOST_SHOWN = 6  # columns whose bounds a warning has; summary.json has all
 
 
@@ -60,15 +71,16 @@ def run_calibrate(source: Source, request: Request, run: Run) -> None:
             progress("calibration", 0, 1)
             outcome = calibrate(request, scenario, generators[3], progress.watch)
         run.warn([*sites.warnings, *said, *lost, *_about(request, source, sites, schema)])
-        run.warn([*outcome.warnings, *advice(request, outcome)])
+        run.warn([*outcome.warnings, *_advice(request, outcome)])
         model = _model(outcome, schema, structure, training)
         about = {
             "data": source.data[0],
             "seed": source.seed,
             "left_out": dict(sites.left_out),
-            "options": options_as_json(asdict(request) | source.options(*SIMULATED)),
+            "options": asdict(request) | source.options(*SIMULATED),
+            "variables": described_columns(schema),
         }
-        report(run, request, outcome, schema, model, about)
+        _report(run, request, outcome, model, about)
 
 
 # ---- what is calibrated --------------------------------------------------------------------------
@@ -192,3 +204,143 @@ def _model(
         return to_naive_bayes(classifier, schema, outcome.mean)
     data = SiteData(training.variables, training.codes)  # type: ignore[arg-type]
     return to_network(classifier, outcome.mean, fit_cpts(PlainCounter(data), structure))
+
+
+def _report(
+    run: Run,
+    request: Request,
+    outcome: Outcome,
+    model: NaiveBayes | Network,
+    about: Mapping[str, Any],
+) -> None:
+    """Write a run's results; `about` are further entries of the summary."""
+    scenario = outcome.scenario
+    graph, last = scenario.graph, outcome.rows[-1].errors
+    summary = {
+        **about,
+        "target": request.target,
+        "records": int(scenario.sizes.sum()),
+        "message": {"numbers": _length(request, scenario.classifier)},
+        "scored_on": {"what": scenario.scored_on, "records": len(scenario.scored.classes)},
+        "error": {
+            "nodes": _spread(last),
+            "risk_based_calibration": outcome.pooled_error,
+            "maximum_likelihood": outcome.likelihood_error,
+        },
+        "gap": outcome.gap,
+        "seconds": {name: round(value, 4) for name, value in outcome.seconds.items()},
+    }
+    kind = "network" if request.is_file else f"{request.network} network"
+    said = {"way": (way := _way(request, graph)), "kind": kind}
+    drift = "" if request.drift == "none" else f", drift in {' and '.join(request.drift)}"
+    soft = outcome.pooled.soft / scenario.sizes.sum()
+    traces = Traces(
+        np.array([row.errors for row in outcome.rows]),
+        f"{len(scenario.scored.classes):,} {scenario.scored_on}",
+        np.array([row.soft for row in outcome.rows]),
+        Pooled(soft, outcome.pooled_error, outcome.likelihood_error),
+    )
+    picture = draw_calibration(traces, f"{request.target}: {way}{drift}")
+    errors = dict(zip(graph.nodes, last.tolist(), strict=True))
+    finish(run, model, graph, summary, said, (_trace(outcome), picture), errors)
+
+
+def _trace(outcome: Outcome) -> dict[str, Any]:
+    """Return the content of calibration.json."""
+    scenario, rc, last = outcome.scenario, outcome.pooled, outcome.rows[-1]
+    records = scenario.sizes.sum()
+    nodes = zip(scenario.graph.nodes, scenario.sizes, last.own, last.errors, strict=True)
+    return {
+        "scored_on": {"what": scenario.scored_on, "records": len(scenario.scored.classes)},
+        "rounds": [
+            {
+                "round": row.number,
+                "present": row.present,
+                "soft_loss": row.soft,
+                "own_error": _spread(row.own),
+                "error": _spread(row.errors),
+                "repairs": row.repairs,
+            }
+            for row in outcome.rows
+        ],
+        "nodes": {
+            node: {
+                "records": int(size),
+                "own_error": None if np.isnan(own) else own,
+                "error": error,
+            }
+            for node, size, own, error in nodes
+        },
+        "pooled": {
+            "risk_based_calibration": {
+                "soft_loss": (rc.soft / records).tolist(),
+                "training_error": (rc.errors / records).tolist(),
+                "repairs": rc.repairs.tolist(),
+                "best_iteration": rc.best,
+                "error": outcome.pooled_error,
+                "error_of_the_last_iteration": outcome.last_error,
+            },
+            "maximum_likelihood": {"error": outcome.likelihood_error},
+        },
+        "gap": outcome.gap,
+    }
+
+
+def _spread(values: Floats) -> dict[str, float] | None:
+    """Return mean, minimum and maximum of the nodes that have a value."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None
+    return {"mean": known.mean(), "least": known.min(), "largest": known.max()}
+
+
+def _way(request: Request, graph: Graph) -> str:
+    way, rate = f"{request.mixing}, start {request.start}, rate ", request.rate
+    if request.mixing == "relay" and (lower := relay_rate(rate, request.iterations, graph)) < rate:
+        return f"{way}{lower:.2g} instead of {rate:g}, as sums are {graph.delay:.0f} rounds late"
+    return f"{way}{rate:g}"
+
+
+def _length(request: Request, classifier: FactoredClassifier) -> int:
+    """Return how many numbers a message has: a relay sends two vectors and a count of records."""
+    statistics = len(classifier.classes) * classifier.width
+    return 2 * statistics + 1 if request.mixing == "relay" else statistics
+
+
+def _advice(request: Request, outcome: Outcome) -> Iterator[str]:
+    """Return warnings about a run."""
+    if request.mixing == "relay" and request.start == "uniform":
+        yield (
+            "a relay with --start uniform converges slowly, and its errors can rise on the way: "
+            "use --start data"
+        )
+    yield from _about_rate(request, outcome)
+    if outcome.error > outcome.likelihood_error + WORSE:
+        scenario = outcome.scenario
+        size = ", a larger --size" if request.size else ""
+        yield (
+            f"the nodes have an error of {outcome.error:.4f} after the last round, maximum "
+            f"likelihood of the records of all nodes {outcome.likelihood_error:.4f} (on "
+            f"{len(scenario.scored.classes)} {scenario.scored_on}): calibration.svg shows whether "
+            f"more --rounds{size} or a lower --rate can help"
+        )
+    if repairs := outcome.rows[-1].repairs:
+        yield (
+            f"in the last round the nodes' models needed {counted(repairs, 'repair')}: counts or "
+            "variances that updates had driven too low; the models have the least valid ones"
+        )
+
+
+def _about_rate(request: Request, outcome: Outcome) -> Iterator[str]:
+    """Return whether RC cannot improve on its start, or its rate is too high to do so."""
+    soft = outcome.pooled.soft
+    if request.rate > Request.rate and soft[1:3].max() > soft[0]:
+        yield (
+            f"the loss of RC on pooled records rises in its first iterations with --rate "
+            f"{request.rate:g}: use a lower --rate (by default {Request.rate:g})"
+        )
+    elif not outcome.pooled.best:
+        yield (
+            "RC on pooled records has its lowest loss at its start, which is maximum likelihood: "
+            "calibration does not help on these records"
+        )

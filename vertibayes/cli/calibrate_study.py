@@ -6,6 +6,7 @@ losses of each round, summed over all sites, and at the end the mean of their st
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -21,18 +22,21 @@ from vertibayes.calibration.between_machines import (
 from vertibayes.calibration.models import error_rates
 from vertibayes.calibration.network_model import model_of
 from vertibayes.calibration.topologies import network_of
-from vertibayes.cli.calibrate_report import StudyOutcome, report_study
+from vertibayes.cli.calibrate_learned import finish
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
+from vertibayes.cli.outputs import described_columns
 from vertibayes.cli.phases import CALIBRATING
 from vertibayes.cli.run import Run
 from vertibayes.cli.study_settings import test_of
 from vertibayes.cli.tested import read_tested
 from vertibayes.dag import Structure
+from vertibayes.report.calibration import Traces, draw_calibration
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
 from vertibayes_protocols.calibration.agreed import Calibration, ClassifierSpec
 from vertibayes_protocols.calibration.choices import Mixing
+from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.graph import Graph
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.deployment.running import role_of
@@ -106,21 +110,13 @@ def settings_of(file: StudyFile) -> CalibrationStudy:
         raise file.source.error(("class_counts",), "calibration does not use it: remove the table")
     if not file.states:
         raise file.source.error(("states",), "declare the states of the class and of the features")
-    structure = _structure(table, values)
+    with table.at("structure"):
+        structure = read_structure(values["structure"])
     schema = schema_of(file, values["target"], variables_of(file.states))
-    try:
+    with table.at("structure"):
         spec = _spec(schema, structure)
-    except ValueError as error:
-        raise table.error("structure", str(error)) from None
     agreed = _agreed(table, values, spec, _network(file))
     return CalibrationStudy(file, agreed, schema, structure, values, test)
-
-
-def _structure(table: Table, values: dict[str, Any]) -> Structure | None:
-    try:
-        return read_structure(values["structure"])
-    except ValueError as error:
-        raise table.error("structure", str(error)) from None
 
 
 def _agreed(
@@ -133,18 +129,9 @@ def _agreed(
     if mixing == "relay" and values["size"] is not None:
         raise table.error("size", 'a relay does not use it: remove it, or use mixing = "mean"')
     size = values["size"] or values["most_records"] / values["rate"]
+    own = {n: values[n] for n in ("most_records", "start", "shown", "rate", "iterations")}
     try:
-        return Calibration(
-            spec,
-            network,
-            values["most_records"],
-            mixing,
-            values["start"],
-            values["shown"],
-            values["rate"],
-            size,
-            values["iterations"],
-        )
+        return Calibration(spec, network, mixing=mixing, size=size, **own)
     except ValueError as error:
         raise table.file.error(table.keys, str(error)) from None
 
@@ -179,7 +166,7 @@ def _network(file: StudyFile) -> Graph:
     return graph
 
 
-def run_calibration_study(study: CalibrationStudy, place: Machines, run: Run) -> None:
+def run_calibration_study(place: Machines, study: CalibrationStudy, run: Run) -> None:
     """Calibrate a classifier over the sites of a study, and write the results."""
     traffic, rounds = Traffic(), study.values["rounds"]
     start = perf_counter()
@@ -198,27 +185,62 @@ def run_calibration_study(study: CalibrationStudy, place: Machines, run: Run) ->
             rounds_per_part=study.values["rounds_per_part"],
             finished=finished,
         )
-    outcome = StudyOutcome(
-        study.agreed,
-        study.schema,
-        model_of(study.agreed.spec, sites.statistics),
-        sites,
-        traffic,
-        perf_counter() - start,
-        _error(study, sites),
-        0 if study.tested is None else study.tested.records,
-    )
+    seconds = perf_counter() - start
     run.warn([*study.said, *_warnings(study, sites)])
-    report_study(run, study.values, outcome, place.entry())
+    _report(study, sites, traffic, seconds, place.entry(), run)
 
 
-def _error(study: CalibrationStudy, sites: CalibratedSites) -> float | None:
+def _report(
+    study: CalibrationStudy,
+    sites: CalibratedSites,
+    traffic: Traffic,
+    seconds: float,
+    entry: Mapping[str, Any],
+    run: Run,
+) -> None:
+    """Write the results of a study; `entry` says which one."""
+    agreed, there, target = study.agreed, sites.parts[-1].parties, study.target
+    network, model = agreed.network, model_of(agreed.spec, sites.statistics)
+    own, soft = (each / np.maximum(sites.records, 1) for each in (sites.errors, sites.soft))
+    size = None if agreed.mixing == "relay" else agreed.size
+    summary = {
+        "study": entry,
+        "target": target,
+        "records": int(sites.records[-1]),
+        "sites": there,
+        "variables": described_columns(study.schema),
+        "options": {**study.values, "mixing": agreed.mixing, "size": size},
+        "own_error": float(own[-1]),
+        "test": _test(study, sites),
+        "seconds": {"total": round(seconds, 4)},
+        "rounds": traffic.rounds,
+        "bytes": {"sent_by": "the analyst", "total": traffic.bytes},
+    }
+    way = f"{agreed.mixing}, start {agreed.start}, rate {agreed.rate:g}"
+    said = {"way": way, "done": len(soft)}
+    traces = Traces(own[:, None], "the sites' own records", soft)
+    picture = draw_calibration(traces, f"{target}: {way}")
+    finish(run, model, network, summary, said, (_trace(sites, soft), picture), {})
+
+
+def _trace(sites: CalibratedSites, soft: Floats) -> dict[str, Any]:
+    """Return the content of calibration.json: sums over the sites that have finished a part."""
+    names = "soft_loss", "errors", "records", "repairs"
+    traces = soft, sites.errors, sites.records, sites.repairs
+    rounds = enumerate(zip(*(trace.tolist() for trace in traces), strict=True), start=1)
+    return {
+        "rounds": [{"round": n, **dict(zip(names, row, strict=True))} for n, row in rounds],
+        "parts": [part._asdict() for part in sites.parts],
+    }
+
+
+def _test(study: CalibrationStudy, sites: CalibratedSites) -> dict[str, Any] | None:
     """Return the error on the tested records, if there are some."""
     if study.tested is None:
         return None
     classifier = study.agreed.classifier
     rates = error_rates(classifier, sites.statistics[None], classifier.examples(study.tested))
-    return float(rates[0])
+    return {"records": study.tested.records, "error": float(rates[0])}
 
 
 def _warnings(study: CalibrationStudy, sites: CalibratedSites) -> list[str]:

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vertibayes.cli.options import takes
+from vertibayes_protocols.settings import REQUIRED, Setting
+
 if TYPE_CHECKING:
     from vertibayes_protocols.approval import StepsOf
     from vertibayes_protocols.calibration.agreed import ClassifierSpec
@@ -115,39 +118,33 @@ def _keygen(
 
 
 @commands.command("init")
-def _init(
-    sites: Annotated[str, typer.Option(help="Names of the sites, separated by commas: a,b,c.")],
-    out: Annotated[Path, typer.Option(help="Folder for the files, which must be new or empty.")],
-    dealer: Annotated[str, typer.Option(help="Name of the dealer.")] = "dealer",
-    analyst: Annotated[
-        str, typer.Option(help="Name of the analyst, or names, separated by commas.")
-    ] = "analyst",
-    address: Annotated[str | None, typer.Option(help="Relay's address, HOST:PORT.")] = None,
-    practice: Annotated[
-        bool, typer.Option("--practice", help="Make all keys too, for trying on one machine.")
-    ] = False,
-    roster: Annotated[
-        bool, typer.Option("--roster", help="Leave the keys to a roster: `vertibayes roster`.")
-    ] = False,
-) -> None:
+@takes(
+    Setting("sites", "text", "Names of the sites, separated by commas: a,b,c.", REQUIRED),
+    Setting("out", "path", "Folder for the files, which must be new or empty.", REQUIRED),
+    Setting("dealer", "text", "Name of the dealer.", "dealer"),
+    Setting("analyst", "text", "Name of the analyst, or names, separated by commas.", "analyst"),
+    Setting("address", "text", "Relay's address, HOST:PORT."),
+    Setting("practice", "flag", "Make all keys too, for trying on one machine.", False),
+    Setting("roster", "flag", "Leave the keys to a roster: `vertibayes roster`.", False),
+)
+def _init(sites: str, out: Path, dealer: str, analyst: str, **given: Any) -> None:
     """Write a folder for each party, with its commented file."""
     from vertibayes_protocols.deployment.templates import Names, init
 
     names = Names(_split(sites), dealer, _split(analyst))
-    for path in init(out, names, practice=practice, relay_address=address, roster=roster):
+    for path in init(out, names, relay_address=given.pop("address"), **given):
         sys.stdout.write(f"{path}\n")
 
 
 @commands.command("provision")
-def _provision(
-    parties: Annotated[str, typer.Option(help="Sites, dealer and analyst: a,b,dealer,analyst.")],
-    host: Annotated[str, typer.Option(help="Host name or IPv4 address of the relay.")],
-    out: Annotated[Path, typer.Option(help="Folder for the certificates; root.key stays there.")],
-    days: Annotated[int, typer.Option(help="Days for which the certificates are valid.")] = 365,
-    new_root: Annotated[
-        bool, typer.Option("--new-root", help="Replace the root, and all certificates with it.")
-    ] = False,
-) -> None:
+@takes(
+    Setting("parties", "text", "Sites, dealer and analyst: a,b,dealer,analyst.", REQUIRED),
+    Setting("host", "text", "Host name or IPv4 address of the relay.", REQUIRED),
+    Setting("out", "path", "Folder for the certificates; root.key stays there.", REQUIRED),
+    Setting("days", "whole", "Days for which the certificates are valid.", 365),
+    Setting("new_root", "flag", "Replace the root, and all certificates with it.", False),
+)
+def _provision(parties: str, out: Path, **given: Any) -> None:
     """Make certificates, with which the parties connect to the relay.
 
     The command renews the certificates of parties that have one; --parties relay renews that of the
@@ -156,7 +153,7 @@ def _provision(
     """
     from vertibayes_protocols.deployment.certificates import provision
 
-    for folder in provision(out, _split(parties), host, days, new_root=new_root):
+    for folder in provision(out, _split(parties), **given):
         sys.stdout.write(f"{folder}: give it to {folder.name}, and keep no copy of the key\n")
     sys.stdout.write(f"{out / 'root.key'}: stays here; with it, anybody can take any name\n")
 
@@ -173,10 +170,9 @@ def _site(file: File, quiet: Quiet = False) -> None:
 def _keep(folder: Path, spec: ClassifierSpec, statistics: Floats) -> None:
     """Write a site's own classifier after a calibration; import only then what takes memory."""
     from vertibayes.calibration.network_model import model_of
-    from vertibayes.cli.calibrate_report import write_calibrated
-    from vertibayes.cli.outputs import write_whole
+    from vertibayes.cli.outputs import write_model, write_whole
 
-    write_whole(folder, partial(write_calibrated, model=model_of(spec, statistics)))
+    write_whole(folder, partial(write_model, model=model_of(spec, statistics)))
 
 
 def _follow(contract: Contract) -> StepsOf:
@@ -227,18 +223,20 @@ def _meets(
 
 
 @commands.command("approve", epilog=WHERE)
+@takes(
+    Setting("site", "path", "The site's own file.", Path("site.toml")),
+    Setting("by", "text", "Who approves; this user if not given."),
+    Setting("yes", "flag", "Approve without a question.", False),
+    Setting("digest", "text", "The digest that the analyst has read to you."),
+    Setting("list", "flag", "List the approved studies.", False),
+    Setting("withdraw", "text", "Withdraw the approval of this digest, or its beginning."),
+)
 def _approve(
     study: Annotated[Path | None, typer.Argument(help="The analyst's study.toml.")] = None,
-    site: Annotated[Path, typer.Option(help="The site's own file.")] = Path("site.toml"),
-    by: Annotated[str | None, typer.Option(help="Who approves; this user if not given.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Approve without a question.")] = False,
-    digest: Annotated[
-        str | None, typer.Option(help="The digest that the analyst has read to you.")
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the approved studies.")] = False,
-    withdraw: Annotated[
-        str | None, typer.Option(help="Withdraw the approval of this digest, or its beginning.")
-    ] = None,
+    *,
+    site: Path,
+    withdraw: str | None,
+    **given: Any,
 ) -> None:
     """Approve a study as the owner of a site.
 
@@ -249,7 +247,7 @@ def _approve(
     from vertibayes.cli.approve import run_approve, run_list, run_withdraw
 
     stop_on_signal()
-    if (study is not None) + list_ + (withdraw is not None) != 1:
+    if (study is not None) + given.pop("list") + (withdraw is not None) != 1:
         raise ValueError("specify one of study.toml, --list and --withdraw DIGEST")
     if not site.exists():
         raise ValueError(
@@ -257,7 +255,7 @@ def _approve(
             "--site FOLDER/site.toml"
         )
     if study is not None:
-        run_approve(study, site, by, yes, digest)
+        run_approve(study, site, **given)
     elif withdraw is not None:
         run_withdraw(site, withdraw)
     else:
@@ -283,19 +281,12 @@ def _relay(file: File, quiet: Quiet = False) -> None:
 
 
 @commands.command("status")
-def _status(
-    file: File,
-    as_prometheus: Annotated[
-        bool, typer.Option("--prometheus", help="Print the text format of Prometheus.")
-    ] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show the changes until the party or the run has ended.")
-    ] = False,
-    interval: Annotated[
-        float | None,
-        typer.Option(help="With --watch: seconds between two looks; 1 if not given."),
-    ] = None,
-) -> None:
+@takes(
+    Setting("prometheus", "flag", "Print the text format of Prometheus.", False),
+    Setting("watch", "flag", "Show the changes until the party or the run has ended.", False),
+    Setting("interval", "number", "With --watch: seconds between two looks; 1 if not given."),
+)
+def _status(file: File, *, prometheus: bool, watch: bool, interval: float | None) -> None:
     """Print what a party does, or how far the run of a study is.
 
     Of site.toml, dealer.toml or relay.toml the command says whether the party runs, its sessions
@@ -304,7 +295,7 @@ def _status(
     The exit status is 0 if the party or the run is well, or the run has written its results; 1 if
     it is not connected to the relay, or a party of the run is away; and 3 if it does not run.
     """
-    if watch and as_prometheus:
+    if watch and prometheus:
         raise ValueError("specify one of --watch and --prometheus")
     if interval is not None and not watch:
         raise ValueError(f"--interval is for --watch: got --interval {interval:g} without it")
@@ -313,7 +304,7 @@ def _status(
     if watch:
         code = watch_status(file, 1.0 if interval is None else interval)
     else:
-        code = run_status(file, as_prometheus)
+        code = run_status(file, prometheus)
     if code:
         raise typer.Exit(code)
 
@@ -322,11 +313,7 @@ def _status(
 def _check(
     files: Annotated[list[Path], typer.Argument(help="Configuration files, of any parties.")],
     meet: Annotated[
-        bool,
-        typer.Option(
-            "--meet",
-            help="Begin a session of the study, the first file.",
-        ),
+        bool, typer.Option("--meet", help="Begin a session of the study, the first file.")
     ] = False,
 ) -> None:
     """Check configuration files before a run.

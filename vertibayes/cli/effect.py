@@ -63,14 +63,10 @@ def run_effect(question: Question, model: Path | None, source: Source | None) ->
     elif question.adjust:
         raise ValueError("--adjust needs --data: a model alone gives the risks by its CPTs")
     else:
-        lines = _from_model(question, network)
+        outcome, states = question.outcome_in(network.variables)
+        lines = _about_sets(question, outcome, network, _sets(question, outcome, network))
+        lines += _report(effect_in(network, question.exposure, outcome), states)
     sys.stdout.write("\n".join(lines) + "\n")
-
-
-def _from_model(question: Question, network: Network) -> list[str]:
-    outcome, states = question.outcome_in(network.variables)
-    lines = _about_sets(question, outcome, network, _sets(question, outcome, network))
-    return [*lines, *_report(effect_in(network, question.exposure, outcome), states)]
 
 
 def _from_records(question: Question, network: Network | None, source: Source) -> list[str]:
@@ -109,8 +105,10 @@ def _adjusted(
         sets = _sets(question, outcome, network)
         if not sets:
             raise ValueError(_without_set(question, outcome, network))
-        lines = _about_sets(question, outcome, network, sets)
-        return min(sets, key=lambda names: (_cells(names, variables), names)), lines
+        smallest = min(
+            sets, key=lambda names: (prod(len(variables[n].states) for n in names), names)
+        )
+        return smallest, _about_sets(question, outcome, network, sets)
     check_names(network.structure, question.exposure, outcome, chosen)
     if reason := why_not_valid(network.structure, question.exposure, outcome, chosen):
         warn([f"--adjust is not valid by the network: {reason}"])
@@ -136,10 +134,6 @@ def _without_set(question: Question, outcome: str, network: Network) -> str:
         f"no adjustment set without {', '.join(excluded)} separates the effect of {exposure} on "
         f"{outcome} from other paths in the network: allow more variables with fewer --not-adjust"
     )
-
-
-def _cells(names: Sequence[str], variables: Mapping[str, Variable]) -> int:
-    return prod(len(variables[name].states) for name in names)
 
 
 def _count(sites: Sites, exposure: str, outcome: str, adjust: Sequence[str]) -> tuple[Effect, str]:

@@ -24,14 +24,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import IO
 
 from vertibayes.cli.processes import child_command, child_environment, end_children
 from vertibayes_protocols.deployment.approvals import path_of, read_approval
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.deployment.status import read_status, status_path
 from vertibayes_protocols.storage.ledger_entries import (
-    Entry,
     Refusal,
     SessionNote,
     Tables,
@@ -177,7 +175,8 @@ def hosted(kind: str, file: Path) -> Iterator[subprocess.Popen[bytes]]:
     file : Path
         The party's file.
     """
-    with _log(log_path(file)) as log:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    with os.fdopen(os.open(log_path(file), flags, 0o600), "ab") as log:
         process = subprocess.Popen(  # noqa: S603 (our own)
             child_command(kind, file.resolve()),
             cwd=file.resolve().parent,
@@ -198,11 +197,6 @@ def hosted(kind: str, file: Path) -> Iterator[subprocess.Popen[bytes]]:
 def log_path(file: Path) -> Path:
     """Return the file of a hosted party's log: `site.log` beside `site.toml`."""
     return file.with_suffix(".log")
-
-
-def _log(path: Path) -> IO[bytes]:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-    return os.fdopen(descriptor, "ab")
 
 
 def _wait(
@@ -230,21 +224,14 @@ def _report(file: Path, own: SiteFile, approval: Path, digest: str) -> Report:
     runs = SiteMemory.read(own.memory).runs(contract.digest)[1] if own.memory.exists() else 0
     entries = read_ledger(own.ledger).entries if own.ledger.exists() else []
     noted = [entry for entry in entries if entry.purpose.study == digest]
-    state = RUNNING if _runs(file) else IDLE
-    if runs >= contract.runs and _has_ended_well(noted):
+    status = status_path(file)
+    state = RUNNING if status.exists() and read_status(status)[1] else IDLE
+    last = noted[-1].noted if noted else None
+    has_ended_well = isinstance(last, SessionNote) and last.event == "ended" and not last.reason
+    if runs >= contract.runs and has_ended_well:
         state = RELEASED
     tables = [table for entry in noted if isinstance(entry.noted, Tables)
               for table in entry.noted.tables]  # fmt: skip
     refusals = sum(isinstance(entry.noted, Refusal) for entry in noted)
     cells = sum(table.cells for table in tables)
     return Report(own.party, digest, state, "", runs, len(tables), cells, refusals)
-
-
-def _has_ended_well(entries: list[Entry]) -> bool:
-    last = entries[-1].noted if entries else None
-    return isinstance(last, SessionNote) and last.event == "ended" and not last.reason
-
-
-def _runs(file: Path) -> bool:
-    path = status_path(file)
-    return path.exists() and read_status(path)[1]

@@ -18,10 +18,16 @@ from typing import Any, NamedTuple, Protocol
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.cuts import Cuts, with_cuts
 from vertibayes.cli.inputs import Sites, Source, read_sites
-from vertibayes.cli.learned import Results, report_of, summarize, warnings_about, write_more
+from vertibayes.cli.learned import (
+    Results,
+    report_of,
+    summarize,
+    summary_of_release,
+    warnings_about,
+    write_more,
+)
 from vertibayes.cli.outputs import write_model
 from vertibayes.cli.phases import STRENGTHS, STRUCTURE, VALIDATION
-from vertibayes.cli.release import summary_of
 from vertibayes.cli.run import Run
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.released import ReleasedCounter
@@ -105,9 +111,7 @@ def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any
     with place.opened(task, run) as opened:
         seconds = perf_counter() - start
         source, task = opened.source, opened.task
-        cost = None
-        if isinstance(source, SecureCounter):
-            cost = expected(source, task.options)
+        cost = expected(source, task.options) if isinstance(source, SecureCounter) else None
         notes = notices(source, task.options), task.validations.warnings()
         run.warn(chain(opened.warnings, *notes))
         if cost is not None and not run.quiet:
@@ -128,11 +132,12 @@ def _by_tables(
     learned = learn(counter, options, progress)
     is_late = options.max_seconds is not None and learned.structure_seconds >= options.max_seconds
     late = "the search ended when its time was up: the structure is the best so far"
-
-    def further() -> dict[str, Any]:
-        return {"calls": counter.calls, "queries": counter.queries, "forecast": cost}
-
-    return Outcome(learned, counter, further, warning=late if is_late else "")
+    return Outcome(
+        learned,
+        counter,
+        lambda: {"calls": counter.calls, "queries": counter.queries, "forecast": cost},
+        warning=late if is_late else "",
+    )
 
 
 def _by_choices(chooser: SecretChooser, opened: Opened, progress: Progress) -> Outcome:
@@ -154,7 +159,7 @@ def _by_choices(chooser: SecretChooser, opened: Opened, progress: Progress) -> O
 
     as_state = how_missing(counter.variables, options) == "state"
     fits = partial(chooser.fits, missing=as_state)
-    further = partial(summary_of, released, len(study.study.sites))
+    further = partial(summary_of_release, released, len(study.study.sites))
     return Outcome(learned, counter, further, write, fits, warning)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,29 +11,27 @@ import numpy as np
 
 from vertibayes.cli.cuts import report_of_cuts
 from vertibayes.cli.outputs import described, write_counts, write_json, write_rows, write_text
-from vertibayes.cli.release import report_of_release
+from vertibayes.cli.texts import text
 from vertibayes.cli.validations import as_json, warnings_of
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned
+from vertibayes.released import Released
 from vertibayes.report.counts import counts_json
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.edges import report_of_edges
 from vertibayes.report.people import alignment_as_json, report_of_people
+from vertibayes.report.release import assess
+from vertibayes.report.rule_cost import cut_cost, noise_cost
 from vertibayes.report.strengths import draw_learned, report_of_strengths, summary_of_strengths
 from vertibayes.validation.methods import Validation
-from vertibayes.words import area_of, counted, size
+from vertibayes.words import area_of, counted
 from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.queries.releases.plan import ReleaseNoise
 from vertibayes_protocols.roles import Party
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Study
-
-HINTS = {
-    "public": ", public records",
-    "scv": ", synthetic records, optimistic",
-    "svdg": ", synthetic records",
-}
 
 
 class Results(NamedTuple):
@@ -86,6 +85,40 @@ def summarize(
     }
 
 
+def summary_of_release(released: Released, sites: int) -> dict[str, Any]:
+    """Return what summary.json has of choices and a release beside the results."""
+    assessment = assess(released.counter, released.learned.network)
+    return {
+        "calls": released.calls,
+        "release": {**assessment.as_json(), "sentences": assessment.sentences()},
+        "choices": {
+            "decisions": released.decisions,
+            "candidates": released.candidates,
+            "undecided": released.undecided,
+            "bits_at_most": round(released.bits, 1),
+            "too_large": released.too_large,
+            "resolution_in_nats": released.resolution,
+        },
+        "cost": cost_of(released, sites),
+    }
+
+
+def cost_of(released: Released, sites: int) -> dict[str, Any] | None:
+    """Return what the rule costs, as JSON data; None if the released tables do not show it."""
+    counter, learned = released.counter, released.learned
+    request = counter.request
+    if request.rule.is_noisy:
+        deviation = sqrt(sites * ReleaseNoise(request, sites).of_a_site().variance)
+        about = None
+        if learned.pseudo_count and not request.missing:
+            about = noise_cost(learned.network, counter.records, deviation, learned.pseudo_count)
+        return {"deviation": deviation, "nats_about": about}
+    if request.rule.kind != "cut":
+        return None
+    cost = cut_cost(counter, learned.network, learned.pseudo_count)
+    return None if cost is None else cost._asdict()
+
+
 def warnings_about(results: Results) -> Iterator[str]:
     """Yield the warnings about results."""
     for method, validation in results.validated.items():
@@ -118,21 +151,15 @@ def write_more(
     holders = {name: ", ".join(sites) for name, sites in study.holders.items()}
     write_text(part / "structure.svg", draw_learned(learned, holders))
     for name, validation in validated.items():
-        picture = draw_curves(validation, title_of(name, validation))
+        kind = "synthetic records" if validation.synthetic else "records"
+        area = area_of(validation.overall.auc, validation.interval)
+        on = f"{name.upper()} on {validation.overall.scored:,} {kind}"
+        picture = draw_curves(validation, f"{validation.target}, {on}: {area}")
         write_text(part / f"validation-{name}.svg", picture)
     if learned.synthetic is not None:
         _write_records(part / "synthetic.csv", learned.synthetic)
     if further is not None:
         further(part)
-
-
-def title_of(method: str, validation: Validation) -> str:
-    """Return the title of a validation's picture."""
-    records = "synthetic records" if validation.synthetic else "records"
-    area = area_of(validation.overall.auc, validation.interval)
-    return (
-        f"{validation.target}, {method.upper()} on {validation.overall.scored:,} {records}: {area}"
-    )
 
 
 def _write_records(path: Path, data: SiteData) -> None:
@@ -144,46 +171,9 @@ def _write_records(path: Path, data: SiteData) -> None:
     write_rows(path, [data.variables, *zip(*columns, strict=True)])
 
 
-def _smoothing(learned: Learned, kind: str) -> str:
-    """Say from what the CPTs are."""
-    counts = {
-        "em": f"the counts that EM estimates from the {kind} tables",
-        "synthetic": f"the counts that EM estimates from records drawn from the {kind} tables",
-    }.get(learned.missing, f"the {kind} counts")
-    if not learned.pseudo_count:
-        return f"{counts}, divided (maximum likelihood)"
-    return f"{counts}, {learned.pseudo_count:g} added to each (--pseudo-count), divided"
-
-
-def report_of(learned: Learned, summary: dict[str, Any]) -> list[str]:
+def report_of(learned: Learned, summary: Mapping[str, Any]) -> list[str]:
     """Return the lines that the command prints about a run."""
-    seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
-    scores, structure = learned.scores, learned.network.structure
-    sender = "" if sent["sent_by"] == "all parties" else f" by {sent['sent_by']}"
-    is_released = "release" in summary
-    has_choices = is_released and summary["choices"]["decisions"]
-    winners = ", the winners of the choices" if has_choices else ""
-    winners += ", how many people are in which lists" if "alignment" in summary else ""
-    by = "" if learned.algorithm is None else f" by {learned.algorithm}"
-    lines = [
-        f"{counted(summary['records'], 'record')}, "
-        f"{counted(len(summary['variables']), 'variable')} at "
-        f"{counted(len(summary['sites']), 'site')}",
-        f"structure{by}: {counted(len(structure.edges), 'edge')}; BIC {scores.bic:.3f}, "
-        f"AIC {scores.aic:.3f}, K2 score {scores.k2:.3f} nats",
-        *(report_of_people(summary["alignment"]) if "alignment" in summary else []),
-        *report_of_edges(learned),
-        *report_of_strengths(learned, summary),
-        *(report_of_release(summary) if is_released else []),
-        *(report_of_cuts(summary["discretization"]) if "discretization" in summary else []),
-        f"CPTs: {_smoothing(learned, 'released' if is_released else 'exact')}",
-        f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
-        f"parameters {seconds['parameters']:.3f}, arc strengths {seconds['strengths']:.3f}",
-        f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",
-        f"revealed to the analyst: {counted(opened['tables'], 'table')}, "
-        f"{counted(opened['cells'], 'cell')}{winners}, and nothing else of the records",
-    ]
-    for method, auc in summary["auc"].items():
-        area = area_of(auc, summary["auc_interval"][method])
-        lines.append(f"{method}{HINTS[method]}: {area}")
-    return lines
+    people = report_of_people(summary["alignment"]) if "alignment" in summary else []
+    about = [*people, *report_of_edges(learned), *report_of_strengths(learned, summary)]
+    cut = report_of_cuts(summary["discretization"]) if "discretization" in summary else []
+    return text("learn.txt.j2", **summary, about=about, cut=cut).splitlines()

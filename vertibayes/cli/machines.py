@@ -143,10 +143,8 @@ def _fitting(file: StudyFile, source: SecureCounter | SecretChooser, task: Task)
     """Refuse options that do not fit what the sites offer, before a table is revealed."""
     table = file.source.table("learning")
     for key, check in checks(source, task.options).items():
-        try:
+        with table.at(key):
             check()
-        except ValueError as error:
-            raise table.error(key, str(error)) from None
     with placed(file.source.table("validation")):
         if task.rule is not None:
             check_validations(source.variables, task.options, task.validations.validate)

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.cli.naive_bayes_learning import (
+    OF_NOISE,
     Holders,
     Learned,
+    Request,
     learn_records,
     publish,
     report,
     reveal,
     score,
 )
-from vertibayes.cli.naive_bayes_request import OF_NOISE, Request
-from vertibayes.cli.outputs import options_as_json
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import about_lost, divided_records
 from vertibayes.counting.secure import SecureCounter
@@ -58,7 +58,7 @@ def run_nb(source: Source, request: Request, run: Run) -> None:
         learned.warnings[:0] = [*sites.warnings, *more, *_warnings(request, schema, training)]
         learned.records = training.records
         options = asdict(request) | source.options("test", "holdout")
-        about = {"left_out": dict(sites.left_out), "options": options_as_json(options)}
+        about = {"left_out": dict(sites.left_out), "options": options}
         report(run, request, learned, tested, perf_counter() - start, about)
 
 
@@ -124,7 +124,11 @@ class Dealt(NamedTuple):
         rows = _dealt(request, training.records, np.random.default_rng(self.seed))
         parties = {f"party-{n}": training.rows(own) for n, own in enumerate(rows, start=1)}
         most = max(data.records for data in parties.values())
-        holders = Holders(tuple(parties), most, missing=_has_missing(training))
+        missing = [
+            (c == len(training.variables[n].states)).any() for n, c in training.codes.items()
+        ]
+        missing += [np.isnan(column).any() for column in training.numbers.values()]
+        holders = Holders(tuple(parties), most, missing=any(missing))
         federation = RecordFederation(parties, policy=ALLOW_ALL)
         with federation.session() as session, run.progress(ticks=True) as progress:
             run.ledger = session.role.ledger
@@ -232,8 +236,3 @@ def _dealt(
         holder = generator.integers(request.parties, size=records)
         return [np.flatnonzero(holder == party) for party in range(request.parties)]
     return np.array_split(generator.permutation(records), request.parties)
-
-
-def _has_missing(data: LocalData) -> bool:
-    coded = any((codes == len(data.variables[n].states)).any() for n, codes in data.codes.items())
-    return coded or any(np.isnan(column).any() for column in data.numbers.values())

@@ -1,4 +1,4 @@
-"""What naive Bayes learns from a session of any place, and what a run has of it.
+"""The options of naive Bayes, what it learns from a session of any place, and what a run has of it.
 
 Sites that hold records of their own:
 
@@ -19,23 +19,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.outputs import (
     described_columns,
     models_of,
-    write_classifier,
     write_counts,
+    write_model,
     write_rows,
     write_text,
 )
 from vertibayes.cli.run import Run
 from vertibayes.cli.tested import classes_of
+from vertibayes.cli.texts import text
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.drawing.svg import draw
 from vertibayes.naive_bayes.base import Floats, NaiveBayes
@@ -44,9 +45,10 @@ from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba, t
 from vertibayes.report.counts import counts_of_classifier
 from vertibayes.report.people import alignment_as_json, report_of_people
 from vertibayes.validation.measures import auc
+from vertibayes_protocols.accounting import OPENDP, Privacy
 from vertibayes_protocols.alignment import AlignedPeople
 from vertibayes_protocols.local_reports import ReportPlan
-from vertibayes_protocols.promise import Promise
+from vertibayes_protocols.promise import LOCAL, Promise
 from vertibayes_protocols.queries.columns.publish import Publish, RecordNoise
 from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.queries.sums.members import Members
@@ -56,8 +58,104 @@ from vertibayes_protocols.session import Session, Traffic
 from vertibayes_protocols.site.statistics import LocalData
 from vertibayes_protocols.variables import Variable
 
+BOTH = ("record", "party")
+CHOICES = {  # of each method: what --noise, --via (the default first) and --protect may be
+    "hdpnb": (("polya", "diluted", "none"), ("additive", "masked"), BOTH),
+    "vdpnb": (("laplace", "none"), ("additive", "product"), ("record",)),
+    "federated": (("polya", *LOCAL, "none"), ("masked", "additive"), BOTH),
+    "gossip": (LOCAL, ("additive",), BOTH),
+    "ldp": (("reports",), ("additive",), ("record",)),
+}
+OF_NOISE = {  # with which noise an option has an effect
+    "accounting": ("polya", "diluted", "laplace"),
+    "delta": ("diluted", "gaussian"),
+    "gamma": ("polya", "diluted"),
+    "protect": ("polya", "diluted", *LOCAL),
+}
+OWN = {  # the options that only one method has
+    "iterations": "gossip",
+    "reports": "ldp",
+    "oracle": "ldp",
+    "equal_bins": "ldp",
+    "approach": "ldp",
+}
 ALL_SITES = "all sites"
 SPENT = "the budget of what was revealed is spent: use a larger --epsilon or more records"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of ``vertibayes nb``; each is a setting of `vertibayes.settings`."""
+
+    method: str
+    target: str
+    parties: int
+    epsilon: float | None = None
+    noise: str | None = None
+    accounting: str = "whole"
+    protect: str = "record"
+    delta: float = 1e-5
+    gamma: float = 1.0
+    via: str = ""  # that of the method, if not given
+    alpha: float = 1.0
+    iterations: int = 50
+    reports: str = "one"
+    oracle: str = "auto"
+    equal_bins: int = 4
+    approach: int = 3
+
+    def checked(self) -> Request:
+        """Return the request with its noise and its way filled in; refuse what cannot be."""
+        noises, ways, protected = CHOICES[self.method]
+        noise = self.noise or noises[0]
+        via = self.via or ways[0]
+        given = ("noise", noise, noises), ("via", via, ways), ("protect", self.protect, protected)
+        for option, value, known in given:
+            if value not in known:
+                has = " or ".join(known)
+                if known == ("reports",):
+                    has = "the noise of --oracle and --approach; leave out --noise"
+                raise ValueError(f"--{option} {value}: {self.method} has {has}")
+        self._check_noise(noise)
+        for name, method in OWN.items():
+            if self.method != method and getattr(self, name) != getattr(Request, name):
+                option = name.replace("_", "-")
+                raise ValueError(f"--{option} is an option of {method}, got --method {self.method}")
+        if self.equal_bins == 1:
+            raise ValueError("--equal-bins must be 0, or 2 and more, got 1")
+        if self.equal_bins and self.approach != Request.approach:
+            raise ValueError(
+                f"--approach has an effect with --equal-bins 0 alone, got {self.equal_bins}"
+            )
+        return replace(self, noise=noise, via=via)
+
+    def privacy(self) -> Privacy | None:
+        """Return the noise of parties that hold records; None for exact sums."""
+        if self.epsilon is None:
+            return None
+        return Privacy(
+            eps=self.epsilon,
+            accounting=self.accounting,
+            protects=self.protect,
+            noise=self.noise or "polya",
+            delta=self.delta,
+            gamma=self.gamma,
+        )
+
+    def _check_noise(self, noise: str) -> None:
+        for name, noises in OF_NOISE.items():
+            if getattr(self, name) != getattr(Request, name) and noise not in noises:
+                if noise == "reports":
+                    raise ValueError(f"--{name} has no effect with --method {self.method}")
+                raise ValueError(
+                    f"--{name} has an effect with --noise {' or '.join(noises)} alone, got {noise}"
+                )
+        if (noise == "none") != (self.epsilon is None):
+            has_exact = "none" in CHOICES[self.method][0]
+            also = ", or --noise none, and not both" if has_exact else ""
+            raise ValueError(f"specify --epsilon E{also}")
+        if noise in (*OPENDP, "reports") and find_spec("opendp") is None:
+            raise ValueError(f"--noise {noise} is drawn by OpenDP: pip install 'vertibayes[noise]'")
 
 
 @dataclass
@@ -90,11 +188,6 @@ class Learned:
     def promised_beside(self, *shown: str) -> None:
         """Note what is shown beside what the noise covers, if there is noise."""
         self.promise = None if self.promise is None else self.promise.beside(*shown)
-
-    def accuracies(self, tested: LocalData) -> list[float]:
-        """Return the quartiles of the accuracy of all parties' models: nothing without them."""
-        scores = [model.score(self.prepare(tested)) for model in self.models.values()]
-        return np.quantile(scores, [0.25, 0.5, 0.75]).tolist() if scores else []
 
 
 # ---- sites that hold records ---------------------------------------------------------------------
@@ -132,13 +225,10 @@ def _sums(request: Request, session: Session, schema: Schema, holders: Holders) 
     if request.method == "gossip":
         count = request.iterations
         models, gossip = learn_gossip(session, terms, sites, count, absent, alpha=alpha)
-        first = min(models)
+        first, parties = min(models), tuple(sorted(gossip.updates))
+        by = f"the model of {first}"
         return Learned(
-            models[first],
-            gossip.promise,
-            predicted_by=f"the model of {first}",
-            parties=tuple(sorted(gossip.updates)),
-            models=models,
+            models[first], gossip.promise, predicted_by=by, parties=parties, models=models
         )
     if terms.privacy is not None and terms.privacy.is_local:
         release = learn_updates(session, terms, sites, absent, alpha=alpha)
@@ -159,11 +249,9 @@ def _people(request: Request, session: Session, schema: Schema, holders: Holders
         approach=request.approach,
         missing=holders.missing,
     )
-    present = sorted(set(holders.sites) - set(holders.absent))
-    most = holders.most_records
+    present, most = sorted(set(holders.sites) - set(holders.absent)), holders.most_records
     model, people, promise = learn_people(session, plan, present, most, alpha=request.alpha)
-    parties = tuple(present)
-    return Learned(model, promise, parties=parties, records=people, prepare=plan.prepare)
+    return Learned(model, promise, parties=tuple(present), records=people, prepare=plan.prepare)
 
 
 def _missing(schema: Schema) -> Schema:
@@ -193,18 +281,13 @@ def reveal(
 
 def publish(request: Request, session: Session, split: Split) -> Learned:
     """Have each site count, add noise and publish its tables: all sites know the class."""
-    noise = noise_of(request)
+    assert request.epsilon is not None  # the request was checked
+    noise = RecordNoise(request.epsilon, request.accounting)
     model = model_of(split, session.ask(Publish.of(split, noise)))
     holders = {name: site for site, names in split.holders.items() for name in names}
     holders[split.schema.target.name] = ALL_SITES
     promise, records = noise.promise(split.schema), sum(split.class_counts)
     return Learned(model, promise, split.holders, holders, records=records)
-
-
-def noise_of(request: Request) -> RecordNoise:
-    """Return the noise of the tables that sites publish."""
-    assert request.epsilon is not None  # the request was checked
-    return RecordNoise(request.epsilon, request.accounting)
 
 
 def score(
@@ -247,7 +330,7 @@ def report(
         "sites": {site: list(names) for site, names in learned.sites.items()},
         "variables": described_columns(model.schema),
         "left_out": {},
-        "model": models_of(model.schema),
+        "model": models_of(model),
         "promise": None if assumed is None else assumed.to_json(),
         "seconds": {"test": round(learned.test_seconds, 4), "total": round(seconds, 4)},
         "rounds": learned.rounds,
@@ -256,27 +339,31 @@ def report(
         "test": None if tested is None else _accuracy(learned, tested),
         **about,
     }
+    people = []
     if learned.people is not None:
         summary["alignment"] = alignment_as_json(learned.people)
+        people = report_of_people(summary["alignment"])
     kind = "exact" if assumed is None else "noise"
     kind = "estimated" if request.method in ("gossip", "ldp") else kind
-    write = partial(_write, learned=learned, kind=kind)
-    run.finish("nb", summary, _shown(summary), partial(write_classifier, model=model), write)
+    more = partial(_write, learned=learned, kind=kind)
+    lines = text("nb.txt.j2", **summary, people=people).splitlines()
+    run.finish("nb", summary, lines, partial(write_model, model=model), more)
 
 
 def _accuracy(learned: Learned, tested: LocalData) -> dict[str, Any]:
     """Return how well the tested records were classified, beside the most frequent class."""
-    model, target = learned.model, learned.model.schema.target
-    proba = learned.log_proba
+    model, target, proba = learned.model, learned.model.schema.target, learned.log_proba
     if proba is None:  # sites have not scored them
         proba = model.predict_log_proba(learned.prepare(tested))
     truth = classes_of(tested, target.name)
+    scores = [each.score(learned.prepare(tested)) for each in learned.models.values()]
+    quartiles = np.quantile(scores, [0.25, 0.5, 0.75]).tolist() if scores else []
     return {
         "records": tested.records,
         "predicted_by": learned.predicted_by,
         "accuracy": float((proba.argmax(axis=1) == truth).mean()),
         "accuracy_of_the_most_frequent_class": float((truth == model.class_count_.argmax()).mean()),
-        "accuracy_of_all_parties": learned.accuracies(tested),
+        "accuracy_of_all_parties": quartiles,
         "auc": auc(truth, np.exp(proba), target.states).auc,
     }
 
@@ -290,26 +377,3 @@ def _write(part: Path, learned: Learned, kind: str) -> None:
     if learned.predictions:
         header = "record", "class", *model.schema.target.states
         write_rows(part / "predictions.csv", [header, *learned.predictions])
-
-
-def _shown(summary: Mapping[str, Any]) -> list[str]:
-    """Return a run in a few lines."""
-    records = summary["records"] or "unknown number of"
-    lines = [
-        f"{records} records, {len(summary['variables']) - 1} features, "
-        f"{summary['parties']} parties; {summary['method']}, noise {summary['options']['noise']}",
-        *(report_of_people(summary["alignment"]) if "alignment" in summary else []),
-        f"seconds: {summary['seconds']['total']:.3f}, of it tests {summary['seconds']['test']:.3f}",
-        f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",
-        f"model: {', '.join(summary['model'])}",
-    ]
-    if summary["promise"] is not None:
-        lines.append(f"promise: {summary['promise']['sentence']}")
-    lines.append("what was revealed, and to whom: ledger.json")
-    if (test := summary["test"]) is not None:
-        most = test["accuracy_of_the_most_frequent_class"]
-        lines.append(
-            f"accuracy {test['accuracy']:.4f} on {test['records']} records "
-            f"({most:.4f} by the most frequent class)"
-        )
-    return lines

@@ -20,24 +20,21 @@ from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_learning import (
     Holders,
     Learned,
+    Request,
     learn_records,
     publish,
     report,
     reveal,
     score,
 )
-from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import options_as_json
 from vertibayes.cli.phases import LEARNING
 from vertibayes.cli.run import Run
 from vertibayes.cli.study_settings import COUNTS_TWICE, test_of
 from vertibayes.cli.tested import read_tested
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import log_proba
-from vertibayes.naive_bayes.vertical import (
-    most_probable,
-)
+from vertibayes.naive_bayes.vertical import most_probable
 from vertibayes.settings import LEARNER, MEMBERSHIP, NAIVE_BAYES, PREDICT, TEST
 from vertibayes.study import opener
 from vertibayes.study_files import TableFile
@@ -64,7 +61,7 @@ SCORED = "the scores of the predicted records, which depend on the values of the
 
 @dataclass(frozen=True)
 class NaiveBayesStudy:
-    """A study's file, its options, and what the sites have approved."""
+    """A study's file, and its options."""
 
     file: StudyFile
     request: Request
@@ -74,9 +71,18 @@ class NaiveBayesStudy:
 
 
 def read_study(file: StudyFile) -> NaiveBayesStudy:
-    """Return a study's options, or refuse those that cannot be used."""
+    """Return a study's options; refuse settings and test records that cannot be used."""
     study = read_settings(file)
-    _check_test(study)
+    if study.test is None:
+        return study
+    try:  # after a release, an error in the records would be too late
+        if file.states:
+            read_tested(study.test, schema_in(study))
+        else:  # the sites describe their states later
+            study.test.open("rb").close()
+    except (OSError, ValueError) as error:
+        reason = words(error).removeprefix("--test ")
+        raise file.source.error(("learning", "test"), reason) from None
     return study
 
 
@@ -115,10 +121,10 @@ def _check_records(study: NaiveBayesStudy) -> None:
     if len(file.sites) < 2:
         raise file.source.error(("sites",), "sums need two sites or more")
     if file.states:
-        _schema_of(study, variables_of(file.states))
+        schema_in(study)
     privacy = None if request.method == "ldp" else request.privacy()
     gamma = privacy.needed if privacy is not None else 0.0
-    shares = {"gamma": gamma, **{name: membership[name] for name in ("dishonest", "dropouts")}}
+    shares = {"gamma": gamma} | {name: membership[name] for name in ("dishonest", "dropouts")}
     if sum(share_of(share, 1) for share in shares.values()) > 1:
         given = ", ".join(f"{name} = {share:g}" for name, share in shares.items())
         reason = f"gamma, dishonest and dropouts must be at most 1 together, got {given}"
@@ -142,22 +148,7 @@ def _check_columns(study: NaiveBayesStudy) -> None:
         raise file.source.error(("learning", "predict"), reason)
 
 
-def _check_test(study: NaiveBayesStudy) -> None:
-    """Refuse a file of test records that cannot be used: after a release it would be too late."""
-    file = study.file
-    if study.test is None:
-        return
-    try:
-        if file.states:
-            read_tested(study.test, _schema_of(study, variables_of(file.states)))
-        else:  # the sites describe their states later
-            study.test.open("rb").close()
-    except (OSError, ValueError) as error:
-        reason = words(error).removeprefix("--test ")
-        raise file.source.error(("learning", "test"), reason) from None
-
-
-def run_naive_bayes_study(study: NaiveBayesStudy, place: Machines, run: Run) -> None:
+def run_naive_bayes_study(place: Machines, study: NaiveBayesStudy, run: Run) -> None:
     """Learn naive Bayes over the sites of a study, and write the results."""
     request = study.request
     start = perf_counter()
@@ -167,7 +158,7 @@ def run_naive_bayes_study(study: NaiveBayesStudy, place: Machines, run: Run) -> 
         tested, more = read_tested(study.test, learned.model.schema)
         learned.warnings += more
     options = asdict(request) | {"test": study.test, "holdout": None}
-    about = {"study": place.entry(), "options": options_as_json(options)}
+    about = {"study": place.entry(), "options": options}
     report(run, request, learned, tested, perf_counter() - start, about)
 
 
@@ -338,11 +329,11 @@ def of_common_people(file: StudyFile) -> StudyFile:
     if asked.level != 1:
         reason = "vdpnb needs level 1: each site counts and scores the people of the study itself"
         raise file.source.error(("alignment", "level"), reason)
+    reason = "vdpnb is of people whom all sites hold: remove it"
     if asked.everyone is not None and set(asked.everyone) != set(file.sites):
-        reason = f"vdpnb is of people whom all sites hold: remove it, or name {list(file.sites)}"
+        reason += f", or name {list(file.sites)}"
         raise file.source.error(("alignment", "everyone"), reason)
     if asked.apart:
-        reason = "vdpnb is of people whom all sites hold: remove it"
         raise file.source.error(("alignment", "apart"), reason)
     return replace(file, alignment=replace(asked, everyone=file.sites, apart=()))
 

@@ -27,11 +27,12 @@ TYPES: Mapping[str, Any] = {
 
 
 def takes(*settings: Setting) -> Callable[[F], F]:
-    """Give a command that takes ``**given`` an option for each setting; `values_of` checks them."""
+    """Give a command an option for each setting, by name or in ``**given``; see `values_of`."""
+    names = {setting.name for setting in settings}
 
     def decorate(command: F) -> F:
         signature = inspect.signature(command, eval_str=True)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        own = [p for n, p in signature.parameters.items() if n not in {*names, "given"}]
         parameters = [*own, *map(_parameter, settings)]
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in parameters}

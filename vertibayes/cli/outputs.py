@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from vertibayes.dag import Structure
 from vertibayes.model_file import WRITERS
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.model_file import write_naive_bayes
@@ -135,31 +134,27 @@ def _replace(folder: Path, part: Path) -> None:
     shutil.rmtree(old)
 
 
-def write_model(part: Path, network: Network, of_edges: Mapping[str, Any] = EMPTY) -> None:
-    """Write structure and model in all formats: first, as they matter most on a full disk."""
-    write_structure(part, network.structure, of_edges)
+def models_of(model: Network | NaiveBayes) -> list[str]:
+    """Return the names of the files that have a model."""
+    has_numbers = isinstance(model, NaiveBayes) and model.schema.numerics
+    return [NUMBERS_MODEL] if has_numbers else list(MODELS)
+
+
+def write_model(
+    part: Path, model: Network | NaiveBayes, of_edges: Mapping[str, Any] = EMPTY
+) -> None:
+    """Write a structure, what is known of its edges, and the model in all formats that it permits.
+
+    They come first, as they matter most on a full disk.
+    """
+    nodes, edges = list(model.structure.nodes), [list(edge) for edge in model.structure.edges]
+    write_json(part / "structure.json", {"nodes": nodes, "edges": edges, **of_edges})
+    if isinstance(model, NaiveBayes) and model.schema.numerics:
+        write_text(part / NUMBERS_MODEL, write_naive_bayes(model))
+        return
+    network = model.to_network() if isinstance(model, NaiveBayes) else model
     for name in MODELS:
         write_text(part / name, WRITERS[Path(name).suffix](network))
-
-
-def models_of(schema: Schema) -> list[str]:
-    """Return the names of the files that have a naive Bayes model."""
-    return [NUMBERS_MODEL] if schema.numerics else list(MODELS)
-
-
-def write_classifier(part: Path, model: NaiveBayes) -> None:
-    """Write structure and model of naive Bayes, in the formats that its columns permit."""
-    if model.schema.numerics:
-        write_structure(part, model.structure)
-        write_text(part / NUMBERS_MODEL, write_naive_bayes(model))
-    else:
-        write_model(part, model.to_network())
-
-
-def write_structure(part: Path, structure: Structure, of_edges: Mapping[str, Any] = EMPTY) -> None:
-    """Write the nodes and edges of a structure, and what is known of its edges."""
-    nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
-    write_json(part / "structure.json", {"nodes": nodes, "edges": edges, **of_edges})
 
 
 def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
@@ -169,8 +164,9 @@ def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a JSON file; ValueError if the value has NaN."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write a JSON file, in which a path is its text; ValueError if the value has NaN."""
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=os.fspath)
+    write_text(path, text + "\n")
 
 
 def write_counts(part: Path, counts: Mapping[str, Any]) -> None:
@@ -190,11 +186,6 @@ def write_text(path: Path, text: str) -> None:
 def described(variables: Mapping[str, Variable]) -> dict[str, Any]:
     """Return the states of variables, and whether values are missing, as JSON data."""
     return {n: {"states": list(v.states), "missing": v.missing} for n, v in variables.items()}
-
-
-def options_as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of options for summary.json: a path is its text."""
-    return {name: str(v) if isinstance(v, Path) else v for name, v in values.items()}
 
 
 def described_columns(schema: Schema) -> dict[str, Any]:

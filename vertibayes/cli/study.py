@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from vertibayes.cli.calibrate_study import (
-    CalibrationStudy,
-    read_calibration,
-    run_calibration_study,
-)
 from vertibayes.cli.calibrate_study import check_site as check_calibrated
+from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
 from vertibayes.cli.contracts import contract_of, has_contract
 from vertibayes.cli.learn import Task, learn_at
 from vertibayes.cli.machines import Machines
-from vertibayes.cli.naive_bayes_study import NaiveBayesStudy, read_study, run_naive_bayes_study
+from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outputs import check_folder
 from vertibayes.cli.run import Run
@@ -48,16 +45,12 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
         reason = f"`vertibayes predict --study {path} --out FILE` runs this study"
         raise file.source.error(("learning", "learner"), reason)
     contract = contract_of(file) if has_contract(file) else None
-    task, place = TASKS[learner](file), Machines(file, contract)
+    read, learn = LEARNERS[learner]
+    task = read(file)
     validates = isinstance(task, Task) and bool(task.validations.validate)
     watched = watched_run(file, learner, out, quiet=quiet, contract=contract, validates=validates)
     with watched as watch, Run(out, quiet, watch, sums=not isinstance(task, Task)) as run:
-        if isinstance(task, Task):
-            learn_at(place, task, run)
-        elif isinstance(task, NaiveBayesStudy):
-            run_naive_bayes_study(task, place, run)
-        elif isinstance(task, CalibrationStudy):
-            run_calibration_study(task, place, run)
+        learn(Machines(file, contract), task, run)
 
 
 def _network(file: StudyFile) -> Task:
@@ -66,16 +59,18 @@ def _network(file: StudyFile) -> Task:
     return Task(options_of(file), validations_of(file), rule)
 
 
-TASKS: Mapping[str, Callable[[StudyFile], object]] = {  # by learner
-    "bayesian_network": _network,
-    "naive_bayes": read_study,
-    "calibration": read_calibration,
+LEARNERS: Mapping[str, tuple[Callable[[StudyFile], Any], Callable[[Machines, Any, Run], object]]]
+LEARNERS = {  # what reads the task of a study, and what learns it
+    "bayesian_network": (_network, learn_at),
+    "naive_bayes": (read_study, run_naive_bayes_study),
+    "calibration": (read_calibration, run_calibration_study),
 }
 
 
 def check_settings(file: StudyFile) -> None:
     """Refuse settings of a study, whatever it learns, that cannot be used."""
-    TASKS.get(learner_of(file), contract_of)(file)  # a prediction has no settings but its contract
+    read, _ = LEARNERS.get(learner_of(file), (contract_of, None))  # a prediction has that alone
+    read(file)
 
 
 def digest_of(file: StudyFile) -> str | None:

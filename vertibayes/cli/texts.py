@@ -7,13 +7,14 @@ among them, is shown as `?`.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from vertibayes.words import counted, percent
+from vertibayes.words import area_of, counted, percent, size
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.errors import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def text(template: str, **facts: Any) -> str:
@@ -23,6 +24,8 @@ def text(template: str, **facts: Any) -> str:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(  # noqa: S701  (no HTML: `_shown` keeps what others wrote harmless)
         loader=PackageLoader("vertibayes.cli"),
         undefined=StrictUndefined,
@@ -32,9 +35,11 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters |= {
+        "area": area_of,
         "counted": counted,
         "digest": lambda digits: grouped_digest(bytes.fromhex(digits)),
         "percent": percent,
+        "size": size,
     }
     return environment
 

@@ -48,13 +48,7 @@ class Validations:
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as JSON data."""
-        public = None if self.public is None else str(self.public)
-        return {
-            "validate": list(self.validate),
-            "target": self.target,
-            "folds": self.folds,
-            "public": public,
-        }
+        return {name: getattr(self, name) for name in ("validate", "target", "folds", "public")}
 
     def prepared(self, variables: Mapping[str, Variable], records: int) -> Validations:
         """Read the public records; refuse impossible validations before a table is revealed."""
@@ -67,7 +61,15 @@ class Validations:
         if {"scv", "svdg"} & set(self.validate):
             check_folds(records, self.folds)
         if "svdg" in self.validate:
-            _check_svdg(records, self.folds, Policy())
+            policy = Policy()
+            sets = policy.most_row_sets - 2  # all, and a sample
+            most = min(records // policy.fewest_records, sets)
+            if self.folds > most:
+                raise ValueError(
+                    f"`folds` {self.folds}: the sites answer for {policy.most_row_sets} record "
+                    f"sets of {policy.fewest_records} records or more, so that svdg has at most "
+                    f"{most} folds here"
+                )
         if self.public is None:
             return self
         records_read = read_records(self.public, variables, missing_codes=self.missing_codes)
@@ -103,19 +105,9 @@ class Validations:
         return results
 
 
-def _check_svdg(records: int, folds: int, policy: Policy) -> None:
-    most = min(records // policy.fewest_records, policy.most_row_sets - 2)  # all, and a sample
-    if folds > most:
-        raise ValueError(
-            f"`folds` {folds}: the sites answer for {policy.most_row_sets} record sets of "
-            f"{policy.fewest_records} records or more, so that svdg has at most {most} folds here"
-        )
-
-
 def warnings_of(method: str, validation: Validation) -> list[str]:
     """Return warnings that a reader needs before the result of a validation."""
-    overall = validation.overall
-    warnings = []
+    overall, warnings = validation.overall, []
     if validation.impossible:
         warnings.append(
             f"{counted(validation.impossible, 'record')} of the validation {method} had values "

@@ -11,9 +11,8 @@ from vertibayes import __version__
 from vertibayes.cli.phases import VALIDATION, WORK, WRITING
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import StudyFile
-from vertibayes_protocols.deployment.kept_run import kept_run
 from vertibayes_protocols.deployment.log import start_log, teller, watch_connection
-from vertibayes_protocols.deployment.run_status import RunStatus, a_party
+from vertibayes_protocols.deployment.run_status import ROLE, RunStatus, a_party, kept_run
 from vertibayes_protocols.deployment.status import status_path
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
 
@@ -33,6 +32,7 @@ def watched_run(
     roles = {**dict.fromkeys(file.sites, "site"), file.dealer: "dealer"}
     status = RunStatus(
         file.party,
+        ROLE,
         __version__,
         learner,
         "" if contract is None else grouped_digest(contract.digest),

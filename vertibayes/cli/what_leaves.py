@@ -5,7 +5,7 @@ The template reads the contract and the site's file; here is what they do not sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,12 +15,19 @@ from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.storage.changes import Difference
 
 
-def what_leaves(contract: Contract, own: SiteFile, data: SiteData | None = None) -> str:
+def what_leaves(
+    contract: Contract,
+    own: SiteFile,
+    differences: Sequence[Difference] = (),
+    data: SiteData | None = None,
+) -> str:
     """Return what would leave a site, to whom and how often, as the site's owner reads it.
 
-    `data` are the site's, if tables leave without noise.
+    `data` are the site's, if tables leave without noise, and `differences` those from the data of
+    earlier studies whose counts have left.
     """
     mine = own_variables(contract, own)
     return text(
@@ -32,6 +39,7 @@ def what_leaves(contract: Contract, own: SiteFile, data: SiteData | None = None)
         others=[site for site in contract.site_names if site != own.party],
         mine=mine,
         theirs=[name for name in contract.variables if name not in mine],
+        differences=differences,
         unused=[name for name in own.variables if name not in mine],
         **({} if contract.queries else _network(contract, own, {*mine}, data)),
         counts_of=_counts_of,

@@ -11,5 +11,5 @@ templates   what `vertibayes init` writes; certificates: what `vertibayes provis
 checks      what can be said before a run
 running     from a file to a running party: the one module that connects
 log         one line for each event, and that a certificate expires
-status      a file for a monitor; run_status: that of an analyst's run, and kept_run keeps it
+status      a file for a monitor; run_status: that of an analyst's run
 """

@@ -35,6 +35,7 @@ class Approval(NamedTuple):
     contract: Contract
     approver: str
     date: str
+    data: bytes = b""  # a keyed digest of the site's data, if the owner approved them
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ class ApprovalFolder:
         path = path_of(self.folder, digest)
         if not path.exists():
             return None
-        approval = read_approval(path)
-        contract = approval.contract
-        return Approved(*approval, None if contract.queries else self.learner(contract))
+        contract, approver, date, data = read_approval(path)
+        steps = None if contract.queries else self.learner(contract)
+        return Approved(contract, approver, date, steps, data)
 
 
 def path_of(folder: Path, digest: bytes) -> Path:
@@ -68,7 +69,8 @@ def read_approval(path: Path) -> Approval:
         content = json.loads(path.read_bytes())
         check_format(path, content.get("format", OLDEST), FORMAT)
         contract = Contract.from_json(content["contract"])
-        approval = Approval(contract, str(content["approver"]), str(content["date"]))
+        data = bytes.fromhex(content.get("data", ""))
+        approval = Approval(contract, str(content["approver"]), str(content["date"]), data)
     except NewerFormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -85,7 +87,8 @@ def write_approval(folder: Path, approval: Approval) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = path_of(folder, approval.contract.digest)
     by, contract = {"approver": approval.approver, "date": approval.date}, approval.contract
-    content = {"format": FORMAT, **by, "contract": contract.as_json()}
+    data = {"data": approval.data.hex()} if approval.data else {}
+    content = {"format": FORMAT, **by, **data, "contract": contract.as_json()}
     write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
     return path
 

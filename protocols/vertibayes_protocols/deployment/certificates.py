@@ -52,9 +52,12 @@ def provision(
     relay = folder / RELAY / _files(RELAY)[0]
     if RELAY in parties or not relay.exists():
         names.append(RELAY)
-    elif _host(host) not in _names_of(_certificate(relay)):
-        reason = f"to renew it for {host}, name relay among --parties"
-        raise ValueError(f"{relay} is not for the host {host}: {reason}")
+    else:
+        extensions = _certificate(relay).extensions
+        named = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        if _host(host) not in list(named):
+            reason = f"to renew it for {host}, name relay among --parties"
+            raise ValueError(f"{relay} is not for the host {host}: {reason}")
     if not 1 <= days <= ROOT_DAYS:
         raise ValueError(f"--days must be from 1 to {ROOT_DAYS}, got {days}")
     if new_root and (left := sorted({*certified(folder)} - {*names})):
@@ -133,20 +136,14 @@ def _replace_pair(
     """Write a key and its certificate, and replace the old ones once both are written."""
     with replacing(key_file) as new_key, replacing(file) as new:
         new_key.unlink(missing_ok=True)  # of a process that was killed
-        write_secret(new_key, _pem(key))
+        traditional = serialization.PrivateFormat.TraditionalOpenSSL
+        plain = serialization.NoEncryption()
+        write_secret(new_key, key.private_bytes(serialization.Encoding.PEM, traditional, plain))
         new.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _new_key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
-
-
-def _pem(key: rsa.RSAPrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
 
 
 def _name(name: str) -> x509.Name:
@@ -158,11 +155,6 @@ def _host(host: str) -> x509.GeneralName:
         return x509.IPAddress(ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _names_of(certificate: x509.Certificate) -> list[x509.GeneralName]:
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    return list(names.value)
 
 
 def _signed(

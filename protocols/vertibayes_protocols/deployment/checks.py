@@ -47,14 +47,12 @@ KINDS: Mapping[str, type[AnyFile]] = {  # by the first table that a file has of 
 
 
 class Outside(NamedTuple):
-    """Checks outside the files: each returns a warning or None, or raises a ValueError.
-
-    `site` and `digest` return what is right, or None if it is not checked.
-    """
+    """Checks outside the files: each returns a warning or None, or raises a ValueError."""
 
     reach: Callable[[RelayAddress], str | None]
     listen: Callable[[RelayAddress], str | None]
     study: Callable[[StudyFile], str | None]  # checks the settings of a study
+    # These return what is right, or None if it is not checked.
     site: Callable[[StudyFile, SiteFile, SiteData], str | None] = lambda *_: None
     digest: Callable[[StudyFile], str | None] = lambda _: None
 
@@ -132,7 +130,11 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
             findings.party = file.party
             _check_file(findings, file, outside, now or datetime.now(UTC), public)
             if isinstance(file, SiteFile):
-                _check_site(findings, file, data)
+                with findings.wrong_if_it_fails():
+                    data[file.party] = read_data(file)
+                    _check_data(findings, file, data[file.party])
+                with findings.wrong_if_it_fails():
+                    _check_memory(findings, file, data.get(file.party))
     findings.begin()
     _check_pins(findings, files, public)
     _check_one_roster(findings, files)
@@ -166,15 +168,6 @@ def _check_file(
         with findings.wrong_if_it_fails():
             if digest := outside.digest(file):
                 findings.note("ok", f"the digest of the study is {digest}")
-
-
-def _check_site(findings: Findings, file: SiteFile, data: dict[Party, SiteData]) -> None:
-    """Check a site's data and memory; keep the data, which `_check_sites` needs."""
-    with findings.wrong_if_it_fails():
-        data[file.party] = read_data(file)
-        _check_data(findings, file, data[file.party])
-    with findings.wrong_if_it_fails():
-        _check_memory(findings, file, data.get(file.party))
 
 
 def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:
@@ -238,13 +231,11 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
             return
         with closing(memory):
             if file.memory.exists():
-                remembered.append(f"{memory.count_sets()} record sets answered for")
+                remembered.append(f"{len(memory.sets)} record sets answered for")
             changed = memory.changed({} if data is None else data.codes)
-            few = {} if data is None else _few_changes(memory, data, file.policy.fewest_records)
-        if few:
-            where = ", ".join(f"{where}: {count}" for where, count in few.items())
-            text = f"few records changed since an earlier study ({where}): new studies are refused"
-            findings.note("warning", text)
+            if data is not None:
+                for text in _about_earlier(memory, data, file.policy.fewest_records):
+                    findings.note("warning", text)
         if changed:
             text = f"{', '.join(changed)}: not as in the latest study, which cannot be resumed"
             findings.note("warning", text)
@@ -255,13 +246,21 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
     findings.note("ok", f"remembers {', '.join(remembered) or 'nothing: it is a new site'}")
 
 
-def _few_changes(memory: SiteMemory, data: SiteData, fewest: int) -> dict[str, int]:
-    """Return in which columns fewer records changed than a study may show."""
+def _about_earlier(memory: SiteMemory, data: SiteData, fewest: int) -> Iterator[str]:
+    """Say how data differ from those of earlier studies, and what the site refuses."""
     try:
-        records = memory.digests(data)
+        new = memory.snapshot(data, data.codes, memory.digests(data))
     except ValueError:  # without identifiers, any change is refused
-        return {}
-    return memory.changes.few(memory.snapshot(data, data.codes, records), fewest)
+        return
+    if few := memory.changes.few(new, fewest):
+        where = ", ".join(f"{where}: {count}" for where, count in few.items())
+        yield f"few records changed since an earlier study ({where}): new studies are refused"
+    for difference in memory.changes.differences(new, counts=True):
+        if difference.smallest:
+            yield (
+                f"since an earlier study whose counts have left: {difference.words}; another such "
+                "study may be refused, until `vertibayes approve` has shown you what both show"
+            )
 
 
 # ---- several files -------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from vertibayes_protocols.site.identifiers import (
 )
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.storage.memory import SiteMemory
 
 ADVICE = Advice(
     exclude="removing {names} from [variables]",
@@ -49,6 +50,8 @@ DROP = 'correct one of them, or set duplicates = "drop" in [alignment], which le
 def read_data(site: SiteFile) -> SiteData:
     """Read a site's records, of the variables that it offers, in the order of their identifiers.
 
+    Columns of earlier studies keep the states and bins that the site's memory has.
+
     Variables that cannot be used are left out, unless the file has ``strict = true``; the report of
     the data lists them.
     """
@@ -61,9 +64,13 @@ def read_data(site: SiteFile) -> SiteData:
     )
     parts = {name: columns[name] for name in source.id_column}
     rules = {name: spec.aggregate or source.aggregate for name, spec in site.variables.items()}
-    if any(rules.values()):
-        parts = _as_matched(site, parts)
+    if any(rules.values()) and (matching := site.matching) is not None:
+        # An alignment matches identifiers that are alike in all rows of a person.
+        ruled, missing = zip(parts.items(), matching.rules, strict=True), source.missing_codes
+        parts = {name: unified(column, rule, missing) for (name, column), rule in ruled}
     ids, encoding = combined([*parts.values()]), _encoding(site)
+    if site.memory.exists():
+        encoding = replace(encoding, earlier=SiteMemory.read(site.memory).states)
     offered = {name: columns[name] for name in site.variables}
     if any(rules.values()):
         check_known(title, _named(parts), ids)
@@ -100,17 +107,6 @@ def _identifiers(
     return Identifiers.of(
         source.title, parts, matching.rules, missing=missing, drop=drop, remedy=f"{DROP}; {SEVERAL}"
     )
-
-
-def _as_matched(site: SiteFile, parts: Mapping[str, TextColumn]) -> dict[str, TextColumn]:
-    """Return the parts of identifiers, alike in all rows of a person whom an alignment matches."""
-    if site.matching is None:
-        return dict(parts)
-    missing, rules = site.data.missing_codes, site.matching.rules
-    return {
-        name: unified(column, rule, missing)
-        for (name, column), rule in zip(parts.items(), rules, strict=True)
-    }
 
 
 def _chosen(site: SiteFile, names: Sequence[str]) -> list[str]:

@@ -76,13 +76,10 @@ def _own(
 
 @dataclass(frozen=True, kw_only=True)
 class _ServingFile(_OwnFile):
-    """What the files of a site and of the dealer have in common.
-
-    `analysts` are those whose sessions are served, with their public keys.
-    """
+    """What the files of a site and of the dealer have in common."""
 
     policy: Policy
-    analysts: Mapping[Party, bytes]
+    analysts: Mapping[Party, bytes]  # whose sessions are served, with their public keys
 
     @property
     def analyst(self) -> Party:
@@ -92,15 +89,12 @@ class _ServingFile(_OwnFile):
 
 @dataclass(frozen=True, kw_only=True)
 class SiteFile(_ServingFile):
-    """A site's configuration; `pinned` are the keys of dealer, analysts and the other sites.
-
-    `matching` is None if the site aligns its list of people with nobody.
-    """
+    """A site's configuration; `pinned` are the keys of dealer, analysts and the other sites."""
 
     kind: ClassVar[str] = "site"
     folder: Path
     data: DataSource
-    matching: Matching | None
+    matching: Matching | None  # None if the site aligns its list of people with nobody
     variables: Mapping[str, VariableSpec]
     dealer: Party
     signing: Mapping[Party, bytes]
@@ -161,26 +155,22 @@ class DealerFile(_ServingFile):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile(_OwnFile):
-    """An analyst's study; the learners read [learning], [validation], [network] and [release].
-
-    `states` declares the states of variables, `class_counts` the number of records of each class:
-    naive Bayes needs them where the sites' data must not tell them. `numbers` declares the bounds
-    of variables that stay numbers. `patience` is how long a run that breaks is begun again, in
-    seconds. `alignment` is None if the sites hold the same people.
-    """
+    """An analyst's study; the learners read [learning], [validation], [network] and [release]."""
 
     kind: ClassVar[str] = "study"
     folder: Path
     sites: tuple[Party, ...]
     dealer: Party
     signing: Mapping[Party, bytes]
+    # Of variables, the states, and the bounds of those that stay numbers. Of each class, the number
+    # of records. Naive Bayes needs them where the sites' data must not tell them.
     states: Mapping[str, tuple[str, ...]]
     numbers: Mapping[str, tuple[float, float]]
     class_counts: Mapping[str, int]
     variables: tuple[str, ...]
     memory: int | None
-    patience: float
-    alignment: AlignmentRequest | None
+    patience: float  # seconds in which a run that breaks is begun again
+    alignment: AlignmentRequest | None  # None if the sites hold the same people
 
     @classmethod
     def read(cls, path: Path) -> StudyFile:
@@ -223,16 +213,13 @@ class StudyFile(_OwnFile):
 
 @dataclass(frozen=True)
 class RelayFile:
-    """The relay's configuration: names and addresses, and no key of a message.
-
-    `revoked` is the list of revoked certificates, which need not exist.
-    """
+    """The relay's configuration: names and addresses, and no key of a message."""
 
     kind: ClassVar[str] = "relay"
     party: ClassVar[Party] = RELAY
     source: TomlFile = field(repr=False)
     relay: RelayAddress
-    revoked: Path
+    revoked: Path  # the list of revoked certificates, which need not exist
 
     @classmethod
     def read(cls, path: Path) -> RelayFile:
@@ -254,17 +241,13 @@ def own_keys(file: PartyFile) -> KeyPair:
             reason = f"{name} is pinned with this party's own public key: they are one party"
             raise ValueError(f"{file.source.path}: {reason}")
     if file.roster is not None and file.roster.by_name[file.party].key != keys.public:
-        reason = _not_in_use(file.roster, file.party, keys.public)
+        current = file.roster.by_name[file.party].public
+        reason = f"the roster has {current}; set `key` to the file of that key"
+        for old in file.roster.retired_keys(file.party):
+            if old.key == keys.public:
+                why = f"it was {old.why} at epoch {old.epoch}"
+                reason = f"{why}; set `key` to the file of the new key"
         raise ValueError(
             f"{file.key} is not the key of {file.party} in {file.roster.title}: {reason}"
         )
     return keys
-
-
-def _not_in_use(roster: Roster, party: Party, public: bytes) -> str:
-    """Return why a party's key is not the one that its roster has, and what to do."""
-    for old in roster.retired_keys(party):
-        if old.key == public:
-            return f"it was {old.why} at epoch {old.epoch}; set `key` to the file of the new key"
-    current = roster.by_name[party].public
-    return f"the roster has {current}; set `key` to the file of that key"

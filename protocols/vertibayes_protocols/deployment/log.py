@@ -56,10 +56,7 @@ def watch_connection(tell: Tell) -> None:
 
 
 class _Connection(logging.Handler):
-    """Logs once that the relay cannot be reached, and once that it is connected again.
-
-    The transport logs this every few seconds, in terms of its own. Sessions raise errors about it.
-    """
+    """Logs once what the transport logs every few seconds: that the relay is away, and is back."""
 
     def __init__(self, tell: Tell) -> None:
         super().__init__()

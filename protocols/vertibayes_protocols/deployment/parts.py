@@ -38,13 +38,10 @@ PATIENCE = tuple(
 
 @dataclass(frozen=True)
 class RelayAddress:
-    """Where the relay is, and the certificates that a party shows to it.
-
-    Without certificates, anybody who reaches the relay can take any name. This is for practice on
-    one machine: `relay_of` refuses it for any other address.
-    """
+    """Where the relay is, and the certificates that a party shows to it."""
 
     address: str
+    # None, which `relay_of` takes on one machine alone: who reaches the relay can take any name.
     certificates: Certificates | None
 
     @property
@@ -175,21 +172,13 @@ def is_this_machine(host: str) -> bool:
 def relay_of(table: Table) -> RelayAddress:
     """Take the relay's address and certificates."""
     where = table.made("address", address)
-    relay = RelayAddress(where, _certificates(table))
-    if relay.certificates is None and not is_this_machine(relay.host_and_port[0]):
+    given = [name for name in Certificates._fields if name in table]
+    if given and len(given) < len(Certificates._fields):
+        raise table.error(given[0], "root, certificate and key belong together: give all three")
+    if not given and not is_this_machine(where.rpartition(":")[0]):
         reason = "root, certificate and key are missing: only a relay on this machine needs none"
         raise table.error("address", reason)
-    return relay
-
-
-def _certificates(table: Table) -> Certificates | None:
-    names = "root", "certificate", "key"
-    given = [name for name in names if name in table]
-    if not given:
-        return None
-    if len(given) < len(names):
-        raise table.error(given[0], "root, certificate and key belong together: give all three")
-    return Certificates(*(table.path(name) for name in names))
+    return RelayAddress(where, Certificates(*map(table.path, given)) if given else None)
 
 
 def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
@@ -218,10 +207,8 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
                 )
                 raise table.error("database", reason)
             source = replace(source, database=table.path("database"))
-    try:
+    with table.at("database" if "database" in table else "file"):
         source.place  # noqa: B018
-    except ValueError as error:
-        raise table.error("database" if "database" in table else "file", str(error)) from None
     rules = {name: spec.aggregate or source.aggregate for name, spec in variables.items()}
     if source.order_by is None and set(rules.values()) & {"first", "last"}:
         raise table.error("order_by", "missing; first and last need a column that orders the rows")
@@ -236,19 +223,18 @@ def matching_of(file: TomlFile, source: DataSource, peers: Collection[Party]) ->
     """Return how a site matches its list of people with others; None without [alignment]."""
     if "alignment" not in file.values:
         return None
-    table = file.table("alignment")
-    own, limits = settings_of(Matching), settings_of(AlignmentLimits)
-    values = file.taken("alignment", (*own, *limits))
+    with file.table("alignment") as table:
+        values = table.take_all(settings_of(Matching))
+        limits = AlignmentLimits(**table.take_all(settings_of(AlignmentLimits)))
     rules = _rules(table, values["rules"] or ("exact",) * len(source.id_column))
     if len(rules) != len(source.id_column):
         columns = ", ".join(source.id_column)
         reason = f"each column of id_column needs a rule: {columns}; got {', '.join(rules)}"
         raise table.error("rules", reason)
-    if strangers := sorted(set(values["most_people"]) - set(peers)):
+    if strangers := sorted(limits.most_people.keys() - set(peers)):
         reason = f"{strangers[0]!r} is not a site that this file pins: {', '.join(sorted(peers))}"
         raise table.error("most_people", reason)
-    allowed = AlignmentLimits(**{setting.name: values[setting.name] for setting in limits})
-    return Matching(rules, values["duplicates"], allowed)
+    return Matching(rules, values["duplicates"], limits)
 
 
 def alignment_of(file: TomlFile) -> AlignmentRequest | None:
@@ -262,26 +248,21 @@ def alignment_of(file: TomlFile) -> AlignmentRequest | None:
 
 def _rules(table: Table, rules: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse a rule of identifiers that does not exist."""
-    for rule in rules:
-        try:
+    with table.at("rules"):
+        for rule in rules:
             rule_of(rule)
-        except ValueError as error:
-            raise table.error("rules", str(error)) from None
     return rules
 
 
 def variables_of(file: TomlFile) -> dict[str, VariableSpec]:
     """Return how each offered column becomes a variable, from its table."""
-    specs = {name: _variable(table) for name, table in file.table("variables").tables()}
+    specs = {}
+    for name, table in file.table("variables").tables():
+        with table:
+            specs[name] = VariableSpec(**table.take_all(settings_of(VariableSpec)))
+        ways = [n for n in ("states", "cut", "categorical", "bins", "bounds") if n in table]
+        if len(ways) > 1:
+            raise table.error(ways[1], f"{' and '.join(ways)} exclude each other: give one of them")
     if not specs:
         raise file.error(("variables",), "it is empty; name at least one variable")
     return specs
-
-
-def _variable(table: Table) -> VariableSpec:
-    with table:
-        spec = VariableSpec(**table.take_all(settings_of(VariableSpec)))
-    ways = [name for name in ("states", "cut", "categorical", "bins", "bounds") if name in table]
-    if len(ways) > 1:
-        raise table.error(ways[1], f"{' and '.join(ways)} exclude each other: give one of them")
-    return spec

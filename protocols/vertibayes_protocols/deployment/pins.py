@@ -48,7 +48,9 @@ def pins_of(
         sites=_keys(peers),
         dealer={} if role == "dealer" else _own(file, "dealer", roster),
         analysts={} if role == "analyst" else _own(file, "analyst", roster),
-        signing=_signing_keys(peers),
+        signing={
+            name: key for name, text in peers.values.items() if (key := decode_signing(str(text)))
+        },
     )
     if own in peers:
         raise peers.error(own, "this site's own name: its peers are others")
@@ -149,10 +151,8 @@ def pinned_roster(file: TomlFile) -> Roster | None:
         return None
     with file.table("roster") as table:
         path, pinned = table.path("file"), table.made("digest", digest_of_text)
-    try:
+    with table.at("file"):
         roster = read_roster(path)
-    except ValueError as error:
-        raise table.error("file", str(error)) from None
     if roster.digest != pinned:
         reason = (
             f"{path} has another digest: {grouped_digest(roster.digest)} ({roster.title}); if this "
@@ -199,18 +199,10 @@ def _keys(table: Table) -> dict[Party, bytes]:
     """Return the parties that a table names with their public keys."""
     pinned = {}
     for name in table.values:
-        try:
+        with table.at(name):
             party_name(name)
-        except ValueError as error:
-            raise table.error(name, str(error)) from None
         pinned[name] = table.made(name, decode_public)
     return pinned
-
-
-def _signing_keys(table: Table) -> dict[Party, bytes]:
-    """Return the signing keys of the parties that a table names, of those that have one."""
-    keys = {name: decode_signing(str(text)) for name, text in table.values.items()}
-    return {name: key for name, key in keys.items() if key}
 
 
 Named: TypeAlias = tuple[Party, bytes | None, RosterRole]

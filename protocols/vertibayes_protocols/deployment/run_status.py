@@ -11,58 +11,71 @@ The run locks and replaces the file as other parties do (`status`). The file sho
 Leakage: the file has no count, no cell, no winner and no value of the data, and neither names nor
 states of variables. It is not given results of queries. Of an error it has the text only if a
 transport or a protocol raised it, and without its numbers, which may count records, if a protocol
-or another party wrote it; of any other error the class alone (`kept_run`). A refusal may name
+or another party wrote it; of any other error the class alone (`reason_of`). A refusal may name
 variables, and another party can write any words. The number of steps and queries follows from
 winners: whoever reads the file learns how long the search was, as whoever sees the messages does.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
+from vertibayes_mpc.errors import PartyGoneError, ProtocolError
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact
+from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
 from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
     TROUBLED,
+    Kept,
     Status,
+    StatusFile,
     as_status,
     check_shape,
     label,
-    measures,
+    locked,
+    now,
     read_content,
     read_status,
 )
-from vertibayes_protocols.errors import printable
-from vertibayes_protocols.wire import VERSION
+from vertibayes_protocols.errors import (
+    PeerAbortedError,
+    QueryRefusedError,
+    TransportError,
+    printable,
+)
+from vertibayes_protocols.run_watch import UNWATCHED, RunWatch, SessionView
+from vertibayes_protocols.storage.whole_file import InUseError
 
 ROLE = "analyst"
 MOST_NOTES = 20  # events that are kept
 MOST_CHARACTERS = 500  # of a reason
 CONNECTING, AWAY, REACHED, JOINED = "not connected", "away", "connected", "joined"  # of a party
 WRITTEN, FAILED, ENDED_EARLY = "written", "failed", "stopped"  # how a run ends
+JOIN = "to join the session"
+OPENING = {  # which phase of the run a query belongs to; others belong to what is learned
+    "begin": "beginning",
+    "align": "aligning",
+    "meet": "comparing",
+    "describe": "describing",
+    "commit": "committing",
+    "release": "release",
+}
 
 
 @dataclass
-class RunStatus:
+class RunStatus(Kept):
     """The state of an analyst's run."""
 
-    party: Party  # the analyst
-    release: str  # of the packages
     learner: str  # what the study learns
     approved: str = ""  # the digest that the sites have approved, in groups
-    role: str = ROLE
-    # As of `Status`.
-    protocol: int = VERSION
-    process: int = field(default_factory=os.getpid)
-    # Times in ISO 8601, UTC.
-    started: str = ""
-    updated: str = ""
-    connected: bool = True  # whether the relay can be reached
+    connected: bool = field(default=True, kw_only=True)  # whether the relay can be reached
     plan: list[str] = field(default_factory=list)  # the phases of the run, in their order
     phase: str = "connecting"  # the phase now
     spent: dict[str, float] = field(default_factory=dict)  # seconds that each earlier phase took
@@ -108,7 +121,7 @@ class RunStatus:
     def prometheus(self, *, runs: bool) -> str:
         """Return the status in the text format of Prometheus, for a collector of text files."""
         joined = sum(known["state"] == JOINED for known in self.parties.values())
-        lines = measures(self, [
+        lines = self.measures(
             ("up", "Whether the run's process runs.", "", int(runs)),
             ("connected", "Whether the relay can be reached.", "", int(self.connected)),
             ("parties", "Parties of the study.", "", len(self.parties)),
@@ -118,7 +131,7 @@ class RunStatus:
             ("rounds", "Rounds of all sessions.", "", self.rounds),
             ("written", "Whether the results are written.", "", int(self.ended == WRITTEN)),
             ("phase", "The phase of the run.", f',phase="{label(self.phase)}"', 1),
-        ])  # fmt: skip
+        )
         return "\n".join(lines) + "\n"
 
 
@@ -128,7 +141,7 @@ def a_party(role: str) -> dict[str, str]:
 
 
 SHAPE = {
-    **vars(RunStatus("", "", "")),
+    **vars(RunStatus("", "", "", "")),
     "plan": [""],
     "spent": {"": 0.0},
     "parties": {"": a_party("")},
@@ -145,3 +158,228 @@ def read_any_status(path: Path) -> tuple[Status | RunStatus, bool]:
     with as_status(path):
         check_shape(content, SHAPE)
         return RunStatus(**content), runs
+
+
+class KeptRun(RunWatch):
+    """Keeps the status of a run while it is called."""
+
+    def __init__(
+        self,
+        file: StatusFile | None,
+        status: RunStatus,
+        say: Callable[[str], object] = UNWATCHED.say,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        super().__init__(say)
+        self.status, self._file, self._clock = status, file, clock
+        self._work, self._began = "", clock()
+        self._before = (0, 0)  # bytes and rounds of earlier sessions
+        self._messages: dict[Party, int] = {}
+        self._events: deque[tuple[str, Mapping[str, Fact], str]] = deque()
+        status.since = now()
+
+    # ---- sessions --------------------------------------------------------------------------------
+
+    def began(self, parties: Collection[Party]) -> None:
+        """Note that a session begins: nobody has joined it yet."""
+        status = self.status
+        status.sessions += 1
+        self._before = status.sent, status.rounds
+        self._messages = dict.fromkeys(parties, 0)
+        for party in parties:
+            self._party(party).update(state=CONNECTING, reason="")
+        self._waits(parties, JOIN)
+        self._enter("connecting")
+
+    def late(self, parties: Collection[Party], seconds: float) -> None:
+        """Note who is not connected; the others of the session are."""
+        for party in self._messages.keys() - set(parties):
+            self._party(party)["state"] = REACHED
+        self._waits(parties, "to connect")
+        self._note(f"{', '.join(parties)} not connected yet, waiting for {seconds:.0f} s at most")
+        self.write()
+        super().late(parties, seconds)
+
+    def saw(self, view: SessionView) -> None:
+        """Note who has joined, whose message came, and who is awaited."""
+        status, before = self.status, self._states()
+        for party, messages in view.messages.items():
+            reason = _why(view.gone[party]) if party in view.gone else ""
+            state = AWAY if party in view.gone else JOINED if party in view.joined else REACHED
+            known = self._party(party)
+            if known["state"] != state and state != REACHED:
+                self._note(f"{party} {'is away: ' + reason if reason else 'has joined'}")
+            known.update(state=state, reason=reason)
+            if messages > self._messages.get(party, 0):
+                self._messages[party] = messages
+                known.update(at=now(), query=status.query)
+        status.sent, status.rounds = self._before[0] + view.sent, self._before[1] + view.rounds
+        joining = [party for party in view.awaited if party not in view.joined]
+        answer = f"to answer ({status.query})" if status.query else ""
+        self._waits(joining or view.awaited, JOIN if joining else answer)
+        self.write(if_due=self._states() == before)
+
+    def asked(self, kind: str) -> None:
+        """Note the query, and enter its phase."""
+        self.status.query = kind
+        self._enter(OPENING.get(kind) or self._work or self.status.phase)
+        self.write(if_due=True)
+
+    def answered(self) -> None:
+        """Count the query; nobody is awaited."""
+        self.status.queries += 1
+        self.status.query = ""
+        self._waits((), "")
+        self.write(if_due=True)
+
+    def broke(self, error: TransportError, seconds: float) -> None:
+        """Note that there is no session, and who is away."""
+        self._lost(error)
+        parties = self.status.parties.items()
+        away = [party for party, known in parties if known["state"] == AWAY]
+        self._waits(away, "to come back")
+        self._note(f"there is no session ({reason_of(error)}): the next try is in {seconds:.0f} s")
+        self._enter("connecting")
+        self.write()
+        super().broke(error, seconds)
+
+    # ---- the learner -----------------------------------------------------------------------------
+
+    def phase(self, name: str) -> None:
+        """Enter a phase; queries that do not open the study belong to it."""
+        self._work = name
+        status = self.status
+        status.stage, status.step, status.most_steps, status.share, status.left = "", 0, 0, 0.0, 0.0
+        self._enter(name)
+
+    def progressed(self, stage: str, done: int, most: int, share: float, left: float) -> None:
+        """Note how far the learner is."""
+        status = self.status
+        status.stage, status.step = stage, min(done + 1, most) if most else done + 1
+        status.most_steps, status.share, status.left = most, round(share, 3), round(left, 1)
+        self.write(if_due=True)
+
+    def warned(self, warnings: int) -> None:
+        """Count warnings."""
+        self.status.warnings += warnings
+
+    # ---- the end ---------------------------------------------------------------------------------
+
+    def take(self, event: str, facts: Mapping[str, Fact]) -> None:
+        """Take in an event of the log, perhaps of another thread; the next call keeps it."""
+        self._events.append((event, facts, now()))
+
+    def end(self, how: str, result: str) -> None:
+        """Note how the run has ended."""
+        status = self.status
+        self._leave()
+        status.ended, status.result = how, printable(result)[:MOST_CHARACTERS]
+        status.query, status.connected = "", False
+        self._waits((), "")
+        self._note(f"the run has ended: {how}")
+        self.write()
+
+    def failed(self, error: BaseException) -> None:
+        """Note the error that ends the run."""
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            return self.end(ENDED_EARLY, "")
+        self._lost(error)
+        return self.end(FAILED, reason_of(error))
+
+    # ---- parts -----------------------------------------------------------------------------------
+
+    def _party(self, party: Party) -> dict[str, str]:
+        return self.status.parties.setdefault(party, a_party("site"))
+
+    def _states(self) -> list[str]:
+        return [known["state"] for known in self.status.parties.values()]
+
+    def _lost(self, error: BaseException) -> None:
+        """Note the parties that an error says are gone."""
+        if isinstance(error, PartyGoneError):
+            for party in error.parties:
+                if party in self.status.parties:
+                    self._party(party).update(state=AWAY, reason=_why(error))
+
+    def _waits(self, parties: Iterable[Party], what: str) -> None:
+        status, waits = self.status, sorted(parties)
+        if (waits, what) != (status.waits, status.waits_for):
+            status.waits, status.waits_for, status.waits_since = waits, what, now()
+
+    def _enter(self, phase: str) -> None:
+        status = self.status
+        if phase == status.phase:
+            return
+        self._leave()
+        if phase not in status.plan:
+            at = status.plan.index(status.phase) + 1 if status.phase in status.plan else 0
+            status.plan = [*status.plan[:at], phase, *status.plan[at:]]
+        status.phase, status.since, self._began = phase, now(), self._clock()
+        self.write()
+
+    def _leave(self) -> None:
+        """Add up the seconds of the phase that ends."""
+        seconds = self._clock() - self._began
+        spent = self.status.spent
+        spent[self.status.phase] = round(spent.get(self.status.phase, 0.0) + seconds, 1)
+
+    def _note(self, text: str) -> None:
+        self.status.note(text, now())
+
+    def write(self, *, if_due: bool = False) -> None:
+        """Write the file; with `if_due` only if the last time is long enough ago."""
+        while self._events:
+            self.status.take(*self._events.popleft())
+        self.status.updated = now()
+        if self._file is not None:
+            self._file.write(if_due=if_due)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what a status may have of an error: no number that may count records, and no value."""
+    if isinstance(error, TransportError) and not isinstance(error, PeerAbortedError):
+        return str(error)
+    if isinstance(error, ProtocolError | TransportError | QueryRefusedError):
+        return without_numbers(str(error))
+    return f"{type(error).__name__}: the command has printed the reason"
+
+
+def without_numbers(text: str) -> str:
+    """Return a text with each number replaced by dots."""
+    return re.sub(r"\d[\d.,]*", "...", text)
+
+
+def _why(error: PartyGoneError) -> str:
+    """Return why a party is away."""
+    written = without_numbers(error.reason) if isinstance(error, PeerAbortedError) else error.reason
+    return printable(written)[:MOST_CHARACTERS]
+
+
+@contextmanager
+def kept_run(
+    path: Path,
+    status: RunStatus,
+    result: str,
+    tell: Tell,
+    say: Callable[[str], object] = UNWATCHED.say,
+) -> Iterator[tuple[KeptRun, Tell]]:
+    """Keep the status of a run while the block runs."""
+    with ExitStack() as held:
+        file: StatusFile | None = StatusFile(path, status)
+        try:
+            held.enter_context(locked(path))
+        except InUseError:  # another run of the study, whose lock ends this one with its reason
+            file = None
+        watch = KeptRun(file, status, say)
+
+        def tell_and_keep(event: str, **facts: Fact) -> None:
+            tell(event, **facts)
+            watch.take(event, facts)
+
+        watch.write()  # that it connects: nothing of an earlier run stays
+        try:
+            yield watch, tell_and_keep
+        except BaseException as error:
+            watch.failed(error)
+            raise
+        watch.end(WRITTEN, result)

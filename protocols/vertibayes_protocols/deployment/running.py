@@ -32,7 +32,7 @@ from vertibayes_protocols.deployment.files import (
     own_keys,
 )
 from vertibayes_protocols.deployment.log import SessionLog, Tell, expiry_logged
-from vertibayes_protocols.deployment.roster.identity import identity_of
+from vertibayes_protocols.deployment.roster.identity import RosterIdentity
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -260,7 +260,8 @@ def _mailbox(
     is_analyst = isinstance(file, StudyFile)
     name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
     with connect(name, address, file.pinned, certificates=certificates) as link:
-        yield Mailbox(link, identity_of(file, keys), file.waits, note=note)
+        identity = RosterIdentity(file.party, keys, file.pinned, roster=file.roster)
+        yield Mailbox(link, identity, file.waits, note=note)
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vertibayes_protocols.deployment.data import ADVICE
 from vertibayes_protocols.deployment.parts import VariableSpec, data_of, policy_of, variables_of
-from vertibayes_protocols.deployment.tables import TomlFile
+from vertibayes_protocols.deployment.tables import TomlFile, quoted
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.site.drafting import Draft, draft, identifies
@@ -38,8 +38,8 @@ def draft_schema(path: Path) -> str:
         return _text(source.title, columns, source.id_column, encoding, data="")
     columns = read_table(path)
     keys = next((name for name, column in columns.items() if identifies(column)), None)
-    data = f"[data]\nfile = {_quoted(str(path))}\n" + (
-        f"id_column = {_quoted(keys)}    # a different value in every record\n"
+    data = f"[data]\nfile = {quoted(str(path))}\n" + (
+        f"id_column = {quoted(keys)}    # a different value in every record\n"
         if keys is not None
         else '# id_column = "..."    # of people; no column has a different value in each record\n'
     )
@@ -76,7 +76,7 @@ def _lines(name: str, one: Draft) -> list[str]:
     spec = f"{{ {shown} }}" if shown else "{}"
     missing = f"    # {one.missing:.1%} missing" if one.missing else ""
     notes = [_comment(name, finding, "") for finding in one.findings]
-    return [f"{_quoted(name)} = {spec}{missing}", *notes]
+    return [f"{quoted(name)} = {spec}{missing}", *notes]
 
 
 def _comment(name: str, finding: Finding, before: str) -> str:
@@ -86,13 +86,7 @@ def _comment(name: str, finding: Finding, before: str) -> str:
 
 
 def _listed(values: Sequence[str] | Sequence[Decimal]) -> str:
-    return ", ".join(_quoted(v) if isinstance(v, str) else f"{v:f}" for v in values)
-
-
-def _quoted(text: str) -> str:
-    """Return a text as TOML quotes it; control characters by their numbers."""
-    plain = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in plain) + '"'
+    return ", ".join(quoted(v) if isinstance(v, str) else f"{v:f}" for v in values)
 
 
 # ---- two files -----------------------------------------------------------------------------------

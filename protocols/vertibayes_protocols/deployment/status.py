@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import os
 import stat
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Protocol
+from typing import Any
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
@@ -41,19 +42,42 @@ NOT_JSON = UnicodeDecodeError, json.JSONDecodeError
 PROBED, PROBE_SECONDS = 20, 0.05  # a monitor that asks whether a party runs holds its lock so long
 
 
-class Kept(Protocol):
+@dataclass
+class Kept(ABC):
     """A status that a file keeps: its fields are JSON data."""
 
     party: Party
     role: str
     release: str
-    protocol: int
-    started: str
-    updated: str
+    _: KW_ONLY
+    protocol: int = VERSION  # the version of the protocols, and the number of the process
+    process: int = field(default_factory=os.getpid)
+    # Times in ISO 8601, UTC.
+    started: str = ""
+    updated: str = ""
+    connected: bool = False  # whether the relay gives receipts
 
+    @abstractmethod
     def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
         """Take in an event of the log."""
-        ...
+
+    def labels(self) -> str:
+        """Return the labels that all measures have."""
+        return f'party="{label(self.party)}",role="{label(self.role)}"'
+
+    def measures(self, *gauges: tuple[str, str, str, int]) -> list[str]:
+        """Return the lines of gauges, each a name, help, labels and value, and of the release."""
+        release = f',release="{label(self.release)}",protocol="{self.protocol}"'
+        info = "info", "The release and the version of the protocols.", release, 1
+        return [
+            line
+            for name, text, labels, value in (*gauges, info)
+            for line in (
+                f"# HELP vertibayes_{name} {text}",
+                f"# TYPE vertibayes_{name} gauge",
+                f"vertibayes_{name}{{{self.labels()}{labels}}} {value}",
+            )
+        ]
 
 
 A_SESSION: dict[str, str | int] = {
@@ -62,18 +86,9 @@ A_SESSION: dict[str, str | int] = {
 
 
 @dataclass
-class Status:
+class Status(Kept):
     """The state of a party, as its events tell it."""
 
-    party: Party
-    role: str
-    release: str
-    protocol: int = VERSION  # the version of the protocols, and the number of the process
-    process: int = field(default_factory=os.getpid)
-    # Times in ISO 8601, UTC.
-    started: str = ""
-    updated: str = ""
-    connected: bool = False  # whether the relay gives receipts
     sessions: dict[str, dict[str, str | int]] = field(default_factory=dict)
     last: str = ""  # the latest event
     last_error: dict[str, str] = field(default_factory=dict)
@@ -89,7 +104,8 @@ class Status:
         elif event == WAITING:
             self.connected = False
         elif event == "session begun":
-            self._begun(facts, at)
+            began = {"analyst": str(facts.get("analyst", "")), "since": at, "at": at}
+            self.sessions[str(facts.get("session"))] = {**A_SESSION, **began}
         elif event == "session ended":
             self.sessions.pop(str(facts.get("session")), None)
         elif "session" in facts and (known := self.sessions.get(str(facts["session"]))):
@@ -99,10 +115,6 @@ class Status:
         if event in ("session ended", "refused") and "reason" in facts:
             self.last_error = {"at": at, "event": event, "reason": str(facts["reason"])}
 
-    def _begun(self, facts: Mapping[str, Fact], at: str) -> None:
-        began = {"analyst": str(facts.get("analyst", "")), "since": at, "at": at}
-        self.sessions[str(facts.get("session"))] = {**A_SESSION, **began}
-
     def health(self, *, runs: bool) -> int:
         """Return `HEALTHY`, `TROUBLED` (the party runs without the relay) or `STOPPED`."""
         if not runs:
@@ -111,13 +123,13 @@ class Status:
 
     def prometheus(self, *, runs: bool) -> str:
         """Return the status in the text format of Prometheus, for a collector of text files."""
-        who, started = who_of(self), datetime.fromisoformat(self.started).timestamp()
-        lines = measures(self, [
+        who, started = self.labels(), datetime.fromisoformat(self.started).timestamp()
+        lines = self.measures(
             ("up", "Whether the party runs.", "", int(runs)),
             ("connected", "Whether the party is connected to the relay.", "", int(self.connected)),
             ("sessions", "Sessions that are open.", "", len(self.sessions)),
             ("started_seconds", "When the party was started, Unix time.", "", int(started)),
-        ])  # fmt: skip
+        )
         lines += ["# HELP vertibayes_events_total Events of the log since the party was started."]
         lines += ["# TYPE vertibayes_events_total counter"]
         for event, count in sorted(self.events.items()):
@@ -139,10 +151,7 @@ class StatusFile:
         self.write(if_due=True)
 
     def write(self, *, if_due: bool = False) -> None:
-        """Replace the file, which its owner alone can read, or go on without.
-
-        With `if_due` only if the last time is long enough ago.
-        """
+        """Replace the file, which its owner alone can read, if it is time to; or go on without."""
         if if_due and self._clock() < self._due:
             return
         self._due = self._clock() + SECONDS
@@ -204,23 +213,18 @@ def locked(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        _lock(descriptor, path)
+        for left in reversed(range(PROBED)):  # a monitor that looks at the lock lets go at once
+            try:
+                lock(descriptor, path)
+                break
+            except InUseError as error:
+                if not left:
+                    reason = "this party runs in this folder already; stop that process first"
+                    raise InUseError(f"{error}: {reason}") from None
+            sleep(PROBE_SECONDS)
         yield
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    """Lock a status; a monitor that looks at the lock meanwhile lets go of it at once."""
-    for left in reversed(range(PROBED)):
-        try:
-            return lock(descriptor, path)
-        except InUseError as error:
-            if not left:
-                reason = f"{error}: this party runs in this folder already; stop that process first"
-                raise InUseError(reason) from None
-        sleep(PROBE_SECONDS)
-    return None
 
 
 def _lock_of(path: Path) -> Path:
@@ -302,26 +306,6 @@ def _runs(path: Path) -> bool:
         return is_locked(descriptor)
     finally:
         os.close(descriptor)
-
-
-def who_of(status: Kept) -> str:
-    """Return the labels that all measures of a status have."""
-    return f'party="{label(status.party)}",role="{label(status.role)}"'
-
-
-def measures(status: Kept, gauges: Iterable[tuple[str, str, str, int]]) -> list[str]:
-    """Return the lines of gauges, each a name, help, labels and value, and of the release."""
-    release = f',release="{label(status.release)}",protocol="{status.protocol}"'
-    info = "info", "The release and the version of the protocols.", release, 1
-    return [
-        line
-        for name, text, labels, value in (*gauges, info)
-        for line in (
-            f"# HELP vertibayes_{name} {text}",
-            f"# TYPE vertibayes_{name} gauge",
-            f"vertibayes_{name}{{{who_of(status)}{labels}}} {value}",
-        )
-    ]
 
 
 def label(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -37,8 +38,12 @@ class TomlFile:
     def read(cls, path: Path) -> TomlFile:
         """Read a file."""
         try:
-            text = _text(path)
+            content = path.read_bytes()
+            text = content.decode("utf-8-sig").replace("\r\n", "\n")
             return cls(path, text, tomllib.loads(text))
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise ValueError(f"{path}, line {line}: not UTF-8 text; save it as UTF-8") from None
         except FileNotFoundError:
             raise ValueError(f"{path}: no such file") from None
         except IsADirectoryError:
@@ -102,15 +107,6 @@ def _files_in(folder: Path) -> str:
     return f"specify a file in it: {', '.join(map(str, files[:SHOWN]))}{more}"
 
 
-def _text(path: Path) -> str:
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{path}, line {line}: not UTF-8 text; save it as UTF-8") from None
-
-
 def _placed(path: Path, text: str, error: str) -> str:
     """Return a parser's error with its line in front."""
     match = _POSITION.fullmatch(error)
@@ -158,6 +154,14 @@ class Table:
         """Return the error about one of its keys."""
         return self.file.error((*self.keys, key), reason)
 
+    @contextmanager
+    def at(self, key: str) -> Iterator[None]:
+        """Give a ValueError of the block the line of one of its keys."""
+        try:
+            yield
+        except ValueError as error:
+            raise self.error(key, str(error)) from None
+
     def table(self, key: str) -> Table:
         """Take a table; an empty table if the key is missing."""
         self._asked[key] = None
@@ -188,10 +192,8 @@ class Table:
         if setting.name not in self and setting.default is not REQUIRED:
             return setting.default
         given = self._take(setting.name, None, object, setting.expected)
-        try:
+        with self.at(setting.name):
             value = setting.checked(given)
-        except ValueError as error:
-            raise self.error(setting.name, str(error)) from None
         is_path = setting.kind in ("path", "names or file") and isinstance(value, str)
         return self.path(setting.name) if is_path else value
 
@@ -213,10 +215,8 @@ class Table:
     def made(self, key: str, make: Callable[[str], T], default: str | None = None) -> T:
         """Take a text and return what `make` makes of it; its ValueErrors get the key's line."""
         text = self.text(key, default)
-        try:
+        with self.at(key):
             return make(text)
-        except ValueError as error:
-            raise self.error(key, str(error)) from None
 
     def end(self) -> None:
         """Refuse keys that nobody has taken."""
@@ -232,3 +232,9 @@ class Table:
         if not isinstance(value, kind):
             raise self.error(key, f"must be {expected}, got {value!r}")
         return value
+
+
+def quoted(text: str) -> str:
+    """Return a text as TOML quotes it; control characters by their numbers."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in plain) + '"'

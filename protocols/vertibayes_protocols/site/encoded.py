@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_protocols.site import inspection
 from vertibayes_protocols.site.binning import bin_of, bins_of
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Finding
 from vertibayes_protocols.site.numerals import number, read_each
-from vertibayes_protocols.site.states import StateFinder, in_any_case
+from vertibayes_protocols.site.states import StateFinder, States, in_any_case
 from vertibayes_protocols.site.statistics import Numeric
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.variables import Variable
@@ -50,12 +51,16 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
     """Encode a column.
 
     Without declared states, the states are the column's texts, sorted by their characters, or up to
-    16 distinct numbers, ascending. More numbers are binned.
+    16 distinct numbers, ascending. More numbers are binned. A column that had states or bins in an
+    earlier study keeps them; new texts follow them as further states,
+    those of few records as `OTHER`.
     """
     finder = StateFinder(source, name, column, encoding)
     if not finder.counts:
         raise finder.unsuitable("no values", "no values")
-    if name in encoding.states:
+    if name in encoding.earlier and name not in {*encoding.states, *encoding.cuts}:
+        coding = _as_earlier(finder)
+    elif name in encoding.states:
         coding = finder.declared(tuple(encoding.states[name]))
     elif name in encoding.cuts:
         coding = finder.cut(encoding.cuts[name])
@@ -72,6 +77,28 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
         )
     encoded = _codes(name, column, states, coding.code_of)
     return encoded._replace(findings=(*coding.findings, *finder.few_known()))
+
+
+def _as_earlier(finder: StateFinder) -> States:
+    """Return the states and bins of earlier studies, and the states that are new."""
+    encoding, name = finder.encoding, finder.name
+    states = tuple(encoding.earlier[name])
+    code_of = _codes_of(states, finder.counts)
+    if name in encoding.ignore_case:
+        code_of = in_any_case(code_of, finder.counts)
+    new = sorted(text for text in finder.counts if text not in code_of)
+    if bins_of(states) is None:
+        every = (*states, *new)
+        coding = States(every, {state: code for code, state in enumerate(every)} | code_of)
+        return finder.without_rare(coding, kept=states)
+    words = [text for text in new if not inspection.says_missing(text, among_numbers=True)]
+    if words:
+        raise finder.unsuitable(
+            "beside its earlier bins",
+            f"{words[0]!r} is in none of the bins that it had in earlier studies",
+            f"if it says missing: {encoding.advice.missing_code(words[0])}",
+        )
+    return States(states, code_of)
 
 
 class Unseen(NamedTuple):
@@ -95,20 +122,8 @@ def encode_known(
     state.
     """
     states = tuple(encoding.states[name])
-    code_of = {state: code for code, state in enumerate(states)}
-    texts = [t for t in column.texts if t in code_of or not encoding.says_missing(t, name)]
-    bins = bins_of(states)
-    if bins is not None:
-        for text, value in read_each(texts).items():
-            place = bin_of(value, bins)
-            if text not in code_of and place is not None:
-                code_of[text] = place
-    values = [number(state) for state in states]
-    if None not in values:  # a text may write a state in another way
-        place_of = {value: code for code, value in enumerate(values)}
-        for text in texts:
-            if text not in code_of and (equal := number(text)) in place_of:
-                code_of[text] = place_of[equal]
+    texts = [t for t in column.texts if t in states or not encoding.says_missing(t, name)]
+    code_of = _codes_of(states, texts)
     if name in encoding.ignore_case:
         code_of = in_any_case(code_of, texts)
     unknown = [text for text in texts if text not in code_of]
@@ -117,6 +132,22 @@ def encode_known(
     if unseen is not None:
         unseen += _unseen(name, column, unknown)
     return _codes(name, column, states, code_of)
+
+
+def _codes_of(states: tuple[str, ...], texts: Iterable[str]) -> dict[str, int]:
+    """Return the codes of states and of texts that are in one, or write one in another way."""
+    code_of = {state: code for code, state in enumerate(states)}
+    unlike = [text for text in texts if text not in code_of]
+    if (bins := bins_of(states)) is not None:
+        for text, value in read_each(unlike).items():
+            if (place := bin_of(value, bins)) is not None:
+                code_of[text] = place
+    values = [number(state) for state in states]
+    if None not in values:
+        place_of = {value: code for code, value in enumerate(values)}
+        equal = {text: number(text) for text in unlike}
+        code_of |= {text: place_of[value] for text, value in equal.items() if value in place_of}
+    return code_of
 
 
 def read_known_numbers(

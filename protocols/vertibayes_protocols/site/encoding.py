@@ -30,9 +30,10 @@ class Encoding:
     )  # of columns that differ from `bins`
     advice: Advice = COMMAND_LINE  # the remedies that findings advise
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # these have no states
-    fewest: int = (
-        1  # records of a state that is found in a column: rarer ones are one state, `OTHER`
-    )
+    # Records of a state that is found in a column: rarer states are one, `OTHER`.
+    fewest: int = 1
+    # The states that columns had in earlier studies, which they keep; new texts follow them.
+    earlier: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("missing_codes", "categorical", "ignore_case"):

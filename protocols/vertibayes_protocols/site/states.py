@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -178,15 +178,17 @@ class StateFinder:
         findings = tuple(self._about_numbers(numbers))
         return self.without_rare(self._by_number(numbers.values)._replace(findings=findings))
 
-    def without_rare(self, coding: States) -> States:
+    def without_rare(self, coding: States, kept: Collection[str] = ()) -> States:
         """Make the states that fewer than `fewest` records have one state, which has `fewest`.
 
-        Otherwise the names of states, which leave the site, would name a person.
+        Otherwise the names of states, which leave the site, would name a person. States that have
+        left before are `kept`.
         """
         records = dict.fromkeys(coding.states, 0)
         for text, code in coding.code_of.items():
-            records[coding.states[code]] += self.counts[text]
-        fewest, rarest = self.encoding.fewest, sorted(records, key=records.__getitem__)
+            records[coding.states[code]] += self.counts.get(text, 0)
+        fewest = self.encoding.fewest
+        rarest = sorted((s for s in records if s not in kept), key=records.__getitem__)
         rare = [state for state in rarest if records[state] < fewest]
         if not rare or len(records) < 2:
             return coding
@@ -201,7 +203,9 @@ class StateFinder:
         if len(rare) == len(records):
             what = f"{few} of {len(records)} states in fewer than {fewest} records ({shown})"
             raise self.unsuitable("rare states", f"{what}, and no two states without them", advice)
-        states = (*(state for state in coding.states if state not in rare), OTHER)
+        gone = {*rare, OTHER} - {*kept}
+        states = tuple(state for state in coding.states if state not in gone)
+        states = states if OTHER in states else (*states, OTHER)
         place = {state: code for code, state in enumerate(states)}
         code_of = {
             text: place.get(coding.states[code], place[OTHER])

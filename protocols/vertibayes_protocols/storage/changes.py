@@ -1,9 +1,17 @@
-"""What a site remembers of the values that it has answered for, and how many changed since.
+"""What a site remembers of the values that it has answered for, and who differs since.
 
 Tables from before and after the correction of one record differ by this record's row, also by its
 values at sites that changed nothing. A site therefore keeps, of each study's columns, a keyed
-digest of each record's value (`Snapshot`), and refuses a study over data in which at least one but
-fewer than a number of records changed since any earlier study.
+digest of each record's value (`Snapshot`). What two studies show of the people who differ depends
+on what leaves (`Changes.check`):
+
+    any study      refused if at least one but fewer than `fewest` values of a column changed
+    exact or cut   refused, too, if any group of people who came, left, or went from one value to
+                   another is smaller than `fewest` for each cell of the largest table
+
+The groups matter because a table separates them: ten people who all changed in different ways are
+ten groups of one. Between studies of counts, a column must keep its states and bins: tables of
+other bins show the people between the edges.
 
 Records are compared by their identifiers, column by column, because a table shows the columns that
 the analyst chooses. If most identifiers are new (new pseudonyms of the same people), the rows are
@@ -11,8 +19,7 @@ compared as a whole, whoever they belong to. The memory of record sets
 (`vertibayes_protocols.storage.memory`) refuses a few added or removed identifiers.
 
 What this does not see: a change in new pseudonyms that exchanges values between people of one
-site; and a change in a column whose states were renamed or cut into other bins, because then all
-its values changed.
+site.
 
 Space: 8 bytes per record, and 1 or 2 per record and column: 28 MB for 10^6 records of 20 columns
 with up to 256 states. A further snapshot takes only what differs from the earlier snapshots: the
@@ -26,6 +33,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,7 +45,7 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
 from vertibayes_protocols.variables import Variable
 
-FORMAT = 1
+FORMAT = 2  # 1: without `noisy`
 MOST_BYTES = 1 << 30  # of all snapshots together
 ROWS = "rows with new identifiers"
 ORDER = np.uint64(0x9E3779B97F4A7C15)  # odd: its powers weight the records of one person
@@ -68,12 +76,42 @@ class Column:
         return len(self.places) == len(other.places) and bool((self.values == other.values).all())
 
 
+@dataclass(frozen=True)
+class Difference:
+    """Who and what differs between two studies: the groups of people that tables can separate."""
+
+    came: int
+    left: int
+    moved: Mapping[str, tuple[int, ...]]  # by column: how many went from one value to another
+    exchanged: int  # with new pseudonyms: rows that only one of the studies has
+
+    @property
+    def smallest(self) -> int:
+        """The size of the smallest group; 0 if nothing differs."""
+        groups = [self.came, self.left, self.exchanged, *chain(*self.moved.values())]
+        return min(filter(None, groups), default=0)
+
+    @property
+    def changed(self) -> dict[str, int]:
+        """How many values of each column changed, and how many rows with new pseudonyms."""
+        sums = {name: sum(sizes) for name, sizes in self.moved.items()}
+        return {name: n for name, n in (sums | {ROWS: self.exchanged}).items() if n}
+
+    @property
+    def words(self) -> str:
+        """What differs, for the site's owner."""
+        parts = [f"{n} {which}" for n, which in ((self.came, "came"), (self.left, "left")) if n]
+        parts += [f"{name}: {count} changed" for name, count in self.changed.items()]
+        return ", ".join(parts)
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """The values that a study used at a site."""
 
     people: Digests = field(repr=False)
     columns: Mapping[str, Column] = field(repr=False)
+    noisy: bool = False  # whether what left of them had noise
 
     @classmethod
     def of(cls, key: bytes, data: SiteData, names: Iterable[str], identifiers: Digests) -> Snapshot:
@@ -89,14 +127,25 @@ class Snapshot:
             columns[name] = Column(digests, codes) if alone else _joined(digests[codes], starts)
         return cls(people[first], columns)
 
-    def changes(self, later: Snapshot) -> dict[str, int]:
-        """Return how many records changed, in each way that tables can separate."""
+    def difference(self, later: Snapshot) -> Difference | None:
+        """Return what differs in a later study; None if the two have no column in common."""
         names = [name for name in self.columns if name in later.columns]
+        if not names:
+            return None
         mine, theirs = _in_both(self.people, later.people)
-        counts = {n: _unequal(self.columns[n], later.columns[n], mine, theirs) for n in names}
-        if names and 2 * len(mine) < min(len(self.people), len(later.people)):  # new pseudonyms
-            counts[ROWS] = _exchanged(self._rows(names), later._rows(names))
-        return counts
+        moved = {n: _moves(self.columns[n], later.columns[n], mine, theirs) for n in names}
+        are_new = 2 * len(mine) < min(len(self.people), len(later.people))  # new pseudonyms
+        exchanged = _exchanged(self._rows(names), later._rows(names)) if are_new else 0
+        came, left = len(later.people) - len(mine), len(self.people) - len(mine)
+        return Difference(came, left, moved, exchanged)
+
+    def digest(self, key: bytes) -> bytes:
+        """Return a keyed digest of all values: data with another digest differ."""
+        code = hmac.new(key, self.people.astype("<u8").tobytes(), hashlib.sha256)
+        for name, column in sorted(self.columns.items()):
+            code.update(hashlib.sha256(name.encode()).digest())
+            code.update(column.values.astype("<u8").tobytes())
+        return code.digest()
 
     def _rows(self, names: Iterable[str]) -> Values:
         """Return a digest of each person's row: equal sums of keyed digests mean equal rows."""
@@ -117,10 +166,15 @@ class Changes:
         if path is not None and path.exists():
             self._load(path)
 
+    def differences(self, snapshot: Snapshot, *, counts: bool = False) -> list[Difference]:
+        """Return how a snapshot differs from those of earlier studies; `counts`: without noise."""
+        earlier = (e.difference(snapshot) for e in self.snapshots if not (counts and e.noisy))
+        return [difference for difference in earlier if difference is not None]
+
     def few(self, snapshot: Snapshot, fewest: int) -> dict[str, int]:
-        """Return the `Snapshot.changes` since earlier studies of at least 1, but below `fewest`."""
-        counts = (change for e in self.snapshots for change in e.changes(snapshot).items())
-        return {where: count for where, count in counts if 0 < count < fewest}
+        """Return where at least 1, but fewer than `fewest`, changed since an earlier study."""
+        changed = (d.changed.items() for d in self.differences(snapshot))
+        return {where: count for where, count in chain(*changed) if count < fewest}
 
     def check(self, snapshot: Snapshot, fewest: int) -> None:
         """Refuse a snapshot in which few records changed since an earlier one."""
@@ -138,7 +192,17 @@ class Changes:
                 "earlier studies"
             )
 
-    def check_people(self, people: Digests, fewest: int) -> None:
+    def check_counts(self, snapshot: Snapshot, fewest: int, cells: int = 1) -> None:
+        """Refuse counts, without noise, that show a small group by their difference from others.
+
+        `cells` are those of the largest table: a group must have `fewest` people for each.
+        """
+        needed = fewest * cells
+        for difference in self.differences(snapshot, counts=True):
+            if 0 < difference.smallest < needed:
+                raise _shown_by_both(needed, difference.words)
+
+    def check_people(self, people: Digests, fewest: int, cells: int = 1) -> None:
         """Refuse a list of people from which few came or went since an earlier study.
 
         A site whose study has people that it does not know cannot see whether the people who came
@@ -147,10 +211,10 @@ class Changes:
         for earlier in self.snapshots:
             came = len(np.setdiff1d(people, earlier.people))
             gone = len(np.setdiff1d(earlier.people, people))
-            if 0 < came < fewest or 0 < gone < fewest:
+            if 0 < came < fewest * cells or 0 < gone < fewest * cells:
                 raise ChangedDataError(
-                    f"fewer than {fewest} people came to its list, or left it, since an earlier "
-                    "study: wait until more have changed, or keep the earlier list",
+                    f"fewer than {fewest * cells} people came to its list, or left it, since an "
+                    "earlier study: wait until more have changed, or keep the earlier list",
                     f"since an earlier study {came} people came and {gone} left",
                 )
 
@@ -168,13 +232,15 @@ class Changes:
     def _with(self, snapshot: Snapshot) -> list[Snapshot]:
         """Return the snapshots with one more, which shares with them what is equal."""
         for place, earlier in enumerate(self.snapshots):
-            if not np.array_equal(earlier.people, snapshot.people):
+            if earlier.noisy != snapshot.noisy or not np.array_equal(
+                earlier.people, snapshot.people
+            ):
                 continue
             shared = {
                 name: known if (known := earlier.columns.get(name)) and known.equals(new) else new
                 for name, new in snapshot.columns.items()
             }
-            snapshot = Snapshot(earlier.people, shared)
+            snapshot = Snapshot(earlier.people, shared, snapshot.noisy)
             both = earlier.columns.keys() & shared.keys()
             if all(shared[name] is earlier.columns[name] for name in both):
                 if len(both) == len(shared):
@@ -201,7 +267,7 @@ class Changes:
             "format": FORMAT,
             "tag": self._tag.hex(),
             "snapshots": [
-                [of[id(s.people)], {name: of[id(column)] for name, column in s.columns.items()}]
+                [of[id(s.people)], {name: of[id(c)] for name, c in s.columns.items()}, s.noisy]
                 for s in self.snapshots
             ],
         }
@@ -218,13 +284,13 @@ def _read(file: Mapping[str, NDArray[np.unsignedinteger]], notes: Any) -> list[S
     lists: dict[int, Digests] = {}
     columns: dict[int, Column] = {}
     snapshots = []
-    for people, places in notes:
+    for people, places, *noisy in notes:
         lists.setdefault(people, file[f"people{people}"])
         for place in places.values():
             if place not in columns:
                 columns[place] = Column(file[f"digests{place}"], file[f"places{place}"])
         of = {str(name): columns[place] for name, place in places.items()}
-        snapshots.append(Snapshot(lists[people], of))
+        snapshots.append(Snapshot(lists[people], of, noisy == [True]))
         if any(len(c.places) != len(lists[people]) or c.places.ndim != 1 for c in of.values()):
             raise ValueError("a column has a wrong length")
     for array in (*lists.values(), *(a for c in columns.values() for a in (c.digests, c.places))):
@@ -274,9 +340,15 @@ def _in_both(one: Digests, other: Digests) -> tuple[NDArray[np.intp], NDArray[np
     return mine, theirs
 
 
-def _unequal(one: Column, other: Column, mine: NDArray[np.intp], theirs: NDArray[np.intp]) -> int:
-    """Return for how many people two columns have different values."""
-    return 0 if one is other else int((one.values[mine] != other.values[theirs]).sum())
+def _moves(
+    one: Column, other: Column, mine: NDArray[np.intp], theirs: NDArray[np.intp]
+) -> tuple[int, ...]:
+    """Return how many people went from one value to another, for each such pair of values."""
+    if one is other:
+        return ()
+    before, after = one.values[mine], other.values[theirs]
+    pairs = np.stack([before, after])[:, before != after]
+    return tuple(np.unique(pairs, axis=1, return_counts=True)[1].tolist())
 
 
 def _exchanged(one: Values, other: Values) -> int:
@@ -286,3 +358,13 @@ def _exchanged(one: Values, other: Values) -> int:
         which[len(one) :], minlength=len(which)
     )
     return int(max(more[more > 0].sum(), -more[more < 0].sum()))
+
+
+def _shown_by_both(needed: int, detail: str) -> ChangedDataError:
+    return ChangedDataError(
+        "its people or values differ from those of an earlier study, and counts without noise of "
+        f"both studies would show a group of fewer than {needed} people: have its owner approve "
+        "the study with these data (`vertibayes approve` says what both show), wait until more "
+        "differ, or release by laplace or gaussian",
+        detail,
+    )

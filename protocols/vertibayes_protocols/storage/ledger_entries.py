@@ -90,7 +90,8 @@ def read_ledger(path: Path) -> LedgerContent:
             if "format" in parsed:
                 form = check_format(path, parsed["format"], FORMAT)
             else:
-                entries.append(entry_of(parsed))
+                purpose = Purpose(*(_text(parsed.get(name, "")) for name in Purpose._fields))
+                entries.append(Entry(_text(parsed["at"]), purpose, _noted(parsed)))
         except NewerFormatError:
             raise
         except (KeyError, TypeError, ValueError) as error:
@@ -153,12 +154,6 @@ def _groups(tables: Iterable[RevealedTable]) -> Iterator[dict[str, Any]]:
             more["rule"] = rule
         places = [[table.cells, *(names[name] for name in table.variables)] for table in members]
         yield {"to": to, **more, "names": list(names), "tables": places}
-
-
-def entry_of(content: Mapping[str, Any]) -> Entry:
-    """Return an entry from its JSON; KeyError, TypeError or ValueError if it is not one."""
-    purpose = Purpose(*(_text(content.get(name, "")) for name in Purpose._fields))
-    return Entry(_text(content["at"]), purpose, _noted(content))
 
 
 def _noted(content: Mapping[str, Any]) -> Noted:

@@ -97,7 +97,8 @@ class LedgerFile(Ledger):
 
     def open(self, tables: Iterable[RevealedTable]) -> None:
         """Note the tables of a query, on disk too."""
-        asked, known = list(tables), self._known_tables()
+        asked = list(tables)
+        known = self._known.get(self._purpose[:2], set())  # not those of a rule, which may differ
         new = [table for table in dict.fromkeys(asked) if table not in known]
         again = len(asked) - len(new)
         cells = sum(table.cells for table in asked) - sum(table.cells for table in new)
@@ -126,10 +127,6 @@ class LedgerFile(Ledger):
     def _purpose(self) -> Purpose:
         session = self._session
         return Purpose() if session is None else Purpose(session.analyst, *session.study())
-
-    def _known_tables(self) -> set[RevealedTable]:
-        """Return the exact tables that this study has revealed: those of a rule may differ."""
-        return self._known.get(self._purpose[:2], set())
 
     def _remember(self, purpose: Purpose, tables: Collection[RevealedTable]) -> None:
         exact = [table for table in tables if not table.rule]

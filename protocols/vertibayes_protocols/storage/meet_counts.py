@@ -12,7 +12,7 @@ alignment tests a whole list of people, one by one, and none is forgotten withou
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import time_ns
 from typing import Any, NamedTuple
@@ -40,10 +40,10 @@ class Count(NamedTuple):
 class MeetCounts:
     """The counts of a site, by the other site."""
 
-    def __init__(self, forgiven: Path | None = None) -> None:
+    def __init__(self, forgiven: Path | None, keep: Callable[[bool], None]) -> None:
         self._counts: dict[Party, Count] = {}
         self._forgiven: dict[Party, int] = {}  # the number of the last time
-        self._path = forgiven
+        self._path, self._keep = forgiven, keep  # writes the memory if there is something new
 
     def of(self, peer: Party) -> Count:
         """Return the count of a site."""
@@ -53,28 +53,34 @@ class MeetCounts:
         """Return the counts of all sites with comparisons that may have been guesses."""
         return dict(sorted(self._counts.items()))
 
-    def ask(self, peer: Party) -> None:
-        """Count a comparison as unanswered."""
-        different, unanswered = self.of(peer)
-        self._counts[peer] = Count(different, unanswered + 1)
+    def ask(self, *peers: Party) -> None:
+        """Count comparisons as unanswered, before the peers learn the outcome."""
+        for peer in peers:
+            different, unanswered = self.of(peer)
+            self._counts[peer] = Count(different, unanswered + 1)
+        self._keep(bool(peers))
 
     def differ(self, peer: Party, *, was_asked: bool) -> None:
-        """Count a comparison that found another list; `ask` may have counted it before."""
+        """Count a comparison that found another list, before anything else is sent to the site.
+
+        `ask` may have counted it before.
+        """
         different, unanswered = self.of(peer)
         self._counts[peer] = Count(different + 1, max(unanswered - was_asked, 0))
+        self._keep(True)
 
     def forget(self, peer: Party) -> bool:
-        """Forget the comparisons with a site; say whether there were any."""
+        """Forget the comparisons with a site; say whether there were any. Nothing is written."""
         return self._counts.pop(peer, None) is not None
 
     def forgive(self, peer: Party) -> bool:
         """Forget the comparisons with a site if the owner has forgiven them since the last time."""
         numbers = read_forgiven(self._path)
-        if not self.will_forgive(peer, numbers):
-            return False
-        self._forgiven[peer] = numbers[peer]
-        self.forget(peer)
-        return True
+        if is_new := self.will_forgive(peer, numbers):
+            self._forgiven[peer] = numbers[peer]
+            self.forget(peer)
+        self._keep(is_new)
+        return is_new
 
     def will_forgive(self, peer: Party, numbers: Mapping[Party, int]) -> bool:
         """Whether the file of forgiven comparisons, as it was read, has a new number of a site."""

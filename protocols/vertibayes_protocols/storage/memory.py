@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time_ns
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +25,33 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.budget import Cost, Released
 from vertibayes_protocols.effects import ByRule, Effects, Freely, Scored, Winners
 from vertibayes_protocols.errors import ChangedDataError, DataError
+from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
 from vertibayes_protocols.storage.alignments import Alignments
-from vertibayes_protocols.storage.changes import Changes, Snapshot
+from vertibayes_protocols.storage.changes import Changes, Difference, Snapshot
 from vertibayes_protocols.storage.changes import Digests as Digests
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
 from vertibayes_protocols.storage.run_record import GIVEN, RunRecord, Shown
 from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
+from vertibayes_protocols.variables import Variable
 
-FORMAT = 1
+FORMAT = 2  # 1: without `states`
 MOST_STUDIES = 1000  # that can be resumed
 OLDER: Mapping[str, Any] = {  # what a memory of format 0 may not have
     "runs": {}, "steps": {}, "sums": [-1, 0.0, 0.0, 0], "numbers": {}, "released": [0, 0, 0, 0],
-    "chosen": 0, "values": False, "hidden": {}, "unanswered": {}, "forgiven": {},
+    "chosen": 0, "values": False, "hidden": {}, "unanswered": {}, "forgiven": {}, "states": {},
 }  # fmt: skip
 
 T = TypeVar("T")
+
+
+class Beside(NamedTuple):
+    """A keyed digest of a site's data, and how they differ from those of earlier studies."""
+
+    data: bytes
+    differences: tuple[Difference, ...]
 
 
 @dataclass
@@ -57,7 +66,7 @@ class SiteMemory:
         self._committed: dict[str, dict[str, str]] = {}  # study -> column -> digest
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
-        self.meets = MeetCounts(self._beside(".forgiven"))
+        self.meets = MeetCounts(self._beside(".forgiven"), self._keep)
         self.aligned = Alignments(self._beside(".alignments"))
         self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
         self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
@@ -66,12 +75,13 @@ class SiteMemory:
         self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
         self.spent = Cost()  # of all releases with noise so far
         self.scored = 0  # records whose scores were sent
-        self._sets = RecordSets()  # that were answered for
+        self.sets = RecordSets()  # that were answered for, in all studies
         self._hidden: dict[str, int] = {}  # study of unknown people -> how many they are
         self._sizes: set[int] | None = set()  # of sets of known people; None: in an older memory
         self._unsaved = False
         self.changes = Changes(None, b"")  # until the key is read
         self._has_values = False  # a file of changes was written
+        self.states: dict[str, tuple[str, ...]] = {}  # of the columns of answered studies
         self.released = Released()  # of approved studies
         self.chosen = 0  # bits of the winners of their choices
         self.released_freely = Released()  # exact tables outside approved studies
@@ -88,7 +98,9 @@ class SiteMemory:
     def read(cls, path: Path) -> SiteMemory:
         """Return what a file has; it is neither locked nor changed, so its site may run."""
         memory = cls()
+        memory.path = path
         memory._read(path)
+        memory._open_changes()
         return memory
 
     # ---- commitments -----------------------------------------------------------------------------
@@ -136,30 +148,6 @@ class SiteMemory:
 
     # ---- comparisons -----------------------------------------------------------------------------
 
-    def failed_meets(self, peer: Party) -> int:
-        """Return the number of comparisons with a site that may have been guesses.
-
-        They count since the lists were last equal, or since the site's owner has forgiven them.
-        """
-        return self.meets.of(peer).total
-
-    def forgive_meets(self, peer: Party) -> bool:
-        """Forget the comparisons with a site that the owner has forgiven since; say whether."""
-        is_new = self.meets.forgive(peer)
-        self._keep(is_new)
-        return is_new
-
-    def meet(self, peers: Collection[Party]) -> None:
-        """Remember comparisons, as unanswered, before the peers learn the outcome."""
-        for peer in peers:
-            self.meets.ask(peer)
-        self._keep(bool(peers))
-
-    def differ(self, peer: Party, *, was_asked: bool) -> None:
-        """Remember that a site's list is another one, before anything else is sent to it."""
-        self.meets.differ(peer, was_asked=was_asked)
-        self._keep(True)
-
     def met(self, peer: Party) -> None:
         """Forget the comparisons with a site that holds the same list: it did not guess it.
 
@@ -177,11 +165,6 @@ class SiteMemory:
     def alignments(self) -> int:
         """The number of alignments that began, in all studies, since the owner allowed more."""
         return self.meets.of(ALIGNMENTS).total
-
-    def align(self) -> None:
-        """Remember that an alignment begins, before a blinded identifier leaves the site."""
-        self.meets.ask(ALIGNMENTS)
-        self._keep(True)
 
     def people_digest(self, identifiers: Identifiers) -> bytes:
         """Return a keyed digest of a list of people, in the order of the records."""
@@ -311,22 +294,10 @@ class SiteMemory:
         digest = hashlib.blake2b(text.encode(), key=self._key, digest_size=8).digest()
         return int.from_bytes(digest, "little")
 
-    def count_sets(self) -> int:
-        """Return the number of answered record sets, in all studies."""
-        return len(self._sets)
-
-    def knows(self, records: Digests) -> bool:
-        """Whether the site has answered for a record set."""
-        return records in self._sets
-
-    def smallest_atom(self, records: Digests) -> int:
-        """Return the size of the smallest atom of a record set and the earlier sets."""
-        return self._sets.smallest_atom(records)
-
     def answer(self, data: SiteData, records: Digests) -> None:
         """Remember a set of the records of `data` before the site answers for it."""
         frame = self._frame | self._frame_of(data)
-        is_new = self._sets.add(records) or frame != self._frame
+        is_new = self.sets.add(records) or frame != self._frame
         self._frame = frame
         self._keep(is_new)
 
@@ -364,11 +335,34 @@ class SiteMemory:
         """Return the values of some columns; `records` are the digests of all records of `data`."""
         return Snapshot.of(self._key, data, names, records)
 
-    def keep_values(self, snapshot: Snapshot) -> None:
-        """Remember the values of a study before the site answers for them."""
+    def beside_earlier(self, data: SiteData, names: Iterable[str]) -> Beside:
+        """Return how some columns differ from those of earlier studies whose counts have left."""
+        new = self.snapshot(data, names, self.digests(data))
+        differences = self.changes.differences(new, counts=True)
+        return Beside(new.digest(self._key), tuple(d for d in differences if d.smallest))
+
+    def keep_values(self, snapshot: Snapshot, variables: Iterable[Variable] = ()) -> None:
+        """Remember the values of a study, and their states, before the site answers for them."""
         self.changes.keep(snapshot)
-        new, self._has_values = not self._has_values, True
-        self._keep(new)
+        states = self.states.copy()
+        for variable in variables:
+            earlier = states.get(variable.name, ())
+            states[variable.name] = tuple(dict.fromkeys([*earlier, *variable.states]))
+        is_new = states != self.states or not self._has_values
+        self.states, self._has_values = states, True
+        self._keep(is_new)
+
+    def check_states(self, variables: Iterable[Variable]) -> None:
+        """Refuse columns that lost states or have other bins than in an earlier study."""
+        for variable in variables:
+            earlier = self.states.get(variable.name, ())
+            is_binned = bins_of(earlier) is not None
+            if earlier != variable.states if is_binned else set(earlier) - set(variable.states):
+                raise ChangedDataError(
+                    "the states or bins of a column are not those of an earlier study: tables of "
+                    "both would show the people between them; have its owner restore them",
+                    f"{variable.name} had the states {', '.join(earlier)}",
+                )
 
     def _open_changes(self) -> None:
         beside = self._beside(".values")
@@ -409,7 +403,7 @@ class SiteMemory:
             "committed": self._committed,
             "seeds": self._seeds,
             "frame": self._frame,
-            "sets": self._sets.digests,
+            "sets": self.sets.digests,
             **self.meets.as_json(),
             "runs": self._runs,
             "sums": [self._older_sum, self.spent.eps, self.spent.delta, self.scored],
@@ -419,10 +413,11 @@ class SiteMemory:
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
             "values": self._has_values,
+            "states": self.states,
             "hidden": self._hidden,
             "sizes": sorted(self.sizes),
         }
-        file.write(noted(notes, records=self._sets.records, atoms=self._sets.atoms))
+        file.write(noted(notes, records=self.sets.records, atoms=self.sets.atoms))
 
     def _read(self, path: Path) -> None:
         with read_noted(path, FORMAT, "is not a valid memory of a site") as (notes, file):
@@ -436,7 +431,7 @@ class SiteMemory:
         self.meets.load(notes)
         self._runs = {by: (int(begun), int(used)) for by, (begun, used) in notes["runs"].items()}
         self._steps = {by: RunRecord.of_json(record) for by, record in notes["steps"].items()}
-        self._sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
+        self.sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
         last, eps, delta, scored = notes["sums"]
         self._older_sum, self.scored = int(last), int(scored)
         self._sums, self._hidden = _numbers(notes["numbers"]), _numbers(notes["hidden"])
@@ -446,6 +441,7 @@ class SiteMemory:
         numbers = list(map(int, notes["released"]))
         self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
         self.chosen, self._has_values = int(notes["chosen"]), bool(notes["values"])
+        self.states = {name: tuple(map(str, known)) for name, known in notes["states"].items()}
         self._sizes = set(map(int, notes["sizes"])) if "sizes" in notes else None
         arrays = records, atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):

@@ -159,24 +159,23 @@ def lock(descriptor: int, path: Path) -> None:
     """Lock an open file for this process until the file is closed."""
     try:
         import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ImportError:
         raise ValueError(f"{path} cannot be locked on this system: use Linux or macOS") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise InUseError(f"{path} is in use by another process") from None
 
 
 def is_locked(descriptor: int) -> bool:
     """Whether another process has locked an open file; several may ask at the same time."""
-    try:
+    with suppress(ImportError):
         import fcntl
-    except ImportError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
+
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
     return False
 
 

@@ -104,20 +104,15 @@ class Channel:
     def leave(self, error: BaseException | None = None) -> Steps[None]:
         """Leave the session; if it was not over, send the peers who is at fault, or a bye."""
         connection = self.connection
-        if connection.party == connection.analyst:
-            yield from self._gather()
+        end = monotonic() + GATHER_SECONDS if connection.party == connection.analyst else 0.0
+        while end > monotonic() and connection.strangers():
+            mail = yield end  # a hello on its way: without it, nothing can be sealed for its sender
+            with suppress(ProtocolError):
+                self._take_in(mail)
         connection.leave(error)
         self.mailbox.end(connection.session, connection.last_words)
         with suppress(TransportError):  # the session is over, whoever else is gone
             yield from self._deliver()
-
-    def _gather(self) -> Steps[None]:
-        """Take in hellos that are on their way: nothing can be sealed for other peers."""
-        end = monotonic() + GATHER_SECONDS
-        while self.connection.strangers() and monotonic() < end:
-            mail = yield end
-            with suppress(ProtocolError):
-                self._take_in(mail)
 
     def _wait(self) -> Steps[None]:
         """Take in packets until no peer is awaited any more."""

@@ -110,10 +110,10 @@ class Entrance:
         entered = Entered(connection, shown, where, monotonic())
         with self._lock:
             self._inside.add(entered)
-        facts = {"address": where}
-        if shown is not None:
-            facts |= {"certificate": shown.number, "until": f"{shown.end:%Y-%m-%d}"}
-        self._log("connected", entered.party, **facts)
+        until = (
+            {} if shown is None else {"certificate": shown.number, "until": f"{shown.end:%Y-%m-%d}"}
+        )
+        self._log("connected", entered.party, address=where, **until)
         return entered
 
     def _shake_hands(self, plain: socket.socket) -> tuple[socket.socket, PeerCertificate | None]:
@@ -121,7 +121,13 @@ class Entrance:
             return plain, None
         plain.settimeout(HANDSHAKE_SECONDS)
         connection, shown = secure_relay(plain, self._current())
-        self._check(connection, shown)
+        try:
+            reason = "revoked" if shown.serial in self._serials() else ""
+        except ValueError as error:  # the list cannot be read
+            reason = str(error)
+        if reason:
+            hang_up(connection)
+            raise HandshakeError(_revoked(reason, shown))
         connection.settimeout(None)
         return connection, shown
 
@@ -144,16 +150,6 @@ class Entrance:
     def packet_refused(self, party: Party, reason: str) -> None:
         """Log that a party's packet is refused; without certificates its name is a claim."""
         self._log("packet refused", party if self.certificates else "", reason=reason)
-
-    def _check(self, connection: ssl.SSLSocket, shown: PeerCertificate) -> None:
-        """Refuse a revoked certificate; all, if the list cannot be read."""
-        try:
-            reason = "revoked" if shown.serial in self._serials() else ""
-        except ValueError as error:
-            reason = str(error)
-        if reason:
-            hang_up(connection)
-            raise HandshakeError(_revoked(reason, shown))
 
     def _serials(self) -> frozenset[int]:
         return frozenset() if self._revoked is None else read_revoked(self._revoked)
@@ -187,17 +183,12 @@ class Entrance:
         for one, shown in inside:
             if shown.serial in serials:
                 self.refused(one.address, _revoked("revoked", shown))
-                _cut(one.connection)
+                with suppress(OSError):  # another thread reads it, and then closes it
+                    one.connection.shutdown(socket.SHUT_RDWR)
 
 
 def _revoked(reason: str, shown: PeerCertificate) -> str:
     return f"{reason}: {shown.name}, certificate {shown.number}"
-
-
-def _cut(connection: socket.socket) -> None:
-    """End a connection that another thread reads: it then closes it."""
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _state_of(paths: Iterable[Path]) -> tuple[object, ...]:

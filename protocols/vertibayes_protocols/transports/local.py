@@ -34,19 +34,15 @@ class EnvelopedPackets:
         link = sent.sender, sent.receiver
         counter = self._sent.get(link, 0)
         self._sent[link] = counter + 1
-        body = self._encode(sent.message)
+        if self._last is None or self._last[0] is not sent.message:
+            self._last = sent.message, wire.encode(sent.message)
+        body = self._last[1]  # encoded once if several receivers in turn receive it
         envelope = wire.Envelope(self.session, *link, counter, sent.depth)
         header = wire.header(envelope, body)
         traffic = self.traffic
         traffic.bytes_sent[link] = traffic.bytes_sent.get(link, 0) + len(header) + len(body)
         traffic.messages += 1
         return header, body
-
-    def _encode(self, message: Message) -> bytes:
-        """Encode a message; encode it once if several receivers in turn receive it."""
-        if self._last is None or self._last[0] is not message:
-            self._last = message, wire.encode(message)
-        return self._last[1]
 
     def unpack(
         self, packet: tuple[bytes, bytes], sender: Party, receiver: Party, expect: Expect[Message]

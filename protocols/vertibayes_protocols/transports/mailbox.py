@@ -95,27 +95,21 @@ class Link(Protocol):
 
         Several threads may deliver at the same time, if they deliver to different receivers.
         """
-        ...
 
     def receive(self, timeout: float | None) -> tuple[Address, bytes] | None:
         """Return the next packet and its alleged sender, or None after `timeout` or `wake`."""
-        ...
 
     def introduce(self, packets: Mapping[Address, bytes]) -> None:
         """Deliver packets once under the party's own name, for who knows no process of it."""
-        ...
 
     def wake(self) -> None:
         """Let `receive` return None, now or when it is next called: for another thread."""
-        ...
 
     def is_away(self, address: Address) -> bool:
         """Ask the network once whether no process has an address; False if it does not answer."""
-        ...
 
     def close(self) -> None:
         """Leave the network."""
-        ...
 
 
 class Patience(NamedTuple):
@@ -215,10 +209,7 @@ class Mailbox:
     # ---- packets ---------------------------------------------------------------------------------
 
     def receive(self, sessions: Collection[bytes], timeout: float | None) -> Mail | None:
-        """Return the next packet of some sessions.
-
-        Return None after `timeout` seconds, when another hello has come, or when the link is woken.
-        """
+        """Return the next packet of sessions; None at `timeout`, another hello, or a wake."""
         for mail in self._early:
             if mail.session in sessions:
                 self._early.remove(mail)
@@ -290,16 +281,16 @@ class Mailbox:
         except ProtocolError as fault:  # a hello without a valid key
             self.refuse(fault)
             return
+
+        def say() -> None:  # the abort follows the receipt of the hello
+            with suppress(BaseException):  # the link is closed: nobody waits for this thread
+                for answer in answers:
+                    self.link.deliver({sender: answer}, 0.0)
+
         self._farewells = [thread for thread in self._farewells if thread.is_alive()]
         if len(self._farewells) < MOST_FAREWELLS:
-            self._farewells.append(Thread(target=self._say, args=(sender, answers), daemon=True))
+            self._farewells.append(Thread(target=say, daemon=True))
             self._farewells[-1].start()
-
-    def _say(self, receiver: Address, packets: Collection[bytes]) -> None:
-        """Deliver packets, each after the receipt of the last: the abort follows the hello."""
-        with suppress(BaseException):  # the link is closed: nobody waits for this thread
-            for packet in packets:
-                self.link.deliver({receiver: packet}, 0.0)
 
     def _turn_away(self, sender: Address, header: Header) -> None:
         """Refuse a packet of no session that is open here; answer it if it is a message.
@@ -324,10 +315,7 @@ class Mailbox:
             self.refuse(LatePacketsError(sender, reason))
 
     def _answer(self, sender: Address, header: Header, text: bytes) -> None:
-        """Answer that a packet is of no session here, and do not wait for a receipt.
-
-        An answer may be lost: a sender that continues is answered again after some seconds.
-        """
+        """Answer that a packet is of no session here: after some seconds again, without receipt."""
         answered = self._answered.get((sender, header.session), -AGAIN_SECONDS)
         if self._clock() - answered < AGAIN_SECONDS:
             return

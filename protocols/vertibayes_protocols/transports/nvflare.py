@@ -113,9 +113,9 @@ class CellLink(Endpoint):
     ) -> Mapping[Address, PeerGoneError]:
         """Deliver packets side by side; return the errors of the receivers that are not reached."""
         failed: dict[Address, PeerGoneError] = {}
-        older = {peer: packet for peer, packet in packets.items() if self._knows_name_alone(peer)}
-        if self._by_name is not None and older:
-            failed |= self._by_name.deliver(older, patience)
+        if self._by_name is not None:  # for those who have answered the party's own name alone
+            older = packets.keys() & (self._by_name._heard - self._heard)
+            failed |= self._by_name.deliver({peer: packets[peer] for peer in older}, patience)
             packets = {peer: packet for peer, packet in packets.items() if peer not in older}
         number = next(self._numbers)
         if patience is None:
@@ -210,11 +210,6 @@ class CellLink(Endpoint):
             self._by_name.start(AWAY_SECONDS)
         self._by_name.deliver(packets, 0.0)
 
-    def _knows_name_alone(self, peer: Address) -> bool:
-        """Whether a peer has answered the party's own name, and never the address of a process."""
-        by_name = self._by_name
-        return by_name is not None and peer in by_name._heard and peer not in self._heard
-
     def start(self, seconds: float) -> bool:
         """Connect, and return whether the relay gives receipts within so many seconds."""
         self._cell.start()
@@ -279,10 +274,7 @@ class CellLink(Endpoint):
         return nv.make_reply(nv.ReturnCode.OK)
 
     def receive(self, timeout: float | None) -> tuple[Address, bytes] | None:
-        """Return the alleged sender of the next packet, and the packet; None after `timeout`.
-
-        Return None, too, when another thread calls `wake`.
-        """
+        """Return the next packet with its alleged sender; None after `timeout` or `wake`."""
         end = None if timeout is None else monotonic() + timeout
         quiet = monotonic() + QUIET_SECONDS
         while True:

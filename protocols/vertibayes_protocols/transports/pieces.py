@@ -82,14 +82,12 @@ class Room:
 
 
 class Pieces:
-    """The packets of all senders, in the order in which they are completed.
-
-    Each peer has its own room: one that fills it, or is never read, keeps no other out.
-    """
+    """The packets of all senders, in the order in which they are completed."""
 
     def __init__(self, peers: Collection[Party]) -> None:
         self._lock = Lock()
         self._packets: SimpleQueue[tuple[Address, bytes] | None] = SimpleQueue()
+        # A peer that fills its room, or is never read, keeps no other out.
         self._rooms = {peer: Room(MOST_QUEUED) for peer in peers}
         self._strange = Room(MOST_STRANGE)
 

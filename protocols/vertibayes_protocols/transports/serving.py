@@ -45,18 +45,13 @@ LAST_SECONDS = 1.0  # for the last words of all sessions, when the party is stop
 Watches: TypeAlias = Callable[[SiteRole | DealerRole, bytes], Watch]
 
 
-def unwatched(role: SiteRole | DealerRole, session: bytes) -> Watch:  # noqa: ARG001
-    """Watch no session."""
-    return UNWATCHED
-
-
 def answer(
     mailbox: Mailbox,
     role: SiteRole | DealerRole,
     analysts: Mapping[Party, bytes],
     kinds: Kinds,
     *,
-    watches: Watches = unwatched,
+    watches: Watches = lambda _role, _session: UNWATCHED,
 ) -> NoReturn:
     """Serve the sessions of analysts side by side: the life of a site or dealer."""
     serving = _Serving(mailbox, role, analysts, kinds, watches)

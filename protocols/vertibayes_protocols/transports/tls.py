@@ -203,18 +203,14 @@ def reason_of(error: OSError) -> str:
         return _CHAIN.get(error.verify_code, error.verify_message)
     if isinstance(error, ssl.SSLError):
         name = (error.reason or "closed").upper()
-        short = name.partition("_ALERT_")
-        return _PROTOCOL.get("ALERT_" + short[2] if short[2] else name, name.lower())
+        return _PROTOCOL.get(name[max(0, name.find("ALERT_")) :], name.lower())
     if isinstance(error, ConnectionError):
         return "closed"
     return error.strerror or type(error).__name__
 
 
 def read_revoked(path: Path) -> frozenset[int]:
-    """Read the serial numbers of revoked certificates: one on a line, in hexadecimal digits.
-
-    What follows `#` is a comment. No file is no revoked certificate.
-    """
+    """Read the serial numbers of revoked certificates, one on a line; none without a file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:

@@ -11,14 +11,16 @@ from tests.e2e.studies import learn_study, run_in_one_process
 from tests.e2e.test_approved_study import approve
 from tests.protocols.deployment.parties import COLUMNS, SITES, change, deployment, records
 from vertibayes_mpc.errors import MalformedMessageError
-from vertibayes_protocols.deployment import kept_run as module
-from vertibayes_protocols.deployment.kept_run import KeptRun, kept_run, reason_of
+from vertibayes_protocols.deployment import run_status as module
 from vertibayes_protocols.deployment.log import AGAIN, WAITING
 from vertibayes_protocols.deployment.run_status import (
     MOST_NOTES,
+    KeptRun,
     RunStatus,
     a_party,
+    kept_run,
     read_any_status,
+    reason_of,
 )
 from vertibayes_protocols.deployment.status import (
     HEALTHY,
@@ -46,7 +48,7 @@ FIELDS = {
 
 def a_run(**fields):
     parties = {"north": a_party("site"), "south": a_party("site"), "dealer": a_party("dealer")}
-    return RunStatus("ana", "0.2.0", "bayesian_network", parties=parties, **fields)
+    return RunStatus("ana", "analyst", "0.2.0", "bayesian_network", parties=parties, **fields)
 
 
 def watched(clock=lambda: 0.0):

@@ -11,7 +11,7 @@ from tests.protocols.golden.breaks import OF_CONTRACT, OF_MEMORY, OF_POLICY, OF_
 from tests.protocols.golden.looks import by_words, look, refusals
 from tests.protocols.golden.queries import BEGIN, IN_A_RUN, QUERIES
 from tests.protocols.golden.record import between, effects, opened, world_of, worlds
-from tests.protocols.golden.worlds import AGREED, FIRST, Crash, outcome
+from tests.protocols.golden.worlds import AGREED, Crash, outcome
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Begin
 
@@ -177,9 +177,3 @@ def broken_run(name, point):
         found["answered"] = effects(session, QUERIES[name].query(session.analyst))
         world.close()
     return found
-
-
-def broken_runs():
-    return {
-        f"{name} {point}": broken_run(name, point) for name in STEPS for point in (AGREED, FIRST)
-    }

@@ -48,7 +48,7 @@ def budgets_of(
         ("cells of these tables", released.cells, "most_released_cells"),
         ("bits of winners of choices", memory.chosen, "most_choice_bits"),
         ("records with scores", memory.scored, "most_scores"),
-        ("record sets", memory.count_sets(), "most_row_sets"),
+        ("record sets", len(memory.sets), "most_row_sets"),
         *((f"failed meets with {peer} ({different} different, {unanswered} unanswered)",
            different + unanswered, "most_failed_meets")
           for peer, (different, unanswered) in memory.meets.known().items() if peer != ALIGNMENTS),

@@ -41,9 +41,8 @@ FORMS = "enrol ROLE NAME KEY, rotate NAME KEY SIGNATURE, or revoke NAME"
 def check_enrolled(role: str, name: str) -> RosterRole:
     """Return a role as it is; refuse a role or a name that no party can have."""
     party_name(name)
-    for known in ROLES:
-        if role == known:
-            return known
+    if role in ROLES:
+        return role
     raise ValueError(f"the role must be one of {', '.join(ROLES)}, got {role!r}")
 
 
@@ -91,7 +90,11 @@ def _applied(roster: Roster, lines: Iterable[str]) -> Roster:
 def _changed(roster: Roster, words: list[str]) -> Roster:
     match words:
         case ["enrol", role, name, public]:
-            return _enrolled(roster, role, name, public)
+            if name in roster.by_name:
+                advice = "give `rotate` its new key, or `revoke` its old key first"
+                raise ValueError(f"{name} is in the roster: {advice}")
+            member = Member(name, check_enrolled(role, name), public)
+            return replace(roster, members=(*roster.members, member))
         case ["rotate", name, public, signature]:
             _check_rotation(roster, name, public, signature)
             return _without(roster, name, "rotated", public)
@@ -100,30 +103,16 @@ def _changed(roster: Roster, words: list[str]) -> Roster:
     raise ValueError(f"{' '.join(words)!r:.60} is not a valid line: expected {FORMS}")
 
 
-def _enrolled(roster: Roster, role: str, name: Party, public: str) -> Roster:
-    if name in roster.by_name:
-        raise ValueError(
-            f"{name} is in the roster: give `rotate` its new key, or `revoke` its old key first"
-        )
-    member = Member(name, check_enrolled(role, name), public)
-    return replace(roster, members=(*roster.members, member))
-
-
 def _without(roster: Roster, name: Party, why: Why, public: str = "") -> Roster:
     """Retire the key of a party; its new key takes the place, without one the party leaves."""
     if name not in roster.by_name:
         names = ", ".join(roster.by_name)
         raise ValueError(f"{name!r} is not in the roster; its parties are {names}")
     old = roster.by_name[name]
-    kept = [
-        member._replace(public=public) if member == old else member for member in roster.members
-    ]
+    kept = (m._replace(public=public) if m == old else m for m in roster.members)
     retired = Retired(name, old.public, roster.epoch, why)
-    return replace(
-        roster,
-        members=tuple(m for m in kept if m.public),
-        retired=(*roster.retired, retired),
-    )
+    members = tuple(member for member in kept if member.public)
+    return replace(roster, members=members, retired=(*roster.retired, retired))
 
 
 def _check_rotation(roster: Roster, name: Party, public: str, signature: str) -> None:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from vertibayes_mpc.errors import MalformedMessageError
-from vertibayes_mpc.randomness import KeyPair
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.deployment.files import PartyFile
 from vertibayes_protocols.deployment.roster.roster import Retired, Roster
 from vertibayes_protocols.seal import Identity
 
@@ -31,11 +29,15 @@ class RosterIdentity(Identity):
         except MalformedMessageError as error:
             if self.roster is None:
                 raise
+            pinned = f"{self.party} has pinned {self.roster.title}"
+            reason = f"{error.reason}; {pinned}: compare the epochs"
             for old, identity in self._retired.get(sender, ()):
-                if _opens(identity, sender, packet):
-                    raise MalformedMessageError(sender, self._named(old)) from None
-            reason = f"{error.reason}; {self.party} has pinned {self.roster.title}"
-            raise MalformedMessageError(sender, f"{reason}: compare the epochs") from None
+                with suppress(MalformedMessageError):
+                    identity.open_statically(sender, packet)
+                    retired = f"a key that was {old.why} at epoch {old.epoch}"
+                    reason = f"uses {retired}; {pinned}: pin the newest roster at {sender}"
+                    break
+            raise MalformedMessageError(sender, reason) from None
 
     @cached_property
     def _retired(self) -> dict[Party, list[tuple[Retired, Identity]]]:
@@ -47,23 +49,3 @@ class RosterIdentity(Identity):
                 identity = Identity(self.party, self.keys, {old.name: old.key})
                 known.setdefault(old.name, []).append((old, identity))
         return known
-
-    def _named(self, old: Retired) -> str:
-        assert self.roster is not None
-        return (
-            f"uses a key that was {old.why} at epoch {old.epoch}; {self.party} has pinned "
-            f"{self.roster.title}: pin the newest roster at {old.name}"
-        )
-
-
-def _opens(identity: Identity, sender: Party, packet: bytes) -> bool:
-    try:
-        identity.open_statically(sender, packet)
-    except MalformedMessageError:
-        return False
-    return True
-
-
-def identity_of(file: PartyFile, keys: KeyPair) -> Identity:
-    """Return the identity of the party of a file, which names retired keys if it has a roster."""
-    return RosterIdentity(file.party, keys, file.pinned, roster=file.roster)

@@ -57,9 +57,13 @@ class Pinning:
     lines: tuple[str, ...]  # what changes, in words
 
     def write(self) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, whole or not at all, with its mode, mark and ends of lines."""
         assert self.changed is not None
-        replace_file(self.changed)
+        path, content = self.changed.path.resolve(), self.changed.text  # a link stays a link
+        old = path.read_bytes()
+        content = content.replace("\n", "\r\n") if b"\r\n" in old else content
+        mark = b"\xef\xbb\xbf" if old.startswith(b"\xef\xbb\xbf") else b""
+        write_whole(path, mark + content.encode(), stat.S_IMODE(path.stat().st_mode))
 
 
 def pinning(path: Path, roster_path: Path) -> Pinning:
@@ -95,12 +99,12 @@ def _own_key(own: Own, roster: Roster) -> Path:
     for path in (own.key, *_later_keys(own.key)):
         if path.exists() and read_private(path).public == wanted:
             return path
-    public = roster.by_name[own.party].public
-    raise own.file.error(
-        (own.role, "key"),
-        f"{roster.title} has the key {public} of {own.party}, which is neither in {own.key} nor "
-        "in a later key beside it; ask the coordinator who has enrolled it",
+    reason = (
+        f"{roster.title} has the key {roster.by_name[own.party].public} of {own.party}, which is "
+        f"neither in {own.key} nor in a later key beside it; ask the coordinator who has enrolled "
+        "it"
     )
+    raise own.file.error((own.role, "key"), reason)
 
 
 def _voided(own: Own, roster: Roster) -> Iterator[str]:
@@ -208,12 +212,3 @@ def _with_text(file: TomlFile, table: str, key: str, text: str) -> str:
         ended = "" if file.text.endswith("\n") or not file.text else "\n"
         lines.append(f"{ended}\n[{table}]\n{key} = {value}\n")
     return "".join(lines)
-
-
-def replace_file(file: TomlFile) -> None:
-    """Write a file in place of the one at its path, with the same mode; it is then on disk."""
-    path = file.path.resolve()  # a link stays a link
-    old = path.read_bytes()
-    content = file.text.replace("\n", "\r\n") if b"\r\n" in old else file.text
-    mark = b"\xef\xbb\xbf" if old.startswith(b"\xef\xbb\xbf") else b""
-    write_whole(path, mark + content.encode(), stat.S_IMODE(path.stat().st_mode))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.signing import SigningKey, is_signed
 from vertibayes_protocols.canonical import canonical_json, taken
 from vertibayes_protocols.contract import MOST_BYTES, MOST_NAME
-from vertibayes_protocols.deployment.parts import party_name
+from vertibayes_protocols.deployment.parts import party_name, party_names
 from vertibayes_protocols.public_keys import decode_public, decode_signing
 from vertibayes_protocols.storage.whole_file import naming, replacing
 
@@ -104,12 +104,9 @@ class Roster:
         retired = {part: old for old in self.retired for part in _parts(old.public)}
         for old in self.retired:
             party_name(old.name)
+        party_names([member.name for member in self.members])
         owners: dict[bytes, Party] = {}
-        names = set[Party]()
         for member in self.members:
-            if party_name(member.name) in names:
-                raise ValueError(f"{member.name!r} appears twice: each party has one line")
-            names.add(member.name)
             if not member.signing:
                 raise ValueError(
                     f"the public key of {member.name} has no part for signatures: specify the "
@@ -179,17 +176,15 @@ class Roster:
                 f"the format of the roster is {content['format']}, and this release reads "
                 f"{FORMAT}; install the release of vertibayes that the coordinator has"
             )
-        members = tuple(Member(**_renamed(taken(m, "member", _MEMBER))) for m in values["members"])
-        retired = [_renamed(taken(old, "retired key", _RETIRED)) for old in values["retired"]]
+        members = [Member(*_row("member", _MEMBER, row)) for row in values["members"]]
+        retired = [Retired(*_row("retired key", _RETIRED, row)) for row in values["retired"]]
         for what, given, known in (
             ("role", [member.role for member in members], ROLES),
-            ("reason", [old["why"] for old in retired], get_args(Why)),
+            ("reason", [old.why for old in retired], get_args(Why)),
         ):
             if wrong := [value for value in given if value not in known]:
                 raise ValueError(f"the {what} must be one of {', '.join(known)}, got {wrong[0]!r}")
-        return cls(
-            **{**values, "members": members, "retired": tuple(Retired(**r) for r in retired)}
-        )
+        return cls(**{**values, "members": tuple(members), "retired": tuple(retired)})
 
 
 _FIELDS = {
@@ -199,9 +194,9 @@ _MEMBER = {"name": str, "role": str, "public_key": str}
 _RETIRED = {"name": str, "public_key": str, "epoch": int, "why": str}
 
 
-def _renamed(values: dict[str, Any]) -> dict[str, Any]:
-    values["public"] = values.pop("public_key")
-    return values
+def _row(what: str, fields: Mapping[str, type], content: Any) -> Iterator[Any]:
+    values = taken(content, what, fields)
+    return (values[name] for name in fields)
 
 
 def _parts(public: str) -> tuple[bytes, bytes]:

@@ -79,6 +79,7 @@ from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.site.identifiers import Identifiers
 from vertibayes_protocols.site.study_people import Placement, StudyPeople
 from vertibayes_protocols.storage.alignments import KeptAlignment
+from vertibayes_protocols.storage.meet_counts import ALIGNMENTS
 
 REVEALED = "which lists of people have how many people in common"
 WHO = "who of their own people is in the study"
@@ -309,7 +310,7 @@ def _run(
         check_spent(site)
     except QueryRefusedError as refusal:  # it is too late to refuse
         raise ProtocolError(site.party, refusal.reason) from None
-    site.memory.align()
+    site.memory.meets.ask(ALIGNMENTS)  # before a blinded identifier leaves the site
     left = site.limits.most_alignments - site.memory.alignments
     _note(site, f"an alignment of the list of people begins: {left} more may (most_alignments)")
     alignment, own = query.alignment, own_list(site)

@@ -95,7 +95,7 @@ def kept_alignment(
 def check_spent(site: SiteRole) -> None:
     """Refuse one alignment too many, after those that the owner has forgiven."""
     with refusing(site.party):
-        is_forgiven = site.memory.forgive_meets(ALIGNMENTS)
+        is_forgiven = site.memory.meets.forgive(ALIGNMENTS)
     if is_forgiven:
         site.ledger.note("the owner has allowed further alignments", site.party, ())
     if site.memory.alignments >= (most := site.limits.most_alignments):

@@ -190,7 +190,7 @@ def _check_level(site: SiteRole, compared: Collection[Party]) -> None:
 def _check_failed(site: SiteRole, peer: Party) -> None:
     """Refuse a comparison with a site whose comparisons may have been too many guesses."""
     try:
-        is_forgiven = site.memory.forgive_meets(peer)
+        is_forgiven = site.memory.meets.forgive(peer)
     except ValueError as error:
         reason = f"its file of forgiven comparisons with {peer} cannot be used: ask its owner"
         raise QueryRefusedError(site.party, reason, str(error)) from None
@@ -236,7 +236,7 @@ class Comparisons:
     def asked(self, peers: Collection[Party]) -> None:
         """Count comparisons before this site's code leaves."""
         counted = [peer for peer in peers if peer in self._peers]
-        self._site.memory.meet(counted)
+        self._site.memory.meets.ask(*counted)
         self._open += counted
 
     def outcome(self, peer: Party, is_same: bool) -> None:
@@ -248,7 +248,7 @@ class Comparisons:
         if is_same:
             self._site.memory.met(peer)
             return
-        self._site.memory.differ(peer, was_asked=confirms_first(self._site.party, peer))
+        self._site.memory.meets.differ(peer, was_asked=confirms_first(self._site.party, peer))
         self._note(f"the list of people differs from that of {peer}", peer)
 
     def close(self) -> None:
@@ -258,7 +258,7 @@ class Comparisons:
         self._site.memory.save()
 
     def _note(self, what: str, peer: Party) -> None:
-        left = self._site.policy.most_failed_meets - self._site.memory.failed_meets(peer)
+        left = self._site.policy.most_failed_meets - self._site.memory.meets.of(peer).total
         text = f"{what}: {max(left, 0)} more may fail (most_failed_meets)"
         self._site.remark(text)
         self._site.ledger.note(text, self._site.party, ())
