@@ -79,7 +79,7 @@ def shown(kind, name, rule=None, data=None):
     )
     policy = SimpleNamespace(most_scores=300, fewest_records=10)
     own = SimpleNamespace(party="own", variables=("x", "z"), policy=policy)
-    return what_leaves(contract, own, data)
+    return what_leaves(contract, own, data=data)
 
 
 @pytest.mark.parametrize("kind", [*NETWORKS, *QUERIES])
