@@ -52,11 +52,15 @@ def intervals(rule: Rule, counts: Counts, records: int) -> tuple[Counts, Counts]
 
 
 class Programs:
-    """The linear programs over the tables of one study or several, of the same records."""
+    """The linear programs over the tables of one study or several, of the same records.
 
-    def __init__(self, tables: Sequence[CountTable], rule: Rule, records: int) -> None:
+    With several rules, the tables are released by each of them; a count is small if one of the
+    rules has a larger `fewest`.
+    """
+
+    def __init__(self, tables: Sequence[CountTable], rules: Sequence[Rule], records: int) -> None:
         self.tables = list({frozenset(table.members): table for table in tables}.values())
-        self.rule, self.records, self.unsolved = rule, records, 0
+        self.records, self.fewest, self.unsolved = records, max(r.fewest for r in rules), 0
         sizes = [table.counts.size for table in self.tables]
         starts = np.cumsum([0, *sizes[:-1]])
         self.places = [
@@ -64,13 +68,14 @@ class Programs:
             for start, size, table in zip(starts, sizes, self.tables, strict=True)
         ]
         self.truth = np.concatenate([table.counts.ravel() for table in self.tables])
-        self.low, self.high = intervals(rule, self.truth, records)
+        lows, highs = zip(*(intervals(rule, self.truth, records) for rule in rules), strict=True)
+        self.low, self.high = np.maximum.reduce(lows), np.minimum.reduce(highs)
         self.matrix, self.totals = self._equations()
         assert not (self.matrix @ self.truth - self.totals).any()
 
     def known(self) -> Known:
         """Return how many small counts are known."""
-        small = np.flatnonzero((self.truth > 0) & (self.truth < self.rule.fewest))
+        small = np.flatnonzero((self.truth > 0) & (self.truth < self.fewest))
         left = small
         while left.size:  # the sums of all that are left
             before, weights = left.size, np.isin(np.arange(self.truth.size), left)

@@ -70,7 +70,7 @@ def known(tables, rule, members):
     """Return how many small counts linear programs find, and how many there are."""
     with scripts(ROOT / "benchmarks", "known_counts") as [module]:
         named = [module.CountTable(*each) for each in zip(members, tables, strict=True)]
-        found = module.Programs(named, rule, RECORDS).known()
+        found = module.Programs(named, [rule], RECORDS).known()
     assert not found.unsolved
     return found.known, found.small
 

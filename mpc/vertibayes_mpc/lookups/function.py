@@ -156,7 +156,8 @@ def rounded(base: int, records: int) -> PublicFunction:
     """Return the nearest multiple of `base`, exactly; `records` is the largest count.
 
     A half is rounded up, unless `records` and the multiples of two cells would then show a count of
-    theirs: then counts within 2 of a half are rounded to the other side (with a base from 5 on).
+    theirs: with a base from 5 on, counts up to 2 above a half are then rounded down, or counts up
+    to 2 below it up.
 
     >>> rounded(10, 1001)(np.array([0, 4, 5, 14, 15, 996])).tolist()
     [0, 0, 10, 10, 20, 1000]
@@ -165,7 +166,7 @@ def rounded(base: int, records: int) -> PublicFunction:
         raise ValueError(
             f"base must be at least 1 and records at least 0, got {base} and {records}"
         )
-    tried = [base // 2 + step for step in (0, -1, 1, -2, 2)]
+    tried = [base // 2 + step for step in ((0, -1, -2, 1, 2) if base > 4 else (0,))]
     # So far apart, modulo the base, do the multiples of c and of records - c change.
     apart = {added: (records + 2 * added + 1) % base for added in tried}
     added = next((a for a in tried if apart[a] not in (1, base - 1)), base // 2)

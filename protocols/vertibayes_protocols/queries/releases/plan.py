@@ -274,9 +274,10 @@ class ReleasePlan:
 
     @property
     def ring(self) -> Ring:
-        """The ring of what is revealed: noise, and multiples, may exceed all counts."""
-        exceeds = self.tables.rule.kind != "cut" and self.function
-        return WIDE if exceeds else self.commitments.ring
+        """The ring of what is revealed: noise, and a multiple, may exceed all counts."""
+        ring, records = self.commitments.ring, np.array(self.study.records)
+        fits = self.function is None or self.function(records) < 1 << ring.bits
+        return ring if fits and not (self.noise and self.function) else WIDE
 
     @cached_property
     def by_holders(self) -> dict[Holders, NDArray[np.intp]]:
