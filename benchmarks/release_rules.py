@@ -1,6 +1,6 @@
 """What each release rule costs and hides: ALARM, 10,000 records.
 
-    python benchmarks/release_rules.py --data FOLDER [--parts rules cut tracing]
+    python benchmarks/release_rules.py --data FOLDER [--parts rules cut programs tracing]
 
 rules: KL(true || learned) in nats, exactly computed. K2's structure in a topological order with at
 most 3 parents, and the true structure; EM from tables with 10 and 30 % of the cells missing, true
@@ -11,6 +11,12 @@ both with estimates of the hidden counts (`vertibayes.counting.hidden_counts`).
 
 cut: linear programs over the number of records and all margins that two tables have in common find
 the least and the largest value of each hidden count; where these are the same integer, it is known.
+
+programs: how many counts from 1 to 9 linear programs find in the tables of a study, and of two
+studies with different structures (`known_counts.py`), by cut and rounded; and what the rule costs
+in log-likelihood of other records and AUC. ALARM; Adult by `hill_climbing`, and with all variables
+given native-country; and Adult with flags that 1 to 9 people have. "Merged": states of fewer than
+10 people are one state, as at a site.
 
 tracing: the power of the likelihood-ratio attack on the CPTs of the true structure, at 5 % false
 alarms, beside the bound of the report.
@@ -29,25 +35,33 @@ from side_by_side import on_one_thread, table
 on_one_thread()
 
 import numpy as np
+from known_counts import CountTable, Known, Programs
 from missing import completely_at_random
 from numpy.typing import NDArray
 from scipy.optimize import linprog
+from scipy.stats import rankdata
 
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.hidden_counts import HiddenCounts, with_estimates
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.dag import Structure
 from vertibayes.inference.marginals import Marginals
+from vertibayes.learning import learn
 from vertibayes.network import Network, read_model
+from vertibayes.options import Options
 from vertibayes.parameters.cpt import PSEUDO_COUNT, fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.report.release.tracing import tracing_power
 from vertibayes.sampling import sample
 from vertibayes.structure.learners import k2
 from vertibayes.table_scores import free_parameters
-from vertibayes_protocols.queries.releases.plan import ReleaseNoise
+from vertibayes_protocols.queries.releases.plan import ReleaseNoise, function_of
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.encoded import encode_known
+from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import read_columns
+from vertibayes_protocols.variables import Variable
 
 SITES = 3
 DRAWS = 3  # of noise; one with missing values, as EM takes seconds
@@ -63,6 +77,9 @@ RULES = (
         for epsilon in (1, 2, 5, 10)
     ),
 )
+PROGRAMMED = ((Rule("exact"),), (Rule("cut"),), (Rule("rounded"),), (Rule("laplace"),))
+PAIRS = ((Rule("rounded"), Rule("rounded", fewest=7)), (Rule("rounded"), Rule("cut")))
+PAIRED = "Adult, hill_climbing"  # whose tables are also released by two rules
 ATTACKED = 500, 2_000, 10_000  # records
 ATTACKS = 8
 
@@ -79,8 +96,8 @@ def released(case: Case, rule: Rule) -> ReleasedCounter:
     """Apply a rule to tables of pooled records, as the sites do to their shares."""
     request = FamilyTables(case.structure.families, case.missing, rule)
     tables = PlainCounter(case.data).tables(request.families, missing=case.missing)
-    if rule.kind == "cut":
-        tables = [np.where(counts < rule.fewest, 0, counts) for counts in tables]
+    if function := function_of(rule, case.data.records):
+        tables = list(map(function, tables))
     if rule.is_noisy:
         draw = ReleaseNoise(request, SITES).of_a_site()
         copies = [[draw(counts.size) for _ in range(SITES)] for counts in tables]
@@ -138,10 +155,9 @@ def named(rule: Rule) -> str:
     """Return the rule with its number."""
     if rule.kind == "exact":
         return rule.kind
-    if rule.kind == "cut":
-        return f"cut below {rule.fewest}"
+    words = {"cut": f"cut below {rule.fewest}", "rounded": f"rounded to multiples of {rule.fewest}"}
     alone = "" if rule.dishonest else ", no accomplice"
-    return f"{rule.kind}, eps {rule.epsilon:g}{alone}"
+    return words.get(rule.kind, f"{rule.kind}, eps {rule.epsilon:g}{alone}")
 
 
 def rules(truth: Network, cases: dict[str, Case]) -> str:
@@ -195,6 +211,121 @@ def cut(cases: dict[str, Case]) -> str:
     return table("release_rules_cut", header, rows)
 
 
+# ---- known counts --------------------------------------------------------------------------------
+
+
+class Held(NamedTuple):
+    """One structure or two over the same records, and other records to test the first."""
+
+    data: SiteData
+    structures: tuple[Structure, ...]
+    test: SiteData | None = None
+    target: str = ""  # of which the AUC is measured
+
+
+def tables_of(case: Held) -> list[CountTable]:
+    """Return the exact tables of all structures."""
+    families = [family for structure in case.structures for family in structure.families]
+    tables = PlainCounter(case.data).tables(families)
+    return [CountTable(f.members, counts) for f, counts in zip(families, tables, strict=True)]
+
+
+def log_likelihoods(network: Network, data: SiteData, **given: int) -> NDArray[np.float64]:
+    """Return the log-likelihood of each record; `given` states replace a record's."""
+    codes = data.codes | {n: np.full(data.records, s) for n, s in given.items()}
+    total = np.zeros(data.records)
+    for family in network.structure.families:
+        total += np.log(network.cpts[family.child][tuple(codes[n] for n in family.members)])
+    return total
+
+
+def tested(case: Held, rule: Rule) -> tuple[str, str]:
+    """Return the mean log-likelihood of the test records in nats, and the AUC."""
+    if case.test is None:
+        return "", ""
+    counter = with_estimates(released(Case(case.data, case.structures[0]), rule))
+    network = fit_cpts(counter, case.structures[0])
+    mean, name = f"{log_likelihoods(network, case.test).mean():.4f}", case.target
+    if not name:
+        return mean, ""
+    odds = np.subtract(*(log_likelihoods(network, case.test, **{name: state}) for state in (1, 0)))
+    ranks, positive = rankdata(odds), case.test.codes[name] == 1
+    above = ranks[positive].sum() - positive.sum() * (positive.sum() + 1) / 2
+    return mean, f"{above / positive.sum() / (~positive).sum():.4f}"
+
+
+def adult(folder: Path, fewest: int = 1) -> tuple[SiteData, SiteData]:
+    """Return Adult's records to learn from, and those of its test that have the same states."""
+    train, test = (
+        read_columns(folder / "uci" / f"adult_{part}.csv.gz") for part in ("train", "test")
+    )
+    data = SiteData.from_text("adult", train, Encoding(fewest=fewest), strict=False)
+    states = {name: variable.states for name, variable in data.variables.items()}
+    coded = {n: encode_known("", n, test[n], Encoding(states=states), []) for n in states}
+    known = np.logical_and.reduce([c.codes < len(states[n]) for n, c in coded.items()])
+    codes = {name: column.codes[known] for name, column in coded.items()}
+    return data, SiteData(data.variables, codes)
+
+
+def flagged(data: SiteData, carriers: int) -> Held:
+    """Return a study of Adult with flag -> x, x -> y of 5 x: all their counts are the carriers'."""
+    chains = ("sex", "income"), ("race", "age"), ("workclass", "occupation")
+    chains += ("relationship", "marital-status"), ("education", "hours-per-week")
+    flag = np.zeros(data.records, np.uint8)
+    flag[np.random.default_rng(carriers).choice(data.records, carriers, replace=False)] = 1
+    names = [name for chain in chains for name in chain]
+    chosen = data.take(names)
+    variables = {"flag": Variable("flag", ("no", "yes")), **chosen.variables}
+    edges = [edge for x, y in chains for edge in (("flag", x), (x, y))]
+    structure = Structure.of(["flag", *names], edges)
+    return Held(SiteData(variables, {"flag": flag, **chosen.codes}), (structure,))
+
+
+def studies(folder: Path, truth: Network, cases: dict[str, Case]) -> dict[str, list[Held]]:
+    """Return the studies of each row."""
+    alarm, test = cases["true structure"].data, sample(truth, 10_000, seed=1)
+    k2s, true = (case.structure for case in cases.values())
+    found = {
+        "ALARM, K2's structure": [Held(alarm, (k2s,), test)],
+        "ALARM, true structure": [Held(alarm, (true,), test)],
+        "ALARM, both studies": [Held(alarm, (k2s, true))],
+    }
+    for merged in (1, 10):
+        data, test = adult(folder, merged)
+        options = Options(algorithm="hill_climbing")
+        climbed = learn(PlainCounter(data), options).network.structure
+        country = "native-country"
+        star = Structure.of(data.variables, [(country, n) for n in data.variables if n != country])
+        name = "Adult, merged" if merged > 1 else "Adult"
+        found |= {
+            f"{name}, hill_climbing": [Held(data, (climbed,), test, "income")],
+            f"{name}, {country} -> all": [Held(data, (star,), test, "income")],
+            f"{name}, both studies": [Held(data, (climbed, star))],
+        }
+    data, _ = adult(folder)
+    return found | {"Adult, flags of 1 to 9 people": [flagged(data, n) for n in range(1, 10)]}
+
+
+def programs(rows: dict[str, list[Held]]) -> str:
+    """Return how many small counts are known under each rule, and what the rule costs."""
+    shown: list[list[object]] = []
+    for name, cases in rows.items():
+        for rules in (*PROGRAMMED, *(PAIRS if name == PAIRED else ())):
+            start, known = perf_counter(), None
+            if rules[0].kind in ("cut", "rounded"):
+                solved = [Programs(tables_of(c), rules, c.data.records).known() for c in cases]
+                known = Known(*map(sum, zip(*solved, strict=True)))
+            elif cases[0].test is None:
+                continue
+            figures = [f"{known.known} of {known.small}", known.unsolved] if known else ["", ""]
+            seconds = f"{perf_counter() - start:.0f}" if known else ""
+            cost = tested(cases[0], rules[0]) if len(rules) == 1 else ("", "")
+            shown.append([name, ", ".join(map(named, rules)), *figures, *cost, seconds])
+    header = ["tables", "rule", "counts from 1 to 9 known", "programs not solved"]
+    header += ["log-likelihood", "AUC", "s"]
+    return table("release_rules_programs", header, shown)
+
+
 # ---- tracing -------------------------------------------------------------------------------------
 
 
@@ -232,7 +363,7 @@ def main() -> None:
     """Run the parts and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
-    parser.add_argument("--parts", nargs="+", default=["rules", "cut", "tracing"])
+    parser.add_argument("--parts", nargs="+", default=["rules", "cut", "programs", "tracing"])
     given = parser.parse_args()
     if not given.data:
         parser.error("specify --data FOLDER, or set VERTIBAYES_DATA")
@@ -252,6 +383,8 @@ def main() -> None:
         print(rules(truth, cases | with_em), end="\n\n")
     if "cut" in given.parts:
         print(cut(cases), end="\n\n")
+    if "programs" in given.parts:
+        print(programs(studies(folder, truth, cases)), end="\n\n")
     if "tracing" in given.parts:
         print(traced(truth))
 

@@ -125,6 +125,20 @@ PAGE = {
         },
         also=("release_rules_cut", "release_rules_tracing", "structure_leak"),
     ),
+    "release_rules_programs": Shown(
+        ("tables", "rule", "counts from 1 to 9 known", "log-likelihood", "AUC"),
+        {
+            "tables": (
+                "ALARM, true structure",
+                "ALARM, both studies",
+                "Adult, hill_climbing",
+                "Adult, native-country -> all",
+                "Adult, both studies",
+                "Adult, flags of 1 to 9 people",
+            )
+        },
+        findings=3,
+    ),
     "hdpnb_accuracy": Shown(
         ("accounting", "noise", "eps", "200", "1000", "1728"),
         {"eps": ("", "0.2", "0.4"), "noise": ("none", "Polya shares")},

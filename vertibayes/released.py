@@ -4,7 +4,7 @@
     sites -> analyst    winners         no score and no table
                         ...             until the search ends
     analyst -> sites    FamilyTables    of the learned structure
-    sites -> analyst    tables          by the rule: exact, cut or with noise
+    sites -> analyst    tables          by the rule: exact, cut, rounded or with noise
 
 CPTs, scores and validations follow from the released tables alone.
 """
@@ -39,7 +39,7 @@ from vertibayes_protocols.variables import Family, Rows, Variable
 ReleaseTables: TypeAlias = Callable[[FamilyTables], list[Table]]
 
 USED_BY = {  # which rules use a setting of a rule
-    "fewest": ("cut",),
+    "fewest": ("cut", "rounded"),
     "epsilon": ("laplace", "gaussian"),
     "delta": ("gaussian",),
     "dishonest": ("laplace", "gaussian"),
@@ -193,10 +193,10 @@ def learn_released(
         the release.
     """
     check_options(options)
-    if rule.kind == "cut" and rule.fewest > chooser.records:
+    if rule.kind in USED_BY["fewest"] and rule.fewest > chooser.records:
         raise ValueError(
             f"`fewest` must be at most {chooser.records} (the number of records), got "
-            f"{rule.fewest}: a higher threshold releases no count"
+            f"{rule.fewest}: more would release no count"
         )
     for check in checks(chooser, options).values():
         check()

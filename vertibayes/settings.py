@@ -134,11 +134,13 @@ VALIDATION = (
 RULE = Setting(
     "rule", "text", "The structure is learned by choices, which reveal no table, and the tables of "
     "the learned families alone are released: as they are (exact), with counts below fewest as 0 "
-    "(cut), or with noise that the sites add (laplace, gaussian).", choices=get_args(RuleKind),
+    "(cut), with counts as multiples of fewest (rounded), or with noise that the sites add "
+    "(laplace, gaussian).", choices=get_args(RuleKind),
 )  # fmt: skip
 RELEASE = (
     RULE,
-    Setting("fewest", "whole", "With rule cut: smallest count that is released.", 10, least=1),
+    Setting("fewest", "whole", "With rule cut: smallest count that is released. With rule rounded: "
+            "counts are released as multiples of it.", 10, least=1),
     Setting("epsilon", "number", "With rule laplace or gaussian: privacy budget of all released "
             "tables together. It does not cover the structure.", 1.0, above=0),
     Setting("delta", "number", "With rule gaussian: probability that the promise fails.", 1e-6,
@@ -153,8 +155,9 @@ BINS = Setting("bins", "whole", "With an AUC: number of bins of the log odds; us
                "a cut or noise.", 128, least=2, most=256)  # fmt: skip
 AUC_OPTIONS = (
     replace(RULE, name="auc", help="With --study: write the area under the ROC curve alone, from "
-            "one table that is released as it is (exact), with counts below fewest as 0 (cut), or "
-            "with noise that the sites add (laplace, gaussian)."),
+            "one table that is released as it is (exact), with counts below fewest as 0 (cut), "
+            "with counts as multiples of fewest (rounded), or with noise that the sites add "
+            "(laplace, gaussian)."),
     *(replace(s, help=s.help.replace("rule ", "auc ").replace("all released tables together. It "
       "does not cover the structure.", "the table.")) for s in RELEASE[1:-1]),
     BINS,

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from vertibayes_protocols.variables import Family
 
-RuleKind: TypeAlias = Literal["exact", "cut", "laplace", "gaussian"]
+RuleKind: TypeAlias = Literal["exact", "cut", "rounded", "laplace", "gaussian"]
 
 MOST_FEWEST = 2**32  # more than the records of any study, and small enough for a message
 
@@ -19,11 +19,13 @@ class Rule:
 
     Parameters
     ----------
-    kind : {"exact", "cut", "laplace", "gaussian"}
-        exact: the counts. cut: a count below `fewest` is released as 0. laplace, gaussian: the
-        counts with noise that the sites add.
+    kind : {"exact", "cut", "rounded", "laplace", "gaussian"}
+        exact: the counts. cut: a count below `fewest` is released as 0. rounded: a count is
+        released as the nearest multiple of `fewest` (`vertibayes_mpc.lookups.rounded`). laplace,
+        gaussian: the counts with noise that the sites add.
     fewest : int, default=10
-        With cut: the smallest count that is released.
+        With cut: the smallest count that is released. With rounded: what all released counts are
+        multiples of.
     epsilon : float, default=1.0
         With noise: the privacy budget of all released tables together.
     delta : float, default=1e-6
@@ -72,7 +74,7 @@ class Rule:
     @property
     def smallest(self) -> float:
         """The smallest count that is released as it is; none is with noise."""
-        return math.inf if self.is_noisy else self.fewest if self.kind == "cut" else 1
+        return math.inf if self.is_noisy else 1 if self.kind == "exact" else self.fewest
 
     @property
     def words(self) -> str:
@@ -83,6 +85,8 @@ class Rule:
         """
         if self.kind == "cut":
             return f"counts below {self.fewest} as 0"
+        if self.kind == "rounded":
+            return f"counts rounded to multiples of {self.fewest}"
         if not self.is_noisy:
             return "exact"
         words = f"{self.kind.capitalize()} noise, {self.promise} for all tables together"

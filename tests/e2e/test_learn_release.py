@@ -48,6 +48,24 @@ def test_the_report_says_how_many_choices_are_not_decided(tmp_path, capsys):
     assert said in shown and "by exact scores another candidate may win there" in shown
 
 
+def test_a_rounded_release_has_multiples_and_its_report_says_so(folder, tmp_path, capsys):
+    data = ["--data", folder / "all.csv", "--sites", 2, *BY_K2]
+    options = ["--release", "rounded", "--fewest", 25]
+    code, shown, _ = learn(capsys, tmp_path / "out", *data, *options)
+    assert code == 0 and "released as multiples of 25" in shown
+    tables = sorted((tmp_path / "out" / "release").glob("output_*_count_table.csv"))
+    counts = [
+        int(cell) for path in tables for cell in path.read_text().split(",") if cell.isdigit()
+    ]
+    assert len(set(counts)) > 3 and not any(count % 25 for count in counts)
+    summary = outputs(tmp_path / "out")[1]
+    assert summary["release"]["rule"] == {"kind": "rounded", "fewest": 25}
+    assert summary["release"]["verdicts"] == {"pass": len(tables)} and summary["cost"] is None
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "counts are released as multiples of 25" in page and "It is rounded." in page
+    assert "the nearest multiple of 25" in (tmp_path / "out/release/README.txt").read_text()
+
+
 def test_a_cut_release_has_no_small_count(folder, tmp_path, capsys):
     data = ["--data", folder / "all.csv", "--sites", 2, *BY_K2]
     options = [
@@ -125,12 +143,15 @@ def test_wide_columns_and_missing_values(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--release", "round"], "--release must be exact, cut, laplace or gaussian, got round"),
+        (
+            ["--release", "round"],
+            "--release must be exact, cut, rounded, laplace or gaussian, got round",
+        ),
         (
             ["--release", "cut", "--fewest", "0"],
             "--fewest must be a whole number, at least 1, got 0",
         ),
-        (["--fewest", "5"], "--fewest needs --release cut, got no rule"),
+        (["--fewest", "5"], "--fewest needs --release cut or rounded, got no rule"),
         (["--release", "cut", "--epsilon", "2"], "--epsilon needs --release laplace or gaussian"),
         (
             ["--release", "laplace", "--dishonest", "1.1"],
@@ -153,5 +174,10 @@ def test_help_describes_each_option(capsys):
     with pytest.raises(SystemExit):
         main(["learn", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    for option in ("--release exact|cut|laplace|gaussian", "--fewest", "--delta", "--dishonest"):
+    for option in (
+        "--release exact|cut|rounded|laplace|gaussian",
+        "--fewest",
+        "--delta",
+        "--dishonest",
+    ):
         assert option in shown

@@ -130,7 +130,10 @@ def test_a_site_whose_policy_does_not_allow_it_refuses(monkeypatch, capsys, tmp_
         (("--study", "study.toml", "--id-column", "id"), "--id-column cannot be combined"),
         (("--study", "study.toml", "--missing-state"), "--missing-state cannot be combined"),
         (("--data", "a.csv", "--auc", "cut"), "--auc needs --study"),
-        (("--study", "study.toml", "--fewest", "5"), "--fewest needs --auc cut, got no rule"),
+        (
+            ("--study", "study.toml", "--fewest", "5"),
+            "--fewest needs --auc cut or rounded, got no rule",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_named(capsys, tmp_path, model, options, reason):

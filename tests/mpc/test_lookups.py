@@ -23,6 +23,7 @@ from vertibayes_mpc.lookups import (
     log_gamma,
     log_power,
     look_up,
+    rounded,
 )
 from vertibayes_mpc.lookups.logarithms import LOG_BITS, LOG_ERROR, MOST_RECORDS, logs
 from vertibayes_mpc.ring import Ring
@@ -111,9 +112,36 @@ def test_a_cut_is_exact(fewest, records):
     assert function.error == 0 and function.fraction_bits == 0
 
 
+@pytest.mark.parametrize("base", [1, 2, 3, 4, 5, 7, 10, 32, 33, 100, 997])
+@pytest.mark.parametrize("records", [0, 1, 9, 500, 1000, 1008])
+def test_a_count_is_rounded_to_the_nearest_multiple(base, records):
+    function, counts = rounded(base, records), np.arange(records + 1)
+    multiples = function(counts)
+    assert not (multiples % base).any() and (np.diff(multiples) >= 0).all()
+    further = 0 if (np.abs(2 * (multiples - counts)) <= base).all() else 2  # than the half
+    assert (np.abs(multiples - counts) <= base / 2 + further).all()
+    assert function.error == 0 and function.fraction_bits == 0
+    assert function.terms <= 1 + min(base, function.high)
+
+
+@pytest.mark.parametrize("base", [5, 7, 10, 100])
+def test_two_multiples_and_the_number_of_records_show_no_small_count(base):
+    """Numbers of records in turn: halves that are always rounded up show one count for some."""
+
+    def shown(multiples):
+        pairs = np.stack([multiples, multiples[::-1]], axis=1)
+        _, places, sizes = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+        return (sizes[places.ravel()] == 1)[1:base].any()
+
+    sizes = range(3 * base, 5 * base)
+    assert not any(shown(rounded(base, n)(np.arange(n + 1))) for n in sizes)
+    assert any(shown((np.arange(n + 1) + base // 2) // base * base) for n in sizes)
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
+        (lambda: rounded(0, 10), "base must be at least 1 and records at least 0, got 0 and 10"),
         (lambda: log_gamma(0, 10, 30), "shift must be at least 1"),
         (lambda: log_gamma(1, MOST_RECORDS, 30), "records from 0 to"),
         (lambda: log_gamma(1, 10_000, 60), "fraction_bits must be from 0 to"),

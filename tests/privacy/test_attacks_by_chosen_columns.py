@@ -53,23 +53,33 @@ FIRST, LAST, PEOPLE = 30, 70, 100
 
 
 def read_by_groups(rule):
-    """Return the share of the values that tables of groups read: the first 30 people, 31, .."""
+    """Return the share of the values that tables of groups read: the first 30 people, 31, ..
+
+    And the values of the people who change a count.
+    """
     people, places = victim(PEOPLE), range(FIRST, LAST + 1)
     groups = {f"first{k}": np.arange(PEOPLE) < k for k in places}
     data = {"a": people, "b": columns(("no", "yes"), **groups)}
     families = [Family("v"), *(Family(name, ("v",)) for name in groups)]
     _, *tables = released(data, rule, *families)
     read = np.diff([table[1, 1] for table in tables])
-    return float(((read > 0.5) == people.codes["v"][FIRST:LAST]).mean())
+    values = people.codes["v"][FIRST:LAST]
+    return float(((read > 0.5) == values).mean()), values[read > 0.5]
 
 
 def test_a_cut_does_not_hide_a_person_by_whom_two_groups_differ():
     """All counts are above 10 and exact; one count less another is one person's value."""
-    assert read_by_groups(CUT) == 1.0
+    assert read_by_groups(CUT)[0] == 1.0
+
+
+def test_rounding_hides_those_of_them_who_do_not_change_a_multiple():
+    """One in ten of those who have the value changes it, and is read."""
+    share, read = read_by_groups(Rule("rounded", fewest=10))
+    assert share < 0.75 and 1 <= read.size <= 4 and read.all()
 
 
 def test_noise_hides_a_person_by_whom_two_groups_differ():
-    assert read_by_groups(NOISE) < 0.75
+    assert read_by_groups(NOISE)[0] < 0.75
 
 
 # ---- choices over few complete records -----------------------------------------------------------

@@ -41,6 +41,64 @@ def test_states_are_found_in_their_order(values, states):
     assert encoded(values) == (states, [str(value) for value in values])
 
 
+@pytest.mark.parametrize(
+    ("records", "states"),
+    [
+        ({"a": 5, "b": 4, "c": 5, "d": 1}, ("a", "c", "other")),  # 4 and 1 are 5
+        ({"a": 6, "b": 4, "c": 5}, ("a", "other")),  # 4 are too few: the next rarest joins
+        ({"a": 9, "other": 6, "b": 1}, ("a", "other")),  # also a state that has this name
+        ({"a": 9, "other": 2, "b": 3}, ("a", "other")),
+        ({"a": 5, "b": 5}, ("a", "b")),
+        ({"1": 5, "2.5": 1, "30": 4}, ("1", "other")),
+        ({"a": 1}, None),
+        ({"a": 9, "b": 4}, None),
+        ({"a": 2, "b": 2, "c": 2}, None),
+    ],
+)
+def test_states_of_few_records_are_one_state(records, states):
+    values = [text for text, count in records.items() for _ in range(count)]
+    if states is None:
+        kind = "constant" if len(records) == 1 else "in fewer than 5 records"
+        with pytest.raises(
+            UnsuitableColumnError, match="one value" if kind == "constant" else kind
+        ):
+            encoded(values, fewest=5)
+        return
+    found, codes = encoded(values, fewest=5)
+    assert found == states
+    assert codes == [text if text in states else "other" for text in values]
+    assert "other" not in states or codes.count("other") >= 5
+
+
+@pytest.mark.parametrize(
+    ("earlier", "states"),
+    [
+        (["a", "b", "other"], ("a", "b", "other", "new")),  # b is rare now, and has left before
+        (["b", "a"], ("b", "a", "new", "other")),
+        (["other", "a", "b"], ("other", "a", "b", "new")),
+    ],
+)
+def test_states_that_have_left_before_stay_and_new_ones_of_few_records_are_one(earlier, states):
+    values = [*"aaaaaab", *["new"] * 5, *"vwxyz"]
+    found, codes = encoded(values, fewest=5, earlier={"x": earlier})
+    assert found == states
+    assert codes == [*"aaaaaab", *["new"] * 5, *["other"] * 5]
+
+
+def test_declared_states_edges_and_bins_are_not_merged():
+    values = [*"1122", "3"] * 4
+    assert encoded(values, fewest=5, states={"x": ["1", "2", "3"]})[0] == ("1", "2", "3")
+    assert len(encoded(values, fewest=5, cuts={"x": [Decimal(2)]})[0]) == 2
+    numbers = [str(number) for number in range(40)] * 2
+    assert encoded(numbers, fewest=30)[0] == encoded(numbers)[0]
+
+
+def test_spellings_of_a_state_count_together():
+    values = ["yes"] * 3 + ["YES"] * 2 + ["no"] * 5
+    assert encoded(values, fewest=5, ignore_case=["x"])[0] == ("no", "yes")
+    assert encoded(values, fewest=5)[0] == ("no", "other")
+
+
 def test_a_number_is_one_state_however_it_is_written():
     assert encoded(["1", "1.0", " 2", "1", "2"]) == (("1", " 2"), ["1", "1", " 2", "1", " 2"])
 

@@ -18,6 +18,7 @@ from tests.protocols.small import (
     study_of,
 )
 from vertibayes_mpc.errors import ImpossibleTablesError
+from vertibayes_mpc.lookups import cut, rounded
 from vertibayes_mpc.noise import PolyaShare
 from vertibayes_protocols.budget import Cost, rho_of
 from vertibayes_protocols.federation import ANALYST, DEALER
@@ -66,14 +67,33 @@ def test_a_cut_table_has_no_cell_below_the_threshold(fewest):
         assert not ((table > 0) & (table < fewest)).any()
 
 
-@pytest.mark.parametrize("kind", ["exact", "cut"])
+@pytest.mark.parametrize("fewest", [1, 4, 7, 10, 40])
+def test_a_rounded_table_has_multiples_of_the_base(fewest):
+    _, tables = release(Rule("rounded", fewest=fewest))
+    for table, exact in zip(tables, EXACT, strict=True):
+        assert np.array_equal(table, rounded(fewest, 40)(exact))
+        assert not (table % fewest).any() and (abs(table - exact) <= fewest / 2 + 2).all()
+
+
+def test_a_multiple_that_exceeds_the_ring_of_counts_is_read_as_it_is():
+    """65,530 records have shares of 16 bits, and 65,530 rounds to 66,000."""
+    names, records = ("x", "z"), 65_530
+    data = {
+        site: SiteData({n: Variable(n, ("no", "yes"))}, {n: np.zeros(records, np.uint8)})
+        for site, n in zip("ab", names, strict=True)
+    }
+    study = study_of(data, block_rows=1 << 15, memory=1 << 26)
+    _, (table,) = release(Rule("rounded", fewest=1000), (Family("x", ("z",)),), data, study)
+    assert table.tolist() == [[66_000, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("kind", ["exact", "cut", "rounded"])
 def test_one_site_releases_alone(kind):
-    data = data_of(a="xyzw")
-    _, tables = release(Rule(kind, fewest=3), FAMILIES, data)
-    least = 3 if kind == "cut" else 0
+    data, rule = data_of(a="xyzw"), Rule(kind, fewest=3)
+    _, tables = release(rule, FAMILIES, data)
+    of_count = {"exact": np.array, "cut": cut(3, 40), "rounded": rounded(3, 40)}[kind]
     for family, table in zip(FAMILIES, tables, strict=True):
-        exact = plain(data, *family.members)
-        assert np.array_equal(table, np.where(exact < least, 0, exact))
+        assert np.array_equal(table, of_count(plain(data, *family.members)))
 
 
 def test_tables_of_wide_columns_are_released_exactly_in_both_ways():

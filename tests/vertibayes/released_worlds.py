@@ -3,6 +3,7 @@
 import numpy as np
 
 from vertibayes.choosing import TableChooser
+from vertibayes_mpc.lookups import rounded
 
 
 def by_rule(tables, rule, seed=0):
@@ -11,6 +12,9 @@ def by_rule(tables, rule, seed=0):
         return tables
     if rule.kind == "cut":
         return [np.where(table < rule.fewest, 0, table) for table in tables]
+    if rule.kind == "rounded":
+        records = int(tables[0].sum())
+        return [rounded(rule.fewest, records)(table) for table in tables]
     rng, scale = np.random.default_rng(seed), len(tables) / rule.epsilon
     return [table + np.rint(rng.laplace(0, scale, table.shape)).astype(int) for table in tables]
 

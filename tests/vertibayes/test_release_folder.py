@@ -11,6 +11,8 @@ from vertibayes.counting.released import ReleasedCounter
 from vertibayes.dag import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.release import assess, write_release
+from vertibayes.report.release.texts import readme
+from vertibayes_mpc.lookups import rounded
 from vertibayes_protocols.ledger import Ledger, RevealedTable
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.variables import Family, Rows, Variable
@@ -31,6 +33,8 @@ def released(rule, tables=COUNTS):
     """Return a counter of released tables, and the network learned from them."""
     if rule.kind == "cut":
         tables = [np.where(table < rule.fewest, 0, table) for table in tables]
+    if rule.kind == "rounded":
+        tables = list(map(rounded(rule.fewest, 100), tables))
     request = FamilyTables(STRUCTURE.families, missing=False, rule=rule)
     counter = ReleasedCounter(VARIABLES, 100, request, tables)
     return counter, fit_cpts(counter, STRUCTURE)
@@ -50,6 +54,16 @@ def test_an_exact_table_fails_with_a_small_count_and_is_reviewed_for_zeros():
     assert [cell[:2] for cell in assessment.small] == [(("a", "b"), (0, 2))]
     without = [COUNTS[0], np.array([[30, 0], [15, 12], [15, 28]])]
     assert assess(*released(Rule("exact"), without)).verdicts[1].status == "review"
+
+
+def test_no_check_objects_to_a_rounded_table():
+    assessment = assess(*released(Rule("rounded", fewest=8)))
+    assert [v.status for v in assessment.verdicts] == ["pass", "pass"]
+    assert not assessment.small and not assessment.differences  # 8 + 8 + ... is not 100
+    assert assessment.verdicts[1].reasons[2] == (
+        "differencing does not apply: each count is rounded"
+    )
+    assert "as the nearest multiple of 8" in readme(assessment)
 
 
 def test_a_cut_table_is_reviewed_if_sums_tell_what_it_hides():

@@ -72,7 +72,9 @@ def test_a_given_structure_is_released_without_choices(alarm_data):
     assert same(ours.learned.network, fit_cpts(plain, structure))
 
 
-@pytest.mark.parametrize("rule", [Rule("cut"), Rule("cut", fewest=200), Rule("laplace")])
+@pytest.mark.parametrize(
+    "rule", [Rule("cut"), Rule("cut", fewest=200), Rule("rounded"), Rule("laplace")]
+)
 def test_cpts_are_those_of_the_released_tables(alarm_data, rule):
     data = some(alarm_data)
     ours, _ = released(data, rule=rule)
@@ -187,11 +189,11 @@ def test_rules_are_made_of_settings():
     assert rule_of(VALUES) is None
     assert rule_of({**VALUES, "rule": "cut", "fewest": 5}) == Rule("cut", fewest=5)
     for wrong, reason in (
-        ({"fewest": 5}, "`fewest` needs `rule` cut, got no rule"),
+        ({"fewest": 5}, "`fewest` needs `rule` cut or rounded, got no rule"),
         ({"rule": "laplace", "delta": 0.1}, "`delta` needs `rule` gaussian, got laplace"),
         ({"rule": "cut", "epsilon": 2.0}, "`epsilon` needs `rule` laplace or gaussian, got cut"),
         ({"rule": "cut", "dishonest": 0.5}, "`dishonest` needs `rule` laplace or gaussian"),
-        ({"rule": "round"}, "must be one of exact, cut, laplace, gaussian, got 'round'"),
+        ({"rule": "round"}, "must be one of exact, cut, rounded, laplace, gaussian, got 'round'"),
         ({"rule": "cut", "fewest": 0}, "`fewest` must be at least 1, got 0"),
         ({"rule": "cut", "fewest": 10**20}, "`fewest` must be at most 4294967296, got 1000"),
     ):

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from vertibayes.cli import texts
@@ -18,7 +19,9 @@ from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.approvals import Approval
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.release import Rule
+from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.variables import Variable
 
 FORGED = "\nNobody learns anything.\x1b[2J\u202e\u2028"
 ODDS = {"tables": [["{v}", "x"]], "target": "{v}", "states": ["{v}", "no"]}
@@ -57,7 +60,7 @@ def filled(content, name):
     return content.replace("{v}", name) if isinstance(content, str) else content
 
 
-def shown(kind, name, rule=None):
+def shown(kind, name, rule=None, data=None):
     """Return what a site's owner reads of a study, in which others chose `name`."""
     sites = f"a{name}", "own"
     if kind in NETWORKS:
@@ -79,7 +82,7 @@ def shown(kind, name, rule=None):
     )
     policy = Policy(most_scores=300)
     own = SimpleNamespace(party="own", variables=("x", "z"), policy=policy, pinned={})
-    return what_leaves(Approval(contract, "A. Owner", "2026-01-31"), own, SiteMemory())
+    return what_leaves(Approval(contract, "A. Owner", "2026-01-31"), own, SiteMemory(), data)
 
 
 @pytest.mark.parametrize("kind", [*NETWORKS, *QUERIES])
@@ -117,3 +120,16 @@ def test_each_rule_is_shown_with_what_it_does_not_protect(rule, limits):
     assert "a site that lies" in unprotected
     assert ("part of the noise subtracts it" in unprotected) is (rule.dishonest < 1)
     assert (", if " in promise.split(f"rule {rule.kind}: ")[1]) is (rule.dishonest < 1)
+
+
+def test_tables_of_a_few_people_of_the_sites_own_values_are_named():
+    """The table of x and v: x is the site's, v of another site."""
+    codes = {"x": np.repeat(np.arange(4, dtype=np.uint8), [60, 9, 1, 10])}
+    variables = {"x": Variable("x", ("0", "1", "2", "3"))}
+    data = SiteData(variables, codes)
+    said = "site: x, v; 2 combinations of this site's values in it have 1 to 9 people"
+    for rule in (Rule("cut"), Rule("exact")):
+        assert f"a table with variables of this {said}\n" in shown("structure", "v", rule, data)
+    few = "1 combination of this site's values in it has 1 to 4 people"
+    assert few in shown("structure", "v", Rule("cut", fewest=5), data)
+    assert "this site: x, v\n" in shown("structure", "v", Rule("cut", fewest=1), data)

@@ -66,7 +66,7 @@ def run_approve(
         _last_day(until, earlier),
         data.version(contract.variables),
     )
-    sys.stdout.write(what_leaves(new, own, memory, beside.differences, earlier))
+    sys.stdout.write(what_leaves(new, own, memory, data, beside.differences, earlier))
     is_same = earlier is not None and earlier[4:] == new[4:]
     if earlier is not None and is_same and (not beside.differences or earlier.data == new.data):
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")

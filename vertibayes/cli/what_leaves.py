@@ -15,6 +15,7 @@ from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.approvals import Approval
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.release import Rule
+from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.changes import Difference
 from vertibayes_protocols.storage.memory import SiteMemory
 
@@ -23,13 +24,14 @@ def what_leaves(
     approval: Approval,
     own: SiteFile,
     memory: SiteMemory,
+    data: SiteData | None = None,
     differences: Sequence[Difference] = (),
     earlier: Approval | None = None,
 ) -> str:
     """Return what would leave a site, to whom and how often, as the site's owner reads it.
 
-    `differences` are those of its data from the data of earlier studies whose counts have left;
-    `earlier` is an earlier approval of the same study.
+    `data` are the site's, and `differences` those from the data of earlier studies whose counts
+    have left; `earlier` is an earlier approval of the same study.
     """
     contract = approval.contract
     mine = own_variables(contract, own)
@@ -53,7 +55,7 @@ def what_leaves(
         theirs=[name for name in contract.variables if name not in mine],
         differences=differences,
         unused=[name for name in own.variables if name not in mine],
-        **({} if contract.queries else _network(contract, {*mine})),
+        **({} if contract.queries else _network(contract, own, {*mine}, data)),
         counts_of=_counts_of,
         predicted_from=predicted_from,
         words_of_rule=lambda content: Rule(**content).words,
@@ -83,18 +85,27 @@ def predicted_from(odds: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(odds["tables"])))
 
 
-def _network(contract: Contract, mine: set[str]) -> dict[str, Any]:
+def _network(
+    contract: Contract, own: SiteFile, mine: set[str], data: SiteData | None
+) -> dict[str, Any]:
     """Return the facts of a Bayesian network; of what the study states, those of this site."""
-    options = options_of_json(contract.options["learning"])
+    options, rule = options_of_json(contract.options["learning"]), contract.rule
     given = options.structure.families if options.structure is not None else ()
     others = {name: {f.child for f in given if name in f.parents} for name in contract.variables}
     most = max(len(contract.variables) - 1, 2)  # of two variables, one table has both anyway
+    fewest = rule.fewest if rule is not None and rule.kind == "cut" else own.policy.fewest_records
+
+    def few(members: tuple[str, ...]) -> int:
+        names = [name for name in members if data is not None and name in data.variables]
+        return data.few(names, fewest) if data is not None and names else 0
+
     return {
         "options": options,
         "widest": widest(contract),
         "bits": round(most_bits(contract)),
         "steps": most_steps(contract),
-        "given": [family.members for family in given if mine & {*family.members}],
+        "given": [(f.members, few(f.members)) for f in given if mine & {*f.members}],
+        "fewest": fewest,
         "hubs": [
             *(name for name, below in others.items() if len(below) >= most),
             *([options.class_variable] if options.by == "tan" else []),

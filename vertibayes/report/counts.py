@@ -8,6 +8,7 @@ changes fastest. `kind` says what they are:
     complete            counts of the records that have a value of each variable of the table; the
                         CPTs are from counts that EM estimates of all records
     cut                 counts as they were released: those below `fewest` are 0
+    rounded             counts as they were released: multiples of the rule's `fewest`
     laplace, gaussian   counts with noise, which may be negative
     noise               sums of a naive Bayes classifier with noise, which may be negative
     estimated           sums that the reports of persons, or gossip, estimate
@@ -36,6 +37,7 @@ IN_WORDS = {  # beside the probabilities of a page
     "variable of the table. The probabilities are from counts that EM estimates of all records, "
     "and so differ from shares of these counts.",
     "cut": RELEASED,
+    "rounded": f"{RELEASED} It is rounded.",
     "laplace": f"{RELEASED} {NOISE}",
     "gaussian": f"{RELEASED} {NOISE}",
     "noise": f"Beside each probability is the sum of the parties' counts. {NOISE}",

@@ -8,7 +8,7 @@ dealer's one-hot vectors of this mask by what they reveal (`rounds`). `two_sites
 have the messages, the security arguments and the costs.
 """
 
-from vertibayes_mpc.lookups.function import PublicFunction, cut, log_gamma, log_power
+from vertibayes_mpc.lookups.function import PublicFunction, cut, log_gamma, log_power, rounded
 from vertibayes_mpc.lookups.plan import Batch, LookupPlan
 from vertibayes_mpc.lookups.programs import deal_lookups, look_up
 
@@ -21,4 +21,5 @@ __all__ = [
     "log_gamma",
     "log_power",
     "look_up",
+    "rounded",
 ]

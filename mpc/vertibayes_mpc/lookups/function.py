@@ -151,6 +151,34 @@ def cut(fewest: int, records: int) -> PublicFunction:
     return PublicFunction(left, right, 0, records, 0.0)
 
 
+@lru_cache(maxsize=64)
+def rounded(base: int, records: int) -> PublicFunction:
+    """Return the nearest multiple of `base`, exactly; `records` is the largest count.
+
+    A half is rounded up, unless `records` and the multiples of two cells would then show a count of
+    theirs: with a base from 5 on, counts up to 2 above a half are then rounded down, or counts up
+    to 2 below it up.
+
+    >>> rounded(10, 1001)(np.array([0, 4, 5, 14, 15, 996])).tolist()
+    [0, 0, 10, 10, 20, 1000]
+    """
+    if base < 1 or records < 0:
+        raise ValueError(
+            f"base must be at least 1 and records at least 0, got {base} and {records}"
+        )
+    tried = [base // 2 + step for step in ((0, -1, -2, 1, 2) if base > 4 else (0,))]
+    # So far apart, modulo the base, do the multiples of c and of records - c change.
+    apart = {added: (records + 2 * added + 1) % base for added in tried}
+    added = next((a for a in tried if apart[a] not in (1, base - 1)), base // 2)
+    high, low = _digits(records)
+    starts = np.arange(high) * low
+    rests, kinds = np.unique(starts % base, return_inverse=True)
+    left, right = np.zeros((high, 1 + len(rests)), np.int64), np.ones((low, 1), np.int64)
+    left[:, 0], left[np.arange(high), 1 + kinds] = starts - starts % base, 1
+    multiples = (rests + np.arange(low)[:, None] + added) // base * base
+    return PublicFunction(left, np.hstack([right, multiples]), 0, records, 0.0)
+
+
 def _close(
     values_of: Callable[[int, int], Integers], records: int, shift: int, all_bits: tuple[int, int]
 ) -> PublicFunction:

@@ -34,6 +34,7 @@ ADVICE = Advice(
     bounds="bounds",
     identifies="id_column = {name}",
     missing="missing_codes = [{code}]",
+    rare='{name} = { states = [...] } keeps those it lists, rare_states = "keep" in [data] all',
     for_shell=False,
 )
 
@@ -126,6 +127,7 @@ def _chosen(site: SiteFile, names: Sequence[str]) -> list[str]:
 
 def _encoding(site: SiteFile) -> Encoding:
     specs, source = site.variables, site.data
+    keeps = site.policy.free_tables or source.rare_states == "keep"
     return Encoding(
         missing_codes=source.missing_codes,
         states={name: spec.states for name, spec in specs.items() if spec.states},
@@ -138,4 +140,5 @@ def _encoding(site: SiteFile) -> Encoding:
         own_bins={name: spec.bins for name, spec in specs.items() if spec.bins is not None},
         advice=ADVICE,
         bounds={name: spec.bounds for name, spec in specs.items() if spec.bounds is not None},
+        fewest=1 if keeps else site.policy.fewest_records,
     )

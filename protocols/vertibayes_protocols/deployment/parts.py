@@ -84,6 +84,8 @@ class DataSource:
     password_variable: str | None = declared("text")  # of the environment
     aggregate: str | None = declared("text", choices=RULES)  # of variables that do not say it
     order_by: str | None = declared("text")  # the column by which first and last order rows
+    # Undeclared states that fewer than fewest_records people have: one state, or as they are.
+    rare_states: str = declared("text", "merge", choices=("merge", "keep"))
     id_column: tuple[str, ...] = declared("columns", REQUIRED, old=ID_COLUMN.old)
     missing_codes: tuple[str, ...]  # this and what follows: `COLUMNS`
     bins: float

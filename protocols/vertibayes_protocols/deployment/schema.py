@@ -7,9 +7,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from vertibayes_protocols.deployment.data import ADVICE
-from vertibayes_protocols.deployment.parts import VariableSpec, data_of, variables_of
+from vertibayes_protocols.deployment.parts import VariableSpec, data_of, policy_of, variables_of
 from vertibayes_protocols.deployment.tables import TomlFile, quoted
 from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.site.drafting import Draft, draft, identifies
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Finding
@@ -25,12 +26,15 @@ HEAD = """\
 def draft_schema(path: Path) -> str:
     """Return the draft of the variables of a table, as TOML."""
     if path.suffix == ".toml":
-        source = data_of(TomlFile.read(path), {})
+        file = TomlFile.read(path)
+        source, fewest = data_of(file, {}), policy_of(file, None).fewest_records
         columns = read_table(source.place, keep_spaces=source.keep_spaces)
         for name in source.id_column:
             if name not in columns:
                 raise DataError(f"{source.title}: no column {name!r} (id_column)")
-        encoding = Encoding(source.missing_codes, max_states=source.max_states, advice=ADVICE)
+        encoding = Encoding(
+            source.missing_codes, max_states=source.max_states, advice=ADVICE, fewest=fewest
+        )
         return _text(source.title, columns, source.id_column, encoding, data="")
     columns = read_table(path)
     keys = next((name for name, column in columns.items() if identifies(column)), None)
@@ -40,7 +44,13 @@ def draft_schema(path: Path) -> str:
         else '# id_column = "..."    # of people; no column has a different value in each record\n'
     )
     named = [keys] if keys is not None else []
-    return _text(str(path), columns, named, Encoding(advice=ADVICE), data=f"\n{data}")
+    return _text(
+        str(path),
+        columns,
+        named,
+        Encoding(advice=ADVICE, fewest=Policy().fewest_records),
+        data=f"\n{data}",
+    )
 
 
 def _text(

@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+import numpy as np
+
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_protocols.approval import Approved, Asked, Step, Winners, is_valid
 from vertibayes_protocols.choices import Choices
@@ -92,6 +94,8 @@ class ApprovedRun(StudyRun):
             if self._study and query.claims not in (b"", self._study):
                 raise self._refused("the id of the study is not the one with which the run began")
             self._check_contract(query)
+            if query.kind != "align":  # its data are those of the study
+                self._check_states()
             return
         step = self._awaited(query.step)
         if step is None:
@@ -103,6 +107,31 @@ class ApprovedRun(StudyRun):
                 "content that the contract and the winners give"
             )
         self._check_again(query)
+
+    def _check_states(self) -> None:
+        """Refuse states of a few people under the rule cut: sums of tables show their counts.
+
+        The counts of all others are exact, and whoever has the sums subtracts them.
+        """
+        site, rule = self.site, self.contract.rule
+        if rule is None or rule.kind != "cut" or site.policy.free_tables:
+            return
+        data = site.data if site.placement is None else site.data.rows(site.placement.own)
+        rare = [
+            f"{name}: {variable.states[code]!r} ({count})"
+            for name, variable in data.variables.items()
+            if name in self.contract.variables
+            for code, count in enumerate(np.bincount(data.codes[name], minlength=variable.codes))
+            if code < len(variable.states) and 0 < count < rule.fewest
+        ]
+        if rare:
+            raise QueryRefusedError(
+                site.party,
+                f"fewer than {rule.fewest} people have a state of one of its columns, and the rule "
+                "cut does not hide what they have: its owner can merge the state with another; or "
+                "the study can have the rule rounded, or noise",
+                ", ".join(rare),
+            )
 
     @property
     def _record(self) -> RunRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -107,6 +107,12 @@ class SiteData:
     def local(self) -> LocalData:
         """The same columns, of which statistics are summed."""
         return LocalData(self.variables, self.codes, self.numerics, self.numbers)
+
+    def few(self, names: Sequence[str], fewest: int) -> int:
+        """Return how many lines of a table have at least 1 and fewer than `fewest` records."""
+        lines = np.stack([self.codes[name] for name in names])
+        _, counts = np.unique(lines, axis=1, return_counts=True)
+        return int((counts < fewest).sum())
 
     def take(self, names: Iterable[str]) -> SiteData:
         """Return the data of some variables and columns of numbers."""

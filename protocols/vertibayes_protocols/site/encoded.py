@@ -52,7 +52,8 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
 
     Without declared states, the states are the column's texts, sorted by their characters, or up to
     16 distinct numbers, ascending. More numbers are binned. A column that had states or bins in an
-    earlier study keeps them; new texts follow them as further states.
+    earlier study keeps them; new texts follow them as further states,
+    those of few records as `OTHER`.
     """
     finder = StateFinder(source, name, column, encoding)
     if not finder.counts:
@@ -87,8 +88,9 @@ def _as_earlier(finder: StateFinder) -> States:
         code_of = in_any_case(code_of, finder.counts)
     new = sorted(text for text in finder.counts if text not in code_of)
     if bins_of(states) is None:
-        states = (*states, *new)
-        return States(states, {state: code for code, state in enumerate(states)} | code_of)
+        every = (*states, *new)
+        coding = States(every, {state: code for code, state in enumerate(every)} | code_of)
+        return finder.without_rare(coding, kept=states)
     words = [text for text in new if not inspection.says_missing(text, among_numbers=True)]
     if words:
         raise finder.unsuitable(

@@ -30,6 +30,8 @@ class Encoding:
     )  # of columns that differ from `bins`
     advice: Advice = COMMAND_LINE  # the remedies that findings advise
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # these have no states
+    # Records of a state that is found in a column: rarer states are one, `OTHER`.
+    fewest: int = 1
     # The states that columns had in earlier studies, which they keep; new texts follow them.
     earlier: Mapping[str, Sequence[str]] = field(default_factory=dict)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -21,7 +21,8 @@ from vertibayes_protocols.site.statistics import Numeric
 from vertibayes_protocols.site.text import TextColumn
 
 FEW_KNOWN = 0.05  # share of records with a value, below which a column gets a warning
-SHOWN = 3  # groups of spellings that a finding quotes
+SHOWN = 3  # states, or groups of spellings, that a finding quotes
+OTHER = "other"  # the state of all that are rare
 
 
 class States(NamedTuple):
@@ -162,19 +163,57 @@ class StateFinder:
     # ---- states found in the column --------------------------------------------------------------
 
     def found(self) -> States:
-        """Find the states in the column."""
+        """Find the states in the column, or bins; rare states are one state."""
         if self.name in self.encoding.categorical:
             named = read_plain(self.counts)
-            return self._by_text() if named.words else self._by_number(named.values)
+            states = self._by_text() if named.words else self._by_number(named.values)
+            return self.without_rare(states)
         self._check_dates()
         numbers = self._numbers()
         self._check_identifiers(numbers)
         if numbers is None:
-            return self._by_text()
+            return self.without_rare(self._by_text())
         if len(set(numbers.values.values())) > MOST_NUMBERS:
             return self._binned(numbers)
         findings = tuple(self._about_numbers(numbers))
-        return self._by_number(numbers.values)._replace(findings=findings)
+        return self.without_rare(self._by_number(numbers.values)._replace(findings=findings))
+
+    def without_rare(self, coding: States, kept: Collection[str] = ()) -> States:
+        """Make the states that fewer than `fewest` records have one state, which has `fewest`.
+
+        Otherwise the names of states, which leave the site, would name a person. States that have
+        left before are `kept`.
+        """
+        records = dict.fromkeys(coding.states, 0)
+        for text, code in coding.code_of.items():
+            records[coding.states[code]] += self.counts.get(text, 0)
+        fewest = self.encoding.fewest
+        rarest = sorted((s for s in records if s not in kept), key=records.__getitem__)
+        rare = [state for state in rarest if records[state] < fewest]
+        if not rare or len(records) < 2:
+            return coding
+        few = len(rare)
+        if OTHER in records and OTHER not in rare:
+            rare.append(OTHER)
+        others = (state for state in rarest if state not in rare)
+        while sum(map(records.__getitem__, rare)) < fewest and (more := next(others, None)):
+            rare.append(more)
+        shown = ", ".join(map(repr, rare[:SHOWN])) + (", ..." if rare[SHOWN:] else "")
+        advice = self.encoding.advice.rare
+        if len(rare) == len(records):
+            what = f"{few} of {len(records)} states in fewer than {fewest} records ({shown})"
+            raise self.unsuitable("rare states", f"{what}, and no two states without them", advice)
+        gone = {*rare, OTHER} - {*kept}
+        states = tuple(state for state in coding.states if state not in gone)
+        states = states if OTHER in states else (*states, OTHER)
+        place = {state: code for code, state in enumerate(states)}
+        code_of = {
+            text: place.get(coding.states[code], place[OTHER])
+            for text, code in coding.code_of.items()
+        }
+        what = f"{shown}: {len(rare)} states are one, {OTHER!r}; fewer than {fewest} records have "
+        what += "each" if few == len(rare) else f"{few} of them"
+        return States(states, code_of, (*coding.findings, Finding("rare states", what, advice)))
 
     def _numbers(self) -> Numerals | None:
         """Return the column's numbers; None if the column is text.

@@ -89,8 +89,9 @@ class Results:
     def is_protected(self) -> bool:
         """Whether a rule that hides small counts, or noise, protects what the page shows."""
         rule, fewest = self.summary["release"]["rule"], self.summary["release"]["rule"]["fewest"]
-        cuts = rule["kind"].value == "cut" and isinstance(fewest.value, int) and fewest.value > 1
-        return cuts or self.is_noisy or self.summary["promise"]["sentence"].exists
+        hides = rule["kind"].value in ("cut", "rounded")
+        hides = hides and isinstance(fewest.value, int) and fewest.value > 1
+        return hides or self.is_noisy or self.summary["promise"]["sentence"].exists
 
     @property
     def is_noisy(self) -> bool:

@@ -133,7 +133,8 @@ def assess(counter: ReleasedCounter, network: Network) -> Assessment:
     listed: list[Difference] = []
     small: list[SmallCell] = []
     if not request.rule.is_noisy:
-        listed = differences(tables, counter.records, fewest)
+        if request.rule.kind != "rounded":  # differences of multiples count nobody
+            listed = differences(tables, counter.records, fewest)
         small = small_cells(tables, fewest)
     hiding = Tally(difference.smaller for difference in listed)
     verdicts = [
@@ -175,6 +176,8 @@ def _threshold(rule: Rule, smallest: int | None, below: int) -> str:
 
 
 def _differencing(rule: Rule, hidden: int) -> str:
+    if rule.kind == "rounded":
+        return "differencing does not apply: each count is rounded"
     if not hidden:
         return f"differencing: no difference from 1 to {rule.fewest - 1}"
     return f"differencing: {counted(hidden, 'difference')} from 1 to {rule.fewest - 1}"

@@ -49,6 +49,11 @@ RULES = {
     "and 32 of 516 at a threshold of 10 (9 above 0). Others can be estimated. differences.csv "
     "lists the differences of sums that are themselves small, of all pairs of tables; "
     "combinations of three and more tables are not searched.",
+    "rounded": "Each count is released as the nearest multiple of {fewest}, so that a released 0 "
+    "is a count from 0 to about {half}, and another number a count that is at most about {half} "
+    "smaller or larger. Tables have sums in common with each other and with the number of records, "
+    "which narrow these ranges, and so does another release of the same tables under another rule "
+    "or number.",
     "laplace": "The sites added random numbers (the discrete Laplace distribution) to each count. "
     "The released tables together are differentially private with epsilon {epsilon:g} for one "
     "record more or fewer, if {condition}: no event becomes "
@@ -98,6 +103,7 @@ def rule_in_words(rule: Rule) -> str:
     return RULES[rule.kind].format(
         fewest=rule.fewest,
         hidden=rule.fewest - 1,
+        half=rule.fewest // 2,
         epsilon=rule.epsilon,
         twice=2 * rule.epsilon,
         delta=rule.delta,

@@ -3,7 +3,7 @@
     sites, dealer    shares of the log odds of each record      vertibayes_mpc.table_lookups
     sites, dealer    shares of how many thresholds they reach   vertibayes_mpc.argmax: `share_ranks`
     sites, dealer    shares of the counts by bin and class      vertibayes_mpc.table_lookups
-    sites, dealer    cut: shares of c if c >= fewest, else 0    vertibayes_mpc.lookups
+    sites, dealer    cut, rounded: shares of these counts       vertibayes_mpc.lookups
     each site        laplace, gaussian: + its own noise         vertibayes_mpc.noise
     sites -> analyst its shares + zero shares
 
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc.argmax import RankPlan, deal_argmax, share_ranks
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.errors import ImpossibleTablesError
-from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, cut, deal_lookups, look_up
+from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, deal_lookups, look_up
 from vertibayes_mpc.randomness import Randomness, label
 from vertibayes_mpc.ring import Elements, Ring
 from vertibayes_mpc.rounds import Party, Program
@@ -53,7 +53,7 @@ from vertibayes_protocols.effects import Effects, Later, Number, Planned
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.odds import OddsShape
 from vertibayes_protocols.queries.predictions.predict import OddsQuery
-from vertibayes_protocols.queries.releases.plan import ReleaseNoise, by_rule
+from vertibayes_protocols.queries.releases.plan import ReleaseNoise, by_rule, function_of
 from vertibayes_protocols.queries.tables.costs import LOOKUP_PS_PER_BYTE
 from vertibayes_protocols.query import At, Give
 from vertibayes_protocols.release import FamilyTables, Rule
@@ -130,13 +130,13 @@ class ScorePlan:
     @property
     def ring(self) -> Ring:
         """The ring of the counts."""
-        return NOISY if self.rule.is_noisy else self.lookups.commitments.ring
+        exceeds = self.rule.kind not in ("exact", "cut")  # all counts
+        return NOISY if exceeds else self.lookups.commitments.ring
 
     @cached_property
     def function(self) -> PublicFunction | None:
         """What is looked up of each count; None for nothing."""
-        is_cut = self.rule.kind == "cut"
-        return cut(self.rule.fewest, self.study.records) if is_cut else None
+        return function_of(self.rule, self.study.records)
 
     @cached_property
     def cuts(self) -> LookupPlan:

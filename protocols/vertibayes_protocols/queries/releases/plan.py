@@ -3,6 +3,7 @@
     sites, dealer       shares of the cells of all tables       vertibayes_mpc.masked_tables
     sites <-> sites     the sum of each table's shares + zero shares: together the record count
     sites, dealer       cut: shares of c if c >= fewest, else 0    vertibayes_mpc.lookups
+    sites, dealer       rounded: shares of the nearest multiple    vertibayes_mpc.lookups
     each site           laplace, gaussian: + its own noise      vertibayes_mpc.noise
     sites -> analyst    its shares + zero shares
     all                 exact, of wide columns: by shuffle      vertibayes_mpc.shuffled_tables
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.commitments import Commitments
-from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, cut
+from vertibayes_mpc.lookups import Batch, LookupPlan, PublicFunction, cut, rounded
 from vertibayes_mpc.masked_tables import Plan
 from vertibayes_mpc.noise import DiscreteGaussian, PolyaShare
 from vertibayes_mpc.randomness import Randomness, SystemRandomness, label
@@ -103,6 +104,12 @@ class ReleaseNoise:
     def reach(self, cells: int) -> int:
         """Return what the noise of all sites stays within, in all cells."""
         return self.of_a_site().bound(self.sites, TAIL / max(cells, 1))
+
+
+def function_of(rule: Rule, records: int) -> PublicFunction | None:
+    """Return what a rule without noise releases of a count; None for the count itself."""
+    functions = {"cut": cut, "rounded": rounded}
+    return functions[rule.kind](rule.fewest, records) if rule.kind in functions else None
 
 
 def by_rule(rule: Rule, released: Released, noise: ReleaseNoise | None) -> ByRule:
@@ -261,18 +268,18 @@ class ReleasePlan:
         Noise may need a larger ring than counts have: then counts of at least 0, all of them, are
         looked up as they are.
         """
-        rule, records = self.tables.rule, self.study.records
-        if rule.kind == "cut":
-            return cut(rule.fewest, records)
+        records = self.study.records
         if self.noise is None:
-            return None
+            return function_of(self.tables.rule, records)
         range_ = records + 2 * self.noise.reach(self.counted.products.cells)
         return cut(0, records) if range_ >= 1 << self.commitments.ring.bits else None
 
     @property
     def ring(self) -> Ring:
-        """The ring of what is revealed."""
-        return WIDE if self.noise is not None and self.function else self.commitments.ring
+        """The ring of what is revealed: noise, and a multiple, may exceed all counts."""
+        ring, records = self.commitments.ring, np.array(self.study.records)
+        fits = self.function is None or self.function(records) < 1 << ring.bits
+        return ring if fits and not (self.noise and self.function) else WIDE
 
     @cached_property
     def by_holders(self) -> dict[Holders, NDArray[np.intp]]:

@@ -17,8 +17,8 @@ do not work with the analyst is a whole copy, and by default that of each site i
 given again, no noise is drawn and nothing is computed: a site that has changed its columns
 meanwhile does not receive other counts under the same noise. Leakage: the tables by the rule, to
 the analyst; which tables, to all parties. The sites learn no table. If a sum differs from the
-number of records, the run ends, and no party learns which. Cost: as the tables; cut takes a lookup
-for each cell.
+number of records, the run ends, and no party learns which. Cost: as the tables; cut and rounded
+take a lookup for each cell.
 """
 
 from __future__ import annotations
