@@ -14,6 +14,7 @@ from vertibayes.counting import Table
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
 from vertibayes.released import USED_BY
+from vertibayes.report.release.appetite import NO_DOMINANCE, Appetite
 from vertibayes.report.release.differences import (
     Difference,
     SmallCell,
@@ -26,8 +27,6 @@ from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.variables import Family, Variable, axis_lengths
 
 Status: TypeAlias = Literal["pass", "review", "fail"]
-
-NO_DOMINANCE = "dominance does not apply to counts: each record adds 1"
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,8 @@ class Assessment:
         The small counts of tables and margins; empty with noise.
     tracing : Tracing
         The bound of tracing attacks.
+    appetite : Appetite
+        The limits of the verdicts.
     """
 
     request: FamilyTables
@@ -70,6 +71,7 @@ class Assessment:
     differences: tuple[Difference, ...]
     small: tuple[SmallCell, ...]
     tracing: Tracing
+    appetite: Appetite
 
     @property
     def rule(self) -> Rule:
@@ -86,7 +88,8 @@ class Assessment:
         """Return the entry `release` of summary.json."""
         return {
             "rule": rule_as_json(self.rule),
-            "threshold": None if self.rule.is_noisy else self.rule.fewest,
+            "threshold": None if self.rule.is_noisy else self.appetite.threshold,
+            **self.appetite.as_json(self.rule),
             "tables": len(self.verdicts),
             "cells": sum(verdict.table.size for verdict in self.verdicts),
             "verdicts": dict(Tally(verdict.status for verdict in self.verdicts)),
@@ -118,7 +121,9 @@ class Assessment:
         return [self.tracing.sentence(), f"The noise is not in these figures. {bound}"]
 
 
-def assess(counter: ReleasedCounter, network: Network) -> Assessment:
+def assess(
+    counter: ReleasedCounter, network: Network, appetite: Appetite | None = None
+) -> Assessment:
     """Assess released tables and the network that was learned from them.
 
     Parameters
@@ -127,8 +132,12 @@ def assess(counter: ReleasedCounter, network: Network) -> Assessment:
         The released tables.
     network : Network
         The network learned from them.
+    appetite : Appetite, optional
+        The limits; those of the rule if not given.
     """
-    request, fewest = counter.request, counter.request.rule.fewest
+    request = counter.request
+    appetite = appetite or Appetite(request.rule.fewest)
+    fewest = appetite.threshold
     tables = list(zip(request.families, counter.released, strict=True))
     listed: list[Difference] = []
     small: list[SmallCell] = []
@@ -137,13 +146,15 @@ def assess(counter: ReleasedCounter, network: Network) -> Assessment:
         small = small_cells(tables, fewest)
     hiding = Tally(difference.smaller for difference in listed)
     verdicts = [
-        _noisy(request.rule, *table) if request.rule.is_noisy else _verdict(request.rule, *table, n)
-        for table, n in zip(tables, map(hiding.__getitem__, range(len(tables))), strict=True)
+        _noisy(request.rule, *table)
+        if request.rule.is_noisy
+        else _verdict(request.rule, appetite, *table, hiding[place])
+        for place, table in enumerate(tables)
     ]
     lengths = axis_lengths(counter.variables, request.missing)
     bound = tracing(network, request.families, lengths, counter.records)
     return Assessment(
-        request, counter.variables, tuple(verdicts), tuple(listed), tuple(small), bound
+        request, counter.variables, tuple(verdicts), tuple(listed), tuple(small), bound, appetite
     )
 
 
@@ -153,31 +164,34 @@ def rule_as_json(rule: Rule) -> Mapping[str, Any]:
     return {"kind": rule.kind, **used}
 
 
-def _verdict(rule: Rule, family: Family, table: Table, hidden: int) -> Verdict:
+def _verdict(rule: Rule, appetite: Appetite, family: Family, table: Table, hidden: int) -> Verdict:
     """Judge a table of counts."""
+    fewest = appetite.threshold
     seen = table[table > 0]
     smallest = int(seen.min()) if seen.size else None
-    below, zeros = int((seen < rule.fewest).sum()), int((table == 0).sum())
+    below, zeros = int((seen < fewest).sum()), int((table == 0).sum())
     exact_zeros = zeros if rule.kind == "exact" else 0
-    status: Status = "fail" if below else "review" if hidden or exact_zeros else "pass"
-    reasons = [_threshold(rule, smallest, below), NO_DOMINANCE, _differencing(rule, hidden)]
+    objects = hidden or (exact_zeros and appetite.zeros)
+    status: Status = "fail" if below else "review" if objects else "pass"
+    reasons = [_threshold(fewest, smallest, below), NO_DOMINANCE, _differencing(fewest, hidden)]
     if exact_zeros:
-        reasons.append(f"zeros: {counted(exact_zeros, 'cell')} without any record")
+        allowed = "" if appetite.zeros else ", which the risk appetite allows"
+        reasons.append(f"zeros: {counted(exact_zeros, 'cell')} without any record{allowed}")
     return Verdict(family, table, status, smallest, below, zeros, hidden, tuple(reasons))
 
 
-def _threshold(rule: Rule, smallest: int | None, below: int) -> str:
+def _threshold(fewest: int, smallest: int | None, below: int) -> str:
     if smallest is None:
         return "threshold: all counts are 0"
     if below:
-        return f"threshold: {counted(below, 'cell')} from 1 to {rule.fewest - 1}"
-    return f"threshold: the smallest count that is not 0 is {smallest}, at least {rule.fewest}"
+        return f"threshold: {counted(below, 'cell')} from 1 to {fewest - 1}"
+    return f"threshold: the smallest count that is not 0 is {smallest}, at least {fewest}"
 
 
-def _differencing(rule: Rule, hidden: int) -> str:
+def _differencing(fewest: int, hidden: int) -> str:
     if not hidden:
-        return f"differencing: no difference from 1 to {rule.fewest - 1}"
-    return f"differencing: {counted(hidden, 'difference')} from 1 to {rule.fewest - 1}"
+        return f"differencing: no difference from 1 to {fewest - 1}"
+    return f"differencing: {counted(hidden, 'difference')} from 1 to {fewest - 1}"
 
 
 def _noisy(rule: Rule, family: Family, table: Table) -> Verdict:

@@ -12,6 +12,7 @@ from typing import Any
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
 from vertibayes.report.release import acro
+from vertibayes.report.release.appetite import Appetite
 from vertibayes.report.release.assessment import Assessment, assess
 from vertibayes.report.release.texts import ledger_in_words, readme
 from vertibayes_protocols.ledger import Ledger
@@ -25,6 +26,7 @@ def write_release(
     *,
     ledger: Ledger,
     study: Mapping[str, Any] | None = None,
+    appetite: Appetite | None = None,
 ) -> Assessment:
     """Write the folder `release/` of a run.
 
@@ -40,6 +42,8 @@ def write_release(
         The analyst's ledger.
     study : mapping, optional
         What the summary says about the study between machines; ledger.txt has all of it.
+    appetite : Appetite, optional
+        The limits of the verdicts; those of the rule if not given.
 
     Returns
     -------
@@ -51,7 +55,7 @@ def write_release(
     OSError
         If a file cannot be written; the error names the file.
     """
-    assessment = assess(counter, network)
+    assessment = assess(counter, network, appetite)
     texts = {
         "README.txt": readme(assessment),
         "tables.csv": _csv(_tables(assessment)),

@@ -39,8 +39,7 @@ VERDICTS = (
 )
 RULES = {
     "exact": "The tables are the counts themselves. The rule protects nothing: a count of 1 says "
-    "that one person has these values, and a count of 0 that nobody has. Verdicts use the "
-    "threshold {fewest}.",
+    "that one person has these values, and a count of 0 that nobody has.",
     "cut": "A count below {fewest} is released as 0, so that a released 0 is any count from 0 to "
     "{hidden}. No released count is from 1 to {hidden}. The rule does not hide everything: tables "
     "have sums in common with each other and with the number of records, and these sums determine "
@@ -80,10 +79,20 @@ def readme(assessment: Assessment) -> str:
         ("Released by vertibayes", [overview]),
         ("Files", [f"{name}\n{_indented(what)}" for name, what in FILES]),
         (f"The rule: {assessment.rule.kind}", [rule_in_words(assessment.rule), STRUCTURE]),
-        ("Verdicts", [*assessment.sentences()[:1], *VERDICTS]),
+        ("Verdicts", [*assessment.sentences()[:1], *VERDICTS, *_limits(assessment)]),
         ("Who can be recognized", [*assessment.traced(), TRACING_LIMITS]),
     ]
     return "\n".join(_part(title, texts) for title, texts in parts)
+
+
+def _limits(assessment: Assessment) -> Iterator[str]:
+    if not assessment.rule.is_noisy:
+        yield f"The threshold is {assessment.appetite.threshold}."
+    if digest := assessment.appetite.digest:
+        yield (
+            f"The limits are those of a risk appetite whose file has the SHA-256 digest {digest}. "
+            "config.json has its keys, and why some of them do not apply."
+        )
 
 
 TRACING_LIMITS = (
