@@ -165,9 +165,15 @@ def _by_choices(chooser: SecretChooser, opened: Opened, progress: Progress) -> O
         )
 
     def write(part: Path) -> None:
-        about = opened.about.get("study")
-        place, network = part / "release", learned.network
-        write_release(place, counter, network, ledger=study.ledger, study=about, appetite=appetite)
+        write_release(
+            part / "release",
+            counter,
+            learned.network,
+            ledger=study.ledger,
+            study=opened.about.get("study"),
+            appetite=appetite,
+            sites=study.study.sites,
+        )
 
     as_state = how_missing(counter.variables, options) == "state"
     fits = partial(chooser.fits, missing=as_state)

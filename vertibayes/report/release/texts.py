@@ -26,8 +26,11 @@ FILES = (
      "subtracted from the same sum of another table, or a table's sum from the number of records."),
     ("ledger.txt", "What was revealed in the run, to whom, under which rule and approval."),
     ("evidence.json", "For ACRO 1.0: the tables without verdicts, as for a trusted aggregator."),
-    ("results.json", "For ACRO 1.0 and SACRO-Viewer: the tables with their verdicts. config.json "
-     "has the limits, and checksums/ a SHA-256 digest of each listed file."),
+    ("results.json", "For ACRO 1.0 and SACRO-Viewer: the tables with their verdicts. checksums/ "
+     "has a SHA-256 digest of each listed file."),
+    ("config.json", "The limits of the verdicts, and the risk appetite if there was one."),
+    ("ro-crate-metadata.json", "An RO-Crate, for archives and output checkers: who, what, which "
+     "software, which approvals. The disclosure check is pending."),
 )  # fmt: skip
 
 VERDICTS = (
