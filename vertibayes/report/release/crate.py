@@ -44,22 +44,10 @@ def crate(
     sites: Sequence[Party] = (),
     contract: str = "",
 ) -> Mapping[str, Any]:
-    """Return the content of ro-crate-metadata.json.
+    """Return the content of ro-crate-metadata.json, which describes the other files of a release.
 
-    Parameters
-    ----------
-    assessment : Assessment
-        What the release tells.
-    files : mapping of str to bytes
-        The content of each other file of the folder.
-    about : mapping of str to str
-        What each kind of file has, as README.txt says it.
-    ledger : Ledger
-        The analyst's ledger.
-    sites : sequence of str
-        The sites of the study.
-    contract : str
-        The digest that the sites have approved; empty for a run in one process.
+    `about` is what each kind of file has; without the `contract` that sites have approved, it was a
+    run in one process.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     parts = [_file(name, content, about) for name, content in files.items()]

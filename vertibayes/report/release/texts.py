@@ -38,7 +38,7 @@ VERDICTS = (
     "table shows a count that the threshold forbids.",
     "The threshold is on counts that are not 0. Dominance rules do not apply to counts, as each "
     "record adds 1. Differencing compares all released tables of this run with each other; tables "
-    "of other runs are not known here.",
+    "of other runs are not known here: `vertibayes ledger --verdicts` compares them at a site.",
 )
 RULES = {
     "exact": "The tables are the counts themselves. The rule protects nothing: a count of 1 says "
