@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from vertibayes.cli.outputs import write_json, write_text
+from vertibayes.cli.outputs import write_text
 from vertibayes.report.ledger.analyst import ledger_of_run
 from vertibayes.report.ledger.budgets import budgets_of
 from vertibayes.report.ledger.overlaps import (
@@ -62,7 +62,7 @@ def _write_verdicts(folder: Path, out: Path) -> None:
         raise ValueError(f"{path}: --verdicts compares the releases of a site, not of one run")
     releases = releases_of(read_ledger(path).entries)
     pairs = list(pairs_of(releases))
-    write_json(out, overlaps_as_json(releases, pairs))
+    write_text(out, json.dumps(overlaps_as_json(releases, pairs), ensure_ascii=False) + "\n")
     lines = overlaps_in_words(releases, pairs).split("\n")
     sys.stdout.write("\n".join(map(printable, lines)))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import exp
 from typing import Any, Literal, TypeAlias
 
@@ -138,6 +139,7 @@ def assess(
     request = counter.request
     appetite = appetite or Appetite(request.rule.fewest)
     fewest = appetite.threshold
+    judge = partial(_verdict, replace(request.rule, fewest=fewest), appetite.zeros)
     tables = list(zip(request.families, counter.released, strict=True))
     listed: list[Difference] = []
     small: list[SmallCell] = []
@@ -146,10 +148,8 @@ def assess(
         small = small_cells(tables, fewest)
     hiding = Tally(difference.smaller for difference in listed)
     verdicts = [
-        _noisy(request.rule, *table)
-        if request.rule.is_noisy
-        else _verdict(request.rule, appetite, *table, hiding[place])
-        for place, table in enumerate(tables)
+        _noisy(request.rule, *table) if request.rule.is_noisy else judge(*table, n)
+        for table, n in zip(tables, map(hiding.__getitem__, range(len(tables))), strict=True)
     ]
     lengths = axis_lengths(counter.variables, request.missing)
     bound = tracing(network, request.families, lengths, counter.records)
@@ -164,34 +164,32 @@ def rule_as_json(rule: Rule) -> Mapping[str, Any]:
     return {"kind": rule.kind, **used}
 
 
-def _verdict(rule: Rule, appetite: Appetite, family: Family, table: Table, hidden: int) -> Verdict:
-    """Judge a table of counts."""
-    fewest = appetite.threshold
+def _verdict(rule: Rule, judged: bool, family: Family, table: Table, hidden: int) -> Verdict:
+    """Judge a table of counts; `judged` says whether a person judges exact zeros."""
     seen = table[table > 0]
     smallest = int(seen.min()) if seen.size else None
-    below, zeros = int((seen < fewest).sum()), int((table == 0).sum())
+    below, zeros = int((seen < rule.fewest).sum()), int((table == 0).sum())
     exact_zeros = zeros if rule.kind == "exact" else 0
-    objects = hidden or (exact_zeros and appetite.zeros)
-    status: Status = "fail" if below else "review" if objects else "pass"
-    reasons = [_threshold(fewest, smallest, below), NO_DOMINANCE, _differencing(fewest, hidden)]
+    status: Status = "fail" if below else "review" if hidden or (judged and exact_zeros) else "pass"
+    reasons = [_threshold(rule, smallest, below), NO_DOMINANCE, _differencing(rule, hidden)]
     if exact_zeros:
-        allowed = "" if appetite.zeros else ", which the risk appetite allows"
+        allowed = "" if judged else ", which the risk appetite allows"
         reasons.append(f"zeros: {counted(exact_zeros, 'cell')} without any record{allowed}")
     return Verdict(family, table, status, smallest, below, zeros, hidden, tuple(reasons))
 
 
-def _threshold(fewest: int, smallest: int | None, below: int) -> str:
+def _threshold(rule: Rule, smallest: int | None, below: int) -> str:
     if smallest is None:
         return "threshold: all counts are 0"
     if below:
-        return f"threshold: {counted(below, 'cell')} from 1 to {fewest - 1}"
-    return f"threshold: the smallest count that is not 0 is {smallest}, at least {fewest}"
+        return f"threshold: {counted(below, 'cell')} from 1 to {rule.fewest - 1}"
+    return f"threshold: the smallest count that is not 0 is {smallest}, at least {rule.fewest}"
 
 
-def _differencing(fewest: int, hidden: int) -> str:
+def _differencing(rule: Rule, hidden: int) -> str:
     if not hidden:
-        return f"differencing: no difference from 1 to {fewest - 1}"
-    return f"differencing: {counted(hidden, 'difference')} from 1 to {fewest - 1}"
+        return f"differencing: no difference from 1 to {rule.fewest - 1}"
+    return f"differencing: {counted(hidden, 'difference')} from 1 to {rule.fewest - 1}"
 
 
 def _noisy(rule: Rule, family: Family, table: Table) -> Verdict:
