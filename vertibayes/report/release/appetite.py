@@ -1,8 +1,9 @@
 """A risk appetite: the limits by which an output checker judges a release.
 
 SATRE proposes that each project states its appetite in a file that programs read (issue 329 of
-sa-tre/satre-specification). It names the limits and no keys; the keys are those of ACRO 1.0, whose
-`default.yaml` can be given as it is: one `key: value` in a line.
+sa-tre/satre-specification): the smallest count, degrees of freedom, whether zeros are allowed. We
+found no keys in it; these are those of ACRO 1.0, whose `default.yaml` can be given as it is: one
+`key: value` in a line.
 """
 
 from __future__ import annotations

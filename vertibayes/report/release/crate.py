@@ -54,16 +54,13 @@ def crate(
     organizations = [_entity(f"#site-{at}", "Organization", s) for at, s in enumerate(sites)]
     analyst = next((table.to for table in ledger.tables), "analyst")
     study = f"Study {contract}" if contract else "A run in one process"
-    inputs = [{"@id": "config.json"}]
-    signed = []
-    if contract:
-        inputs.append({"@id": "#contract"})
-        signed = [_sign_off(each, contract) for each in organizations]
+    limits, approved = {"@id": "config.json"}, {"@id": "#contract"}
+    signed = [_sign_off(each, contract) for each in organizations] if contract else []
     results = [_to(part) for part in parts if part["@id"].startswith("output_")]
     run = _entity("#run", "CreateAction", "Learning of a Bayesian network from released tables") | {
         "agent": {"@id": "#analyst"},
         "instrument": {"@id": "#software"},
-        "object": inputs,
+        "object": [approved, limits] if contract else limits,
         "result": results,
         "endTime": now,
         "actionStatus": _status("Completed"),
