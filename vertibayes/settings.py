@@ -151,6 +151,13 @@ RELEASE = (
     Setting("runs", "whole", "How often the study may be run.", 1, least=1),
 )  # fmt: skip
 RELEASE_OPTIONS = (replace(RULE, name="release"), *RELEASE[1:-1])  # of one run, by command line
+RISK_APPETITE = Setting(
+    "risk_appetite",
+    "path",
+    "With a release: an output checker's limits, a "
+    "file as ACRO's default.yaml; the verdicts in release/ follow its "
+    "safe_threshold and zeros_are_disclosive.",
+)
 BINS = Setting("bins", "whole", "With an AUC: number of bins of the log odds; use fewer bins with "
                "a cut or noise.", 128, least=2, most=256)  # fmt: skip
 AUC_OPTIONS = (

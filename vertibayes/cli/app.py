@@ -29,6 +29,7 @@ from vertibayes.settings import (
     QUIET,
     READING,
     RELEASE_OPTIONS,
+    RISK_APPETITE,
     SIMULATION,
     SPLIT,
     TEST,
@@ -100,15 +101,15 @@ def _callback(
 @takes(
     *(OUT, *SPLIT, *READING, *MDLP, MEMORY, *LEARNING),
     *(setting for setting in VALIDATION if setting is not MISSING_CODES),
-    *(*RELEASE_OPTIONS, QUIET),
+    *(*RELEASE_OPTIONS, RISK_APPETITE, QUIET),
 )
 def _learn(
     context: typer.Context,
     study: Annotated[
         Path | None,
         typer.Argument(
-            help="A study.toml, whose sites run elsewhere; the file sets every option except --out "
-            "and --quiet."
+            help="A study.toml, whose sites run elsewhere; the file sets every option except "
+            "--out, --quiet and --risk-appetite."
         ),
     ] = None,
     **given: Any,
@@ -131,12 +132,12 @@ def _learn(
         from vertibayes.cli.study import check_alone, run_study
 
         check_alone(context, study)
-        return run_study(study, given["out"], given["quiet"])
+        return run_study(study, given["out"], given["quiet"], given["risk_appetite"])
     if not given["data"]:
         raise ValueError("specify a study.toml or --data FILE: neither was given")
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.json_files import options_from
-    from vertibayes.cli.learn import Task, run_learn
+    from vertibayes.cli.learn import Task, judged, run_learn
     from vertibayes.cli.run import Run
     from vertibayes.cli.validations import Validations
     from vertibayes.released import rule_of
@@ -145,7 +146,8 @@ def _learn(
     options = options_from(values_of(LEARNING, given))
     validations = Validations(**values_of(VALIDATION, given))
     rule = rule_of(values_of(RELEASE_OPTIONS, given), "release")
-    return run_learn(source, Task(options, validations, rule), Run(given["out"], given["quiet"]))
+    task = judged(Task(options, validations, rule), given["risk_appetite"])
+    return run_learn(source, task, Run(given["out"], given["quiet"]))
 
 
 @app.command("nb", context_settings=EXTRA)

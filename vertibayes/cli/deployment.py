@@ -189,6 +189,13 @@ def _ledger(
     everything: Annotated[
         bool, typer.Option("--all", help="List all tables of each entry, not only the first 10.")
     ] = False,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(
+            help="For an output checker: say which tables of all the site's releases can be "
+            "subtracted from each other, and write it to this file as JSON."
+        ),
+    ] = None,
 ) -> None:
     """Say what was revealed, to whom, and what was refused.
 
@@ -197,7 +204,7 @@ def _ledger(
     """
     from vertibayes.cli.ledger import run_ledger
 
-    run_ledger(folder, html, everything)
+    run_ledger(folder, html, everything, verdicts)
 
 
 @commands.command("meets", epilog=WHERE)

@@ -37,7 +37,7 @@ from vertibayes.options import Options, checks, families_of, how_missing, notice
 from vertibayes.released import check_options, check_validations, learn_released
 from vertibayes.report.disclosure import disclosure
 from vertibayes.report.edges import edges_json
-from vertibayes.report.release import write_release
+from vertibayes.report.release import Appetite, read_appetite, write_release
 from vertibayes.structure.search import Fits, Progress
 from vertibayes_protocols.alignment import MOST_SIZE, AlignmentLimits, AlignmentRequest
 from vertibayes_protocols.errors import RecordsDifferError, refusing
@@ -59,6 +59,16 @@ class Task:
     options: Options
     validations: Validations = field(default_factory=Validations)  # which validations to run
     rule: Rule | None = None  # by which rule the learned families' tables are released
+    appetite: Appetite | None = None  # the limits of the verdicts about these tables
+
+
+def judged(task: object, path: Path | None) -> Any:
+    """Return a task whose release is judged by the risk appetite of a file, if there is one."""
+    if path is None:
+        return task
+    if not isinstance(task, Task) or task.rule is None:
+        raise ValueError("--risk-appetite needs --release, or [release] in the study.toml")
+    return replace(task, appetite=read_appetite(path))
 
 
 class Opened(NamedTuple):
@@ -143,6 +153,7 @@ def _by_tables(
 def _by_choices(chooser: SecretChooser, opened: Opened, progress: Progress) -> Outcome:
     """Learn by choices and a release."""
     study, options, rule = opened.study, opened.task.options, opened.task.rule
+    appetite = opened.task.appetite
     assert rule is not None  # without one the place opens a counter
     released = learn_released(chooser, study.release, options, rule, progress)
     learned, counter = released.learned, released.counter
@@ -154,12 +165,19 @@ def _by_choices(chooser: SecretChooser, opened: Opened, progress: Progress) -> O
         )
 
     def write(part: Path) -> None:
-        about = opened.about.get("study")
-        write_release(part / "release", counter, learned.network, ledger=study.ledger, study=about)
+        write_release(
+            part / "release",
+            counter,
+            learned.network,
+            ledger=study.ledger,
+            study=opened.about.get("study"),
+            appetite=appetite,
+            sites=study.study.sites,
+        )
 
     as_state = how_missing(counter.variables, options) == "state"
     fits = partial(chooser.fits, missing=as_state)
-    further = partial(summary_of_release, released, len(study.study.sites))
+    further = partial(summary_of_release, released, len(study.study.sites), appetite)
     return Outcome(learned, counter, further, write, fits, warning)
 
 

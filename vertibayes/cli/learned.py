@@ -22,7 +22,7 @@ from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.edges import report_of_edges
 from vertibayes.report.people import alignment_as_json, report_of_people
-from vertibayes.report.release import assess
+from vertibayes.report.release import Appetite, assess
 from vertibayes.report.rule_cost import cut_cost, noise_cost
 from vertibayes.report.strengths import draw_learned, report_of_strengths, summary_of_strengths
 from vertibayes.validation.methods import Validation
@@ -85,9 +85,11 @@ def summarize(
     }
 
 
-def summary_of_release(released: Released, sites: int) -> dict[str, Any]:
+def summary_of_release(
+    released: Released, sites: int, appetite: Appetite | None = None
+) -> dict[str, Any]:
     """Return what summary.json has of choices and a release beside the results."""
-    assessment = assess(released.counter, released.learned.network)
+    assessment = assess(released.counter, released.learned.network, appetite)
     return {
         "calls": released.calls,
         "release": {**assessment.as_json(), "sentences": assessment.sentences()},

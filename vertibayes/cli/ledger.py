@@ -9,6 +9,12 @@ from pathlib import Path
 from vertibayes.cli.outputs import write_text
 from vertibayes.report.ledger.analyst import ledger_of_run
 from vertibayes.report.ledger.budgets import budgets_of
+from vertibayes.report.ledger.overlaps import (
+    overlaps_as_json,
+    overlaps_in_words,
+    pairs_of,
+    releases_of,
+)
 from vertibayes.report.ledger.page import html_of
 from vertibayes.report.ledger.statement import (
     Part,
@@ -30,8 +36,17 @@ from vertibayes_protocols.storage.whole_file import OLDEST, check_format
 SITE, ANALYST = "ledger.jsonl", "ledger.json"
 
 
-def run_ledger(folder: Path, html: Path | None, everything: bool) -> None:
-    """Print a ledger in words, or write it as a page; nothing in the folder is changed."""
+def run_ledger(
+    folder: Path, html: Path | None, everything: bool, verdicts: Path | None = None
+) -> None:
+    """Print a ledger in words, or write it as a page; nothing in the folder is changed.
+
+    With `verdicts`, which tables of the site's releases can be compared is printed, and written.
+    """
+    if verdicts is not None:
+        _write_verdicts(folder, verdicts)
+        if html is None:
+            return
     statement = read_statement(folder)
     if html is None:
         lines = text_of(statement, everything=everything).split("\n")
@@ -41,11 +56,27 @@ def run_ledger(folder: Path, html: Path | None, everything: bool) -> None:
         sys.stdout.write(f"{html}\n")
 
 
+def _write_verdicts(folder: Path, out: Path) -> None:
+    path = _found(folder)
+    if path.suffix != ".jsonl":
+        raise ValueError(f"{path}: --verdicts compares the releases of a site, not of one run")
+    releases = releases_of(read_ledger(path).entries)
+    pairs = list(pairs_of(releases))
+    write_text(out, json.dumps(overlaps_as_json(releases, pairs), ensure_ascii=False) + "\n")
+    lines = overlaps_in_words(releases, pairs).split("\n")
+    sys.stdout.write("\n".join(map(printable, lines)))
+
+
 def read_statement(folder: Path) -> Statement:
     """Read the ledger of a folder."""
+    path = _found(folder)
+    return _of_site(path) if path.suffix == ".jsonl" else _of_analyst(path)
+
+
+def _found(folder: Path) -> Path:
     for path in (folder, folder / SITE, folder / "memory" / SITE, folder / ANALYST):
         if path.is_file():
-            return _of_site(path) if path.name.endswith(".jsonl") else _of_analyst(path)
+            return path
     raise ValueError(
         f"{folder}: no ledger; specify a folder with {SITE} (a site's memory) or with {ANALYST} "
         "(an analyst's results)"

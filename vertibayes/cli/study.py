@@ -11,7 +11,7 @@ import typer
 from vertibayes.cli.calibrate_study import check_site as check_calibrated
 from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
 from vertibayes.cli.contracts import contract_of, has_contract
-from vertibayes.cli.learn import Task, learn_at
+from vertibayes.cli.learn import Task, judged, learn_at
 from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
 from vertibayes.cli.options import check_arguments
@@ -31,12 +31,12 @@ def check_alone(context: typer.Context, study: Path) -> None:
     for name in context.params:
         given = context.get_parameter_source(name)
         by_hand = given is not None and given.name not in ("DEFAULT", "DEFAULT_MAP")
-        if by_hand and name not in ("study", "out", "quiet"):
+        if by_hand and name not in ("study", "out", "quiet", "risk_appetite"):
             option = "--" + name.replace("_", "-")
             raise ValueError(f"{option} cannot be combined with a study.toml: set it in [learning]")
 
 
-def run_study(path: Path, out: Path, quiet: bool) -> None:
+def run_study(path: Path, out: Path, quiet: bool, appetite: Path | None = None) -> None:
     """Learn what a study's file describes, and write the results."""
     check_folder(out)
     file = StudyFile.read(path)
@@ -46,7 +46,7 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
         raise file.source.error(("learning", "learner"), reason)
     contract = contract_of(file) if has_contract(file) else None
     read, learn = LEARNERS[learner]
-    task = read(file)
+    task = judged(read(file), appetite)
     validates = isinstance(task, Task) and bool(task.validations.validate)
     watched = watched_run(file, learner, out, quiet=quiet, contract=contract, validates=validates)
     with watched as watch, Run(out, quiet, watch, sums=not isinstance(task, Task)) as run:

@@ -110,9 +110,15 @@ def results(assessment: Assessment, cpts: Sequence[int]) -> Mapping[str, Any]:
 
 def config(assessment: Assessment) -> Mapping[str, Any]:
     """Return the content of config.json: the limits, by ACRO's names."""
-    rule = assessment.rule
-    exact = rule.kind == "exact"
-    return {"safe_threshold": rule.fewest, "zeros_are_disclosive": exact, "federated": True}
+    limits = {
+        "safe_threshold": assessment.appetite.threshold,
+        "zeros_are_disclosive": _zeros(assessment),
+    }
+    return {**limits, "federated": True, **assessment.appetite.as_json(assessment.rule)}
+
+
+def _zeros(assessment: Assessment) -> bool:
+    return assessment.rule.kind == "exact" and assessment.appetite.zeros
 
 
 def checksum(content: bytes) -> str:
@@ -150,9 +156,9 @@ def _sdc(assessment: Assessment, verdict: Verdict) -> Mapping[str, Any]:
     if assessment.rule.is_noisy:
         return {"summary": {}, "cells": {}}
     table = verdict.table
-    small = (table > 0) & (table < assessment.rule.fewest)
+    small = (table > 0) & (table < assessment.appetite.threshold)
     cells = {"MinimumThresholdCheck": _places(small)}
-    if assessment.rule.kind == "exact":
+    if _zeros(assessment):
         cells["PresenceOfZeroCheck"] = _places(table == 0)
     return {"summary": {name: len(places) for name, places in cells.items()}, "cells": cells}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import exp
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +15,7 @@ from vertibayes.counting import Table
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
 from vertibayes.released import USED_BY
+from vertibayes.report.release.appetite import NO_DOMINANCE, Appetite
 from vertibayes.report.release.differences import (
     Difference,
     SmallCell,
@@ -26,8 +28,6 @@ from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.variables import Family, Variable, axis_lengths
 
 Status: TypeAlias = Literal["pass", "review", "fail"]
-
-NO_DOMINANCE = "dominance does not apply to counts: each record adds 1"
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Assessment:
         The small counts of tables and margins; empty with noise.
     tracing : Tracing
         The bound of tracing attacks.
+    appetite : Appetite
+        The limits of the verdicts.
     """
 
     request: FamilyTables
@@ -70,6 +72,7 @@ class Assessment:
     differences: tuple[Difference, ...]
     small: tuple[SmallCell, ...]
     tracing: Tracing
+    appetite: Appetite
 
     @property
     def rule(self) -> Rule:
@@ -86,7 +89,8 @@ class Assessment:
         """Return the entry `release` of summary.json."""
         return {
             "rule": rule_as_json(self.rule),
-            "threshold": None if self.rule.is_noisy else self.rule.fewest,
+            "threshold": None if self.rule.is_noisy else self.appetite.threshold,
+            **self.appetite.as_json(self.rule),
             "tables": len(self.verdicts),
             "cells": sum(verdict.table.size for verdict in self.verdicts),
             "verdicts": dict(Tally(verdict.status for verdict in self.verdicts)),
@@ -118,7 +122,9 @@ class Assessment:
         return [self.tracing.sentence(), f"The noise is not in these figures. {bound}"]
 
 
-def assess(counter: ReleasedCounter, network: Network) -> Assessment:
+def assess(
+    counter: ReleasedCounter, network: Network, appetite: Appetite | None = None
+) -> Assessment:
     """Assess released tables and the network that was learned from them.
 
     Parameters
@@ -127,8 +133,13 @@ def assess(counter: ReleasedCounter, network: Network) -> Assessment:
         The released tables.
     network : Network
         The network learned from them.
+    appetite : Appetite, optional
+        The limits; those of the rule if not given.
     """
-    request, fewest = counter.request, counter.request.rule.fewest
+    request = counter.request
+    appetite = appetite or Appetite(request.rule.fewest)
+    fewest = appetite.threshold
+    judge = partial(_verdict, replace(request.rule, fewest=fewest), appetite.zeros)
     tables = list(zip(request.families, counter.released, strict=True))
     listed: list[Difference] = []
     small: list[SmallCell] = []
@@ -138,13 +149,13 @@ def assess(counter: ReleasedCounter, network: Network) -> Assessment:
         small = small_cells(tables, fewest)
     hiding = Tally(difference.smaller for difference in listed)
     verdicts = [
-        _noisy(request.rule, *table) if request.rule.is_noisy else _verdict(request.rule, *table, n)
+        _noisy(request.rule, *table) if request.rule.is_noisy else judge(*table, n)
         for table, n in zip(tables, map(hiding.__getitem__, range(len(tables))), strict=True)
     ]
     lengths = axis_lengths(counter.variables, request.missing)
     bound = tracing(network, request.families, lengths, counter.records)
     return Assessment(
-        request, counter.variables, tuple(verdicts), tuple(listed), tuple(small), bound
+        request, counter.variables, tuple(verdicts), tuple(listed), tuple(small), bound, appetite
     )
 
 
@@ -154,16 +165,17 @@ def rule_as_json(rule: Rule) -> Mapping[str, Any]:
     return {"kind": rule.kind, **used}
 
 
-def _verdict(rule: Rule, family: Family, table: Table, hidden: int) -> Verdict:
-    """Judge a table of counts."""
+def _verdict(rule: Rule, judged: bool, family: Family, table: Table, hidden: int) -> Verdict:
+    """Judge a table of counts; `judged` says whether a person judges exact zeros."""
     seen = table[table > 0]
     smallest = int(seen.min()) if seen.size else None
     below, zeros = int((seen < rule.fewest).sum()), int((table == 0).sum())
     exact_zeros = zeros if rule.kind == "exact" else 0
-    status: Status = "fail" if below else "review" if hidden or exact_zeros else "pass"
+    status: Status = "fail" if below else "review" if hidden or (judged and exact_zeros) else "pass"
     reasons = [_threshold(rule, smallest, below), NO_DOMINANCE, _differencing(rule, hidden)]
     if exact_zeros:
-        reasons.append(f"zeros: {counted(exact_zeros, 'cell')} without any record")
+        allowed = "" if judged else ", which the risk appetite allows"
+        reasons.append(f"zeros: {counted(exact_zeros, 'cell')} without any record{allowed}")
     return Verdict(family, table, status, smallest, below, zeros, hidden, tuple(reasons))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,12 @@ from typing import Any
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
 from vertibayes.report.release import acro
+from vertibayes.report.release.appetite import Appetite
 from vertibayes.report.release.assessment import Assessment, assess
-from vertibayes.report.release.texts import ledger_in_words, readme
+from vertibayes.report.release.crate import NAME, crate
+from vertibayes.report.release.texts import FILES, ledger_in_words, readme
 from vertibayes_protocols.ledger import Ledger
+from vertibayes_protocols.roles import Party
 from vertibayes_protocols.storage.whole_file import replacing
 
 
@@ -25,6 +28,8 @@ def write_release(
     *,
     ledger: Ledger,
     study: Mapping[str, Any] | None = None,
+    appetite: Appetite | None = None,
+    sites: Sequence[Party] = (),
 ) -> Assessment:
     """Write the folder `release/` of a run.
 
@@ -40,6 +45,10 @@ def write_release(
         The analyst's ledger.
     study : mapping, optional
         What the summary says about the study between machines; ledger.txt has all of it.
+    appetite : Appetite, optional
+        The limits of the verdicts; those of the rule if not given.
+    sites : sequence of str
+        The sites of the study.
 
     Returns
     -------
@@ -51,7 +60,7 @@ def write_release(
     OSError
         If a file cannot be written; the error names the file.
     """
-    assessment = assess(counter, network)
+    assessment = assess(counter, network, appetite)
     texts = {
         "README.txt": readme(assessment),
         "tables.csv": _csv(_tables(assessment)),
@@ -59,9 +68,11 @@ def write_release(
         "differences.csv": _csv(_differences(assessment)),
         "ledger.txt": ledger_in_words(ledger, assessment, study),
     } | _acro_files(assessment, network)
+    contents = {name: text.encode() for name, text in texts.items()}
+    contract = (study or {}).get("contract", "")
+    about = crate(assessment, contents, dict(FILES), ledger, sites, contract)
     (folder / "checksums").mkdir(parents=True)
-    for name, text in texts.items():
-        content = text.encode()
+    for name, content in (contents | {NAME: _json(about).encode()}).items():
         with replacing(folder / name) as part:
             part.write_bytes(content)
         with replacing(folder / "checksums" / f"{name}.txt") as part:

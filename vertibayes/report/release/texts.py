@@ -26,8 +26,11 @@ FILES = (
      "subtracted from the same sum of another table, or a table's sum from the number of records."),
     ("ledger.txt", "What was revealed in the run, to whom, under which rule and approval."),
     ("evidence.json", "For ACRO 1.0: the tables without verdicts, as for a trusted aggregator."),
-    ("results.json", "For ACRO 1.0 and SACRO-Viewer: the tables with their verdicts. config.json "
-     "has the limits, and checksums/ a SHA-256 digest of each listed file."),
+    ("results.json", "For ACRO 1.0 and SACRO-Viewer: the tables with their verdicts. checksums/ "
+     "has a SHA-256 digest of each listed file."),
+    ("config.json", "The limits of the verdicts, and the risk appetite if there was one."),
+    ("ro-crate-metadata.json", "An RO-Crate, for archives and output checkers: who, what, which "
+     "software, which approvals. The disclosure check is pending."),
 )  # fmt: skip
 
 VERDICTS = (
@@ -35,12 +38,11 @@ VERDICTS = (
     "table shows a count that the threshold forbids.",
     "The threshold is on counts that are not 0. Dominance rules do not apply to counts, as each "
     "record adds 1. Differencing compares all released tables of this run with each other; tables "
-    "of other runs are not known here.",
+    "of other runs are not known here: `vertibayes ledger --verdicts` compares them at a site.",
 )
 RULES = {
     "exact": "The tables are the counts themselves. The rule protects nothing: a count of 1 says "
-    "that one person has these values, and a count of 0 that nobody has. Verdicts use the "
-    "threshold {fewest}.",
+    "that one person has these values, and a count of 0 that nobody has.",
     "cut": "A count below {fewest} is released as 0, so that a released 0 is any count from 0 to "
     "{hidden}. No released count is from 1 to {hidden}. The rule does not hide everything: tables "
     "have sums in common with each other and with the number of records, and these sums determine "
@@ -85,10 +87,20 @@ def readme(assessment: Assessment) -> str:
         ("Released by vertibayes", [overview]),
         ("Files", [f"{name}\n{_indented(what)}" for name, what in FILES]),
         (f"The rule: {assessment.rule.kind}", [rule_in_words(assessment.rule), STRUCTURE]),
-        ("Verdicts", [*assessment.sentences()[:1], *VERDICTS]),
+        ("Verdicts", [*assessment.sentences()[:1], *VERDICTS, *_limits(assessment)]),
         ("Who can be recognized", [*assessment.traced(), TRACING_LIMITS]),
     ]
     return "\n".join(_part(title, texts) for title, texts in parts)
+
+
+def _limits(assessment: Assessment) -> Iterator[str]:
+    if not assessment.rule.is_noisy:
+        yield f"The threshold is {assessment.appetite.threshold}."
+    if digest := assessment.appetite.digest:
+        yield (
+            f"The limits are those of a risk appetite whose file has the SHA-256 digest {digest}. "
+            "config.json has its keys, and why some of them do not apply."
+        )
 
 
 TRACING_LIMITS = (
