@@ -445,7 +445,8 @@ OF_POLICIES = (
         CHANGED,
     ),
     mutant("new pseudonyms hide changes", CHANGES, "if are_new else 0", "if False else 0", CHANGED),
-    skipped("small groups", CHANGES, "0 < difference.smallest < needed", OVER_YEARS),
+    skipped("small groups", CHANGES, "difference.shows(needed)", OVER_YEARS),
+    mutant("two rules that hide", CHANGES, "or bool(self.rule)", "", OVER_YEARS),
     mutant("groups for one cell", CHANGES, "fewest * cells\n", "fewest\n", OVER_YEARS),
     skipped(
         "other bins than before",

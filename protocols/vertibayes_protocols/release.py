@@ -72,6 +72,15 @@ class Rule:
         return self.kind in ("laplace", "gaussian")
 
     @property
+    def name(self) -> str:
+        """The kind, with the number that it hides counts by.
+
+        >>> Rule("rounded", fewest=5).name, Rule("laplace").name
+        ('rounded 5', 'laplace')
+        """
+        return f"{self.kind} {self.fewest}" if self.kind in ("cut", "rounded") else self.kind
+
+    @property
     def smallest(self) -> float:
         """The smallest count that is released as it is; none is with noise."""
         return math.inf if self.is_noisy else 1 if self.kind == "exact" else self.fewest

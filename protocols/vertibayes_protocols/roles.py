@@ -226,8 +226,7 @@ class SiteRole:
                 data, digests = data.rows(own), digests[own]
             values = self.memory.snapshot(data, names, digests)
             rule = None if self.run is None else self.run.approved.contract.rule
-            noisy = rule is not None and rule.is_noisy
-            self._values = study, replace(values, noisy=noisy)
+            self._values = study, replace(values, rule="" if rule is None else rule.name)
         return self._values[1]
 
     @property

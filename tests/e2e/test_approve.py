@@ -243,7 +243,7 @@ def test_data_that_changed_since_an_earlier_study_are_approved_beside_it(capsys,
     correct(own, 3)
     code, shown, _ = approve(capsys, folder, "--yes")
     assert code == 0 and "before: nothing is changed" not in shown
-    assert "These data are not those of an earlier study whose counts have left" in shown
+    assert "These data, or this rule, are not those of an earlier study" in shown
     assert "- sex: 3 changed; the smallest group of people who differ alike has" in shown
     path = path_of(own.approved, digest_of(folder))
     first = json.loads(path.read_text())["data"]

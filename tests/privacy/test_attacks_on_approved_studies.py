@@ -43,7 +43,7 @@ POLICY = Policy()  # of sites that answer approved studies alone
 EXACT, CUT = Rule("exact"), Rule("cut", fewest=10)
 
 
-def federation_of(data, learner, seed=b"one", policy=POLICY, runs=1, **options):
+def federation_of(data, learner, seed=b"one", policy=POLICY, runs=1, rule=None, **options):
     """Start sites whose owners have approved one study; return them and its contract."""
     federation = federate(data, policy=policy, randomness=SeededRandomness(seed), **options)
     keys, role = federation.session.role.public_keys, federation.session.role
@@ -54,7 +54,7 @@ def federation_of(data, learner, seed=b"one", policy=POLICY, runs=1, **options):
         variables=tuple(name for site in data.values() for name in site.variables),
         learner="a test",
         options={},
-        rule=None,
+        rule=rule,
         memory=MEMORY,
         runs=runs,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,8 @@ from vertibayes_protocols.variables import Family, Variable
 EXACT, CUT = Rule("exact"), Rule("cut", fewest=10)
 NOISY = Rule("gaussian", epsilon=0.2)  # five studies use up most_epsilon = 1
 BINS = 1 / 12  # eleven people leave eleven bins: more than ten records change
+SEEDS = count()  # each study has another name
+POLICY = Policy()
 DOES_NOT_MIND = Policy(fewest_records=1)  # the unsafe variant: nothing is compared
 TABLES = {  # file, records, the column that is corrected, and a column of few states
     "bank": ("uci/bank-full.csv.gz", 5000, "balance", "job"),
@@ -64,7 +67,7 @@ def sites_of(frame, memories, *, frozen=True):
     }
 
 
-def released(frame, memories, name, rule, *, frozen=True, policy=Policy(), approved=False):  # noqa: B008
+def released(frame, memories, name, rule, *, frozen=True, policy=POLICY, approved=False):
     """Release the table of each variable with one of them, by the study that all owners approved.
 
     `approved`: the owners have approved it with these data, beside those of earlier studies.
@@ -72,8 +75,8 @@ def released(frame, memories, name, rule, *, frozen=True, policy=Policy(), appro
     data = sites_of(frame, memories, frozen=frozen)
     others = [v for site in data.values() for v in site.variables if v != name]
     families = tuple(Family(other, (name,)) for other in others)
-    seed = str(len(memories["a"].changes.snapshots)).encode()  # each study has another name
-    options = {"policy": policy, "memories": memories, "runs": 1000, "seed": seed}
+    says = None if rule == CUT else rule  # refused if it says cut: test_attacks_on_rare_states
+    options = {"policy": policy, "memories": memories, "rule": says, "seed": b"%d" % next(SEEDS)}
     federation, contract = federation_of(data, releasing(rule, *families), **options)
     with federation:
         if approved:
@@ -120,7 +123,7 @@ def test_corrections_read_the_rows_of_nobody(world, rule):
     memories = new_memories()
     before = released(frame, memories, name, rule)
     after, _ = corrected(frame, name, before[next(iter(before))].shape[1])
-    with pytest.raises(QueryRefusedError, match="counts without noise of both"):
+    with pytest.raises(QueryRefusedError, match="noise of both"):
         released(after, memories, name, rule)
 
 
@@ -160,7 +163,7 @@ def test_bins_that_move_with_a_correction_are_seen(world, frozen):
     data = sites_of(after, memories, frozen=frozen)["ab"[list(frame.columns).index(name) % 2 == 0]]
     states = memories["ab"[list(frame.columns).index(name) % 2 == 0]].states[name]
     assert (data.variables[name].states == states) == frozen
-    with pytest.raises(QueryRefusedError, match=r"bins of a column|counts without noise of both"):
+    with pytest.raises(QueryRefusedError, match=r"bins of a column|noise of both"):
         released(after, memories, name, EXACT, frozen=frozen)
 
 
@@ -187,6 +190,20 @@ def sites_of_one(name, states):
     return SiteData({name: Variable(name, states)}, {name: codes})
 
 
+def test_two_rules_that_hide_small_counts_are_not_answered_beside_each_other(data_folder):
+    """Multiples of 10 and of 7 show 33 of 326 counts of Adult (docs/results.md, known counts)."""
+    other = Rule("rounded", fewest=7)
+    file, records, name, _ = TABLES["pima"]
+    frame = pd.read_csv(data_folder / file, dtype=str, keep_default_na=False).head(records)
+    frame.insert(0, "person", [f"person {k}" for k in range(len(frame))])
+    memories = new_memories()
+    for rule in (Rule("rounded"), Rule("rounded"), NOISY):
+        released(frame, memories, name, rule)
+    with pytest.raises(QueryRefusedError, match="noise of both"):
+        released(frame, memories, name, other)
+    released(frame, memories, name, other, approved=True)
+
+
 # ---- newcomers -----------------------------------------------------------------------------------
 
 
@@ -200,7 +217,7 @@ def test_counts_of_ten_newcomers_are_shown_by_nobody(world, rule):
     frame, name = world
     memories = new_memories()
     released(frame.iloc[:-10], memories, name, rule)
-    with pytest.raises(QueryRefusedError, match="counts without noise of both"):
+    with pytest.raises(QueryRefusedError, match="noise of both"):
         released(frame, memories, name, rule)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -205,6 +206,20 @@ def test_a_person_whose_two_records_exchange_values_has_changed():
     rows = [("p", (0, 1, 0)), ("p", (1, 0, 0)), *ROWS]
     assert not refuses(remembered, rows)
     assert refuses(remembered, [("p", (0, 0, 0)), ("p", (1, 1, 0)), *ROWS])
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "refused"),
+    [("cut 10", "rounded 10", True), ("rounded 10", "rounded 7", True), ("cut 10", "cut 10", False),
+     ("exact", "cut 10", False), ("gaussian", "cut 10", False), ("", "cut 10", False)],
+)  # fmt: skip
+def test_two_rules_show_what_each_hides(earlier, later, refused, tmp_path):
+    with closing(memory(tmp_path / "memory")) as remembered:
+        remembered.keep_values(replace(snapshot(remembered, ROWS), rule=earlier))
+    with closing(memory(tmp_path / "memory")) as remembered:
+        new = replace(snapshot(remembered, ROWS), rule=later)
+        with pytest.raises(ValueError, match="noise of both") if refused else nullcontext():
+            remembered.changes.check_counts(new, 10)
 
 
 # ---- the file ------------------------------------------------------------------------------------

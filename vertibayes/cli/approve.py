@@ -120,7 +120,7 @@ def _beside_earlier(
     """
     if contract.rule is None or contract.rule.is_noisy or not own.memory.exists():
         return Beside(b"", ())
-    return memory.beside_earlier(data, own_variables(contract, own))
+    return memory.beside_earlier(data, own_variables(contract, own), contract.rule.name)
 
 
 def approvable(file: StudyFile, own: SiteFile) -> Contract:

@@ -256,7 +256,7 @@ def _about_earlier(memory: SiteMemory, data: SiteData, fewest: int) -> Iterator[
         where = ", ".join(f"{where}: {count}" for where, count in few.items())
         yield f"few records changed since an earlier study ({where}): new studies are refused"
     for difference in memory.changes.differences(new, counts=True):
-        if difference.smallest:
+        if difference.is_any:
             yield (
                 f"since an earlier study whose counts have left: {difference.words}; another such "
                 "study may be refused, until `vertibayes approve` has shown you what both show"

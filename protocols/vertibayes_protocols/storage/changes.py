@@ -7,7 +7,8 @@ on what leaves (`Changes.check`):
 
     any study      refused if at least one but fewer than `fewest` values of a column changed
     exact or cut   refused, too, if any group of people who came, left, or went from one value to
-                   another is smaller than `fewest` for each cell of the largest table
+                   another is smaller than `fewest` for each cell of the largest table; and if
+                   an earlier study hid small counts by another rule, as both show what each hides
 
 The groups matter because a table separates them: ten people who all changed in different ways are
 ten groups of one. Between studies of counts, a column must keep its states and bins: tables of
@@ -45,9 +46,10 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
 from vertibayes_protocols.variables import Variable
 
-FORMAT = 2  # 1: without `noisy`
+FORMAT = 2  # 1: without the rules
 MOST_BYTES = 1 << 30  # of all snapshots together
 ROWS = "rows with new identifiers"
+NOISY, HIDING = ("laplace", "gaussian"), ("cut", "rounded")  # rules
 ORDER = np.uint64(0x9E3779B97F4A7C15)  # odd: its powers weight the records of one person
 
 Digests: TypeAlias = NDArray[np.unsignedinteger]
@@ -84,6 +86,16 @@ class Difference:
     left: int
     moved: Mapping[str, tuple[int, ...]]  # by column: how many went from one value to another
     exchanged: int  # with new pseudonyms: rows that only one of the studies has
+    rule: str = ""  # by which the earlier study hid small counts, if the later one does otherwise
+
+    def shows(self, fewest: int) -> bool:
+        """Whether both studies show a group of fewer people, or a count that one of them hides."""
+        return 0 < self.smallest < fewest or bool(self.rule)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.smallest or self.rule)
 
     @property
     def smallest(self) -> int:
@@ -102,6 +114,7 @@ class Difference:
         """What differs, for the site's owner."""
         parts = [f"{n} {which}" for n, which in ((self.came, "came"), (self.left, "left")) if n]
         parts += [f"{name}: {count} changed" for name, count in self.changed.items()]
+        parts += [f"released by {self.rule}, which hides other counts"] * bool(self.rule)
         return ", ".join(parts)
 
 
@@ -111,7 +124,12 @@ class Snapshot:
 
     people: Digests = field(repr=False)
     columns: Mapping[str, Column] = field(repr=False)
-    noisy: bool = False  # whether what left of them had noise
+    rule: str = ""  # by which tables of them left, as `Rule.name`; empty: by none, or unknown
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether what left of them had noise."""
+        return self.rule in NOISY
 
     @classmethod
     def of(cls, key: bytes, data: SiteData, names: Iterable[str], identifiers: Digests) -> Snapshot:
@@ -137,7 +155,9 @@ class Snapshot:
         are_new = 2 * len(mine) < min(len(self.people), len(later.people))  # new pseudonyms
         exchanged = _exchanged(self._rows(names), later._rows(names)) if are_new else 0
         came, left = len(later.people) - len(mine), len(self.people) - len(mine)
-        return Difference(came, left, moved, exchanged)
+        both_hide = self.rule.startswith(HIDING) and later.rule.startswith(HIDING)
+        other = self.rule if both_hide and self.rule != later.rule else ""
+        return Difference(came, left, moved, exchanged, other)
 
     def digest(self, key: bytes) -> bytes:
         """Return a keyed digest of all values: data with another digest differ."""
@@ -168,7 +188,7 @@ class Changes:
 
     def differences(self, snapshot: Snapshot, *, counts: bool = False) -> list[Difference]:
         """Return how a snapshot differs from those of earlier studies; `counts`: without noise."""
-        earlier = (e.difference(snapshot) for e in self.snapshots if not (counts and e.noisy))
+        earlier = (e.difference(snapshot) for e in self.snapshots if not (counts and e.has_noise))
         return [difference for difference in earlier if difference is not None]
 
     def few(self, snapshot: Snapshot, fewest: int) -> dict[str, int]:
@@ -199,7 +219,7 @@ class Changes:
         """
         needed = fewest * cells
         for difference in self.differences(snapshot, counts=True):
-            if 0 < difference.smallest < needed:
+            if difference.shows(needed):
                 raise _shown_by_both(needed, difference.words)
 
     def check_people(self, people: Digests, fewest: int, cells: int = 1) -> None:
@@ -232,15 +252,13 @@ class Changes:
     def _with(self, snapshot: Snapshot) -> list[Snapshot]:
         """Return the snapshots with one more, which shares with them what is equal."""
         for place, earlier in enumerate(self.snapshots):
-            if earlier.noisy != snapshot.noisy or not np.array_equal(
-                earlier.people, snapshot.people
-            ):
+            if earlier.rule != snapshot.rule or not np.array_equal(earlier.people, snapshot.people):
                 continue
             shared = {
                 name: known if (known := earlier.columns.get(name)) and known.equals(new) else new
                 for name, new in snapshot.columns.items()
             }
-            snapshot = Snapshot(earlier.people, shared, snapshot.noisy)
+            snapshot = Snapshot(earlier.people, shared, snapshot.rule)
             both = earlier.columns.keys() & shared.keys()
             if all(shared[name] is earlier.columns[name] for name in both):
                 if len(both) == len(shared):
@@ -267,7 +285,7 @@ class Changes:
             "format": FORMAT,
             "tag": self._tag.hex(),
             "snapshots": [
-                [of[id(s.people)], {name: of[id(c)] for name, c in s.columns.items()}, s.noisy]
+                [of[id(s.people)], {name: of[id(c)] for name, c in s.columns.items()}, s.rule]
                 for s in self.snapshots
             ],
         }
@@ -284,13 +302,13 @@ def _read(file: Mapping[str, NDArray[np.unsignedinteger]], notes: Any) -> list[S
     lists: dict[int, Digests] = {}
     columns: dict[int, Column] = {}
     snapshots = []
-    for people, places, *noisy in notes:
+    for people, places, *rule in notes:
         lists.setdefault(people, file[f"people{people}"])
         for place in places.values():
             if place not in columns:
                 columns[place] = Column(file[f"digests{place}"], file[f"places{place}"])
         of = {str(name): columns[place] for name, place in places.items()}
-        snapshots.append(Snapshot(lists[people], of, noisy == [True]))
+        snapshots.append(Snapshot(lists[people], of, *map(str, rule)))
         if any(len(c.places) != len(lists[people]) or c.places.ndim != 1 for c in of.values()):
             raise ValueError("a column has a wrong length")
     for array in (*lists.values(), *(a for c in columns.values() for a in (c.digests, c.places))):
@@ -362,8 +380,8 @@ def _exchanged(one: Values, other: Values) -> int:
 
 def _shown_by_both(needed: int, detail: str) -> ChangedDataError:
     return ChangedDataError(
-        "its people or values differ from those of an earlier study, and counts without noise of "
-        f"both studies would show a group of fewer than {needed} people: have its owner approve "
+        "its people, values or rule differ from those of an earlier study, and counts without "
+        f"noise of both studies would show fewer than {needed} people: have its owner approve "
         "the study with these data (`vertibayes approve` says what both show), wait until more "
         "differ, or release by laplace or gaussian",
         detail,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import time_ns
 from typing import Any, NamedTuple, TypeVar
@@ -355,11 +355,11 @@ class SiteMemory:
         """Return the values of some columns; `records` are the digests of all records of `data`."""
         return Snapshot.of(self._key, data, names, records)
 
-    def beside_earlier(self, data: SiteData, names: Iterable[str]) -> Beside:
+    def beside_earlier(self, data: SiteData, names: Iterable[str], rule: str = "") -> Beside:
         """Return how some columns differ from those of earlier studies whose counts have left."""
-        new = self.snapshot(data, names, self.digests(data))
+        new = replace(self.snapshot(data, names, self.digests(data)), rule=rule)
         differences = self.changes.differences(new, counts=True)
-        return Beside(new.digest(self._key), tuple(d for d in differences if d.smallest))
+        return Beside(new.digest(self._key), tuple(d for d in differences if d.is_any))
 
     def keep_values(self, snapshot: Snapshot, variables: Iterable[Variable] = ()) -> None:
         """Remember the values of a study, and their states, before the site answers for them."""
