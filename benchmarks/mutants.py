@@ -329,7 +329,7 @@ CHANGED = "tests/protocols/test_changes.py"
 OVER_YEARS = "tests/privacy/test_attacks_over_years.py"
 
 BEGIN = "protocols/vertibayes_protocols/queries/opening/begin.py"
-MEETS = "protocols/vertibayes_protocols/queries/opening/meet.py"
+TOKENS = f"{OPENING}/tokens.py"
 TOGETHER = "protocols/vertibayes_protocols/storage/runs_together.py"
 OLDER = "tests/privacy/test_older_memories.py"
 
@@ -355,14 +355,14 @@ OF_FLOORS = (
     ),
     mutant(
         "an older memory goes on",
-        MEETS,
+        TOKENS,
         "    if newer:\n        site.ledger",
         "    if newer and False:\n        site.ledger",
         OLDER,
     ),
     mutant(
         "an older memory is tried again",
-        MEETS,
+        TOKENS,
         "    if newer:\n        raise",
         "    if newer and False:\n        raise",
         OLDER,
@@ -451,7 +451,7 @@ OF_POLICIES = (
     skipped(
         "other bins than before",
         MEMORY,
-        "earlier != variable.states if is_binned else set(earlier) - set(variable.states)",
+        "lost or has_other_bins",
         OVER_YEARS,
     ),
     mutant(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import product
 
 from side_by_side import on_one_thread, table
 
@@ -27,8 +28,8 @@ from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.learners import learn_structure
 from vertibayes_protocols.site.data import SiteData
 
-LEARNERS = {"k2": (1000, 10_000), "hybrid": (1000, 10_000), "hill_climbing": (1000, 10_000),
-            "chow_liu": (1000, 10_000)}  # fmt: skip
+LEARNERS = "k2", "hybrid", "hill_climbing", "chow_liu"
+SIZES = 1_000, 10_000  # records
 
 
 def without_one(data: SiteData, people: int) -> Iterator[SiteData]:
@@ -49,15 +50,14 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=100)
     given = parser.parse_args()
     network, rows = from_pgmpy(get_example_model(given.network)), []
-    for algorithm, sizes in LEARNERS.items():
-        for records in sizes:
-            data = sample(network, records, seed=1)
-            whole = learned(data, algorithm)
-            others = [learned(part, algorithm) for part in without_one(data, given.people)]
-            edges = [other for other in others if set(other.edges) != set(whole.edges)]
-            classes = sum(cpdag_of(other) != cpdag_of(whole) for other in edges)
-            rows.append([algorithm, f"{records:,}", given.people, len(edges), classes])
-            print(*rows[-1], flush=True)
+    for algorithm, records in product(LEARNERS, SIZES):
+        data = sample(network, records, seed=1)
+        whole = learned(data, algorithm)
+        others = (learned(part, algorithm) for part in without_one(data, given.people))
+        changed = [other for other in others if set(other.edges) != set(whole.edges)]
+        classes = sum(cpdag_of(other) != cpdag_of(whole) for other in changed)
+        rows.append([algorithm, f"{records:,}", given.people, len(changed), classes])
+        print(*rows[-1], flush=True)
     header = ["learner", "records", "people left out, one at a time", "another edge",
               "another equivalence class"]  # fmt: skip
     print(table("structure_leak", header, rows))

@@ -193,7 +193,10 @@ def test_a_study_beyond_a_floor_is_refused_by_file_and_key(
     ("line", "reason"),
     [
         ("rules = []", None),
-        ('rules = ["cut", "none"]', "rules: must be a list of exact, cut, laplace or gaussian"),
+        (
+            'rules = ["cut", "none"]',
+            "rules: must be a list of exact, cut, rounded, laplace or gaussian",
+        ),
         ("least_fewest = 0", "least_fewest: must be a whole number, at least 1"),
         ("most_epsilon_of_a_study = 0", "most_epsilon_of_a_study: must be a number, above 0"),
         ("noise_alone = 1", "noise_alone: must be true or false"),

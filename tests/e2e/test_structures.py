@@ -10,7 +10,9 @@ from tests.protocols.deployment.parties import change, deployment
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.study_settings import options_of
 from vertibayes.cli.what_leaves import what_leaves
+from vertibayes_protocols.deployment.approvals import Approval
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
+from vertibayes_protocols.storage.memory import SiteMemory
 
 NAMES = ["c", "a", "b", "d"]
 
@@ -135,7 +137,8 @@ def test_an_owner_reads_what_the_winners_of_each_algorithm_say(tmp_path, algorit
     change(study, 'algorithm = "k2"', f'{constraint}\nalgorithm = "{algorithm}" #')
     file = StudyFile.read(study)
     assert options_of(file).by == algorithm
-    shown = what_leaves(contract_of(file), SiteFile.read(folder / "north/site.toml"))
+    approval = Approval(contract_of(file), "A. Owner", "2026-11-01")
+    shown = what_leaves(approval, SiteFile.read(folder / "north/site.toml"), SiteMemory())
     assert f"- by {algorithm}: " in shown and "which of these win narrowly" in shown
     assert "what is compared next, and how often, depends on the winners" in shown
     required = "  required by the study, whatever the data show: age -> drug"

@@ -18,8 +18,8 @@ from vertibayes_protocols.errors import PeerAbortedError, QueryRefusedError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Begin, Meet
-from vertibayes_protocols.queries.opening import meet
-from vertibayes_protocols.queries.opening.meet import Token
+from vertibayes_protocols.queries.opening import tokens
+from vertibayes_protocols.queries.opening.tokens import Token
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.runs_together import accept
@@ -82,7 +82,7 @@ def world(tmp_path):
 @pytest.fixture
 def unsafe(monkeypatch):
     """Have sites that compare nothing."""
-    monkeypatch.setattr(meet, "_check_memory", lambda site, peers: iter(()))
+    monkeypatch.setattr(tokens, "exchange_tokens", lambda site, peers: iter(()))
 
 
 def test_an_old_backup_releases_nothing_however_often_it_is_tried(world):
@@ -175,14 +175,14 @@ def test_a_site_that_lies_about_its_token_only_makes_runs_fail(world, monkeypatc
     world = World(world.folder / "other")
     world.folder.mkdir()
     world.release()
-    check = meet._check_memory
+    check = tokens.exchange_tokens
 
     def lying(site, peers):
         if site.party == "a":
             site.memory.together._seen = dict.fromkeys(site.memory.together._seen, "00" * 8)
         return check(site, peers)
 
-    monkeypatch.setattr(meet, "_check_memory", lying)
+    monkeypatch.setattr(tokens, "exchange_tokens", lying)
     with pytest.raises(ProtocolError, match=f"(b|c): {OLDER} a"):
         world.release()
 

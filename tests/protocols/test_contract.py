@@ -23,7 +23,7 @@ CONTRACT = Contract(
     variables=("age", "blood préssure"),
     learner="bayesian_network",
     options={"learning": {"max_parents": 3, "pseudo_count": 0.5, "ordering": None}},
-    rule=Rule("cut", fewest=10),
+    rule=Rule("cut", fewest=10, dishonest=0.0),
 )
 
 

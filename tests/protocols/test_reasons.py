@@ -8,6 +8,7 @@ import pytest
 
 from tests.protocols.small import committed, data_of, memories, study_of
 from tests.protocols.test_contract import CONTRACT
+from vertibayes_protocols.approval import Approved
 from vertibayes_protocols.engine import consider
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.ledger import Purpose, RevealedTable
@@ -156,9 +157,7 @@ def test_a_refusal_is_in_the_ledger_with_its_detail_and_the_analyst_gets_the_rea
 def test_an_entry_has_the_study_and_who_approved_it(tmp_path):
     site = SimpleNamespace(run=None, joined=None)
     with_study = LedgerFile(tmp_path / "ledger").begin("analyst", lambda: study_now(site))
-    site.run = SimpleNamespace(
-        approved=SimpleNamespace(contract=CONTRACT, approver="A. Owner", date="2026-11-01")
-    )
+    site.run = SimpleNamespace(approved=Approved(CONTRACT, "A. Owner", "2026-11-01", None))
     with_study.note("a fact", "a", ("b",))
     with_study.close()
     begun, fact = read_ledger(tmp_path / "ledger").entries

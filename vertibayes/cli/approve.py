@@ -14,6 +14,7 @@ from vertibayes.words import counted
 from vertibayes_protocols.approval import today
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.approvals import (
+    TEXTS,
     Approval,
     approvals_in,
     as_date,
@@ -67,8 +68,7 @@ def run_approve(
         data.version(contract.variables),
     )
     sys.stdout.write(what_leaves(new, own, memory, data, beside.differences, earlier))
-    is_same = earlier is not None and earlier[4:] == new[4:]
-    if earlier is not None and is_same and (not beside.differences or earlier.data == new.data):
+    if earlier is not None and _is_approved(earlier, new):
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
         return
     if not yes:
@@ -89,6 +89,12 @@ def _earlier(path: Path) -> Approval | None:
         raise
     except ValueError:
         return None
+
+
+def _is_approved(earlier: Approval, new: Approval) -> bool:
+    """Whether an earlier approval says the same; data that need no approval may have one."""
+    texts = all(getattr(earlier, name) == getattr(new, name) for name in TEXTS)
+    return texts and new.data in (b"", earlier.data)
 
 
 def _last_day(given: str | None, earlier: Approval | None) -> str:

@@ -96,8 +96,10 @@ def _network(
     fewest = rule.fewest if rule is not None and rule.kind == "cut" else own.policy.fewest_records
 
     def few(members: tuple[str, ...]) -> int:
-        names = [name for name in members if data is not None and name in data.variables]
-        return data.few(names, fewest) if data is not None and names else 0
+        if data is None:
+            return 0
+        names = [name for name in members if name in data.variables]
+        return data.few(names, fewest) if names else 0
 
     return {
         "options": options,

@@ -45,7 +45,7 @@ class Approval(NamedTuple):
 
     def approved(self, steps: StepsOf | None = None) -> Approved:
         """Return the approved study, with its steps."""
-        return Approved(self.contract, self.approver, self.date, steps, *self[3:])
+        return Approved(steps=steps, **self._asdict())
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,27 @@ def in_any_case(code_of: Mapping[str, int], texts: Iterable[str]) -> dict[str, i
     return {text: code for text, code in folded.items() if code is not None} | dict(code_of)
 
 
+def _merged(records: Mapping[str, int], fewest: int, kept: Collection[str]) -> list[str]:
+    """Return the rare states, and the next rarest ones until all together have `fewest` records."""
+    rarest = sorted((s for s in records if s not in kept), key=records.__getitem__)
+    merged = [state for state in rarest if records[state] < fewest]
+    if OTHER in records and OTHER not in merged:
+        merged.append(OTHER)
+    others = (state for state in rarest if state not in merged)
+    while sum(records[state] for state in merged) < fewest and (more := next(others, None)):
+        merged.append(more)
+    return merged
+
+
+def _with_other(coding: States, gone: Collection[str]) -> States:
+    """Return states in which `OTHER`, the last one unless it was kept, is in place of some."""
+    states = tuple(state for state in coding.states if state not in gone)
+    states = states if OTHER in states else (*states, OTHER)
+    place = {state: code for code, state in enumerate(states)}
+    code_of = {t: place.get(coding.states[c], place[OTHER]) for t, c in coding.code_of.items()}
+    return States(states, code_of)
+
+
 class StateFinder:
     """A column and its encoding; `counts` has the number of records of each known text."""
 
@@ -187,33 +208,24 @@ class StateFinder:
         records = dict.fromkeys(coding.states, 0)
         for text, code in coding.code_of.items():
             records[coding.states[code]] += self.counts.get(text, 0)
-        fewest = self.encoding.fewest
-        rarest = sorted((s for s in records if s not in kept), key=records.__getitem__)
-        rare = [state for state in rarest if records[state] < fewest]
-        if not rare or len(records) < 2:
+        fewest, advice = self.encoding.fewest, self.encoding.advice.rare
+        few = sum(count < fewest for state, count in records.items() if state not in kept)
+        if not few or len(records) < 2:
             return coding
-        few = len(rare)
-        if OTHER in records and OTHER not in rare:
-            rare.append(OTHER)
-        others = (state for state in rarest if state not in rare)
-        while sum(map(records.__getitem__, rare)) < fewest and (more := next(others, None)):
-            rare.append(more)
-        shown = ", ".join(map(repr, rare[:SHOWN])) + (", ..." if rare[SHOWN:] else "")
-        advice = self.encoding.advice.rare
-        if len(rare) == len(records):
+        merged = _merged(records, fewest, kept)
+        shown = ", ".join(map(repr, merged[:SHOWN])) + (", ..." if merged[SHOWN:] else "")
+        if len(merged) == len(records):
             what = f"{few} of {len(records)} states in fewer than {fewest} records ({shown})"
             raise self.unsuitable("rare states", f"{what}, and no two states without them", advice)
-        gone = {*rare, OTHER} - {*kept}
-        states = tuple(state for state in coding.states if state not in gone)
-        states = states if OTHER in states else (*states, OTHER)
-        place = {state: code for code, state in enumerate(states)}
-        code_of = {
-            text: place.get(coding.states[code], place[OTHER])
-            for text, code in coding.code_of.items()
-        }
-        what = f"{shown}: {len(rare)} states are one, {OTHER!r}; fewer than {fewest} records have "
-        what += "each" if few == len(rare) else f"{few} of them"
-        return States(states, code_of, (*coding.findings, Finding("rare states", what, advice)))
+        each = "each" if few == len(merged) else f"{few} of them"
+        what = (
+            f"{shown}: {len(merged)} states are one, {OTHER!r}; fewer than {fewest} records have "
+            f"{each}"
+        )
+        finding = Finding("rare states", what, advice)
+        return _with_other(coding, {*merged} - {*kept})._replace(
+            findings=(*coding.findings, finding)
+        )
 
     def _numbers(self) -> Numerals | None:
         """Return the column's numbers; None if the column is text.

@@ -376,8 +376,9 @@ class SiteMemory:
         """Refuse columns that lost states or have other bins than in an earlier study."""
         for variable in variables:
             earlier = self.states.get(variable.name, ())
-            is_binned = bins_of(earlier) is not None
-            if earlier != variable.states if is_binned else set(earlier) - set(variable.states):
+            lost = set(earlier) - set(variable.states)
+            has_other_bins = bins_of(earlier) is not None and earlier != variable.states
+            if lost or has_other_bins:
                 raise ChangedDataError(
                     "the states or bins of a column are not those of an earlier study: tables of "
                     "both would show the people between them; have its owner restore them",

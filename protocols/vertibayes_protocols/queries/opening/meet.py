@@ -18,9 +18,7 @@ lists in the order of the places, and a matcher that garbled the places of one o
 Any other two sites compare the number of records of the study, because neither of them knows the
 other's people.
 
-In the run of an approved study, sites first compare what they remember of each other: one whose
-memory is older than the one with which it met another site refuses
-(`vertibayes_protocols.storage.runs_together`).
+In the run of an approved study, sites first compare what they remember of each other (`tokens`).
 
 Security: the dealer, the relay and an analyst who is not a site learn nothing about the
 identifiers. A *site*, even together with the analyst, can test one guess of another site's whole
@@ -49,7 +47,7 @@ from itertools import combinations
 from typing import ClassVar
 
 from vertibayes_mpc.cpace import confirms_first, same_secret
-from vertibayes_mpc.errors import MalformedMessageError, ProtocolError
+from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.prefixed import prefixed
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
@@ -60,10 +58,10 @@ from vertibayes_protocols.effects import Effects, saying
 from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.public_keys import encode_public
+from vertibayes_protocols.queries.opening import tokens
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.storage.runs_together import TOKEN_BYTES, Pair
 
 SAME_RECORDS = "records of two sites, compared"
 REVEALED = "whether its records are the same, in the same order"
@@ -71,10 +69,6 @@ AS_WRITTEN = (
     "Identifiers are compared character by character: outer spaces, upper and lower case and "
     "leading zeros make a different person. With [alignment] in study.toml the study is of the "
     "people that all sites hold"
-)
-OLDER = (
-    "its memory is older than the one with which it last met {}, and has forgotten what was used "
-    "up since: restore its newest memory, or accept this one with `vertibayes meets --older-memory`"
 )
 NAME_CELLS = 256  # characters of a name, at most
 SESSION_BYTES = 16  # random, and new in each run
@@ -87,14 +81,6 @@ class Met(Message):
     kind: ClassVar[str] = "met"
     different: tuple[str, ...]
     records: int
-
-
-@dataclass(frozen=True, slots=True)
-class Token(Message):
-    """The last token that the sender has of the receiver, or a new one for it."""
-
-    kind: ClassVar[str] = "token"
-    token: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +128,10 @@ class Meet(Query[None, None]):
         """Refuse other parties than are pinned, and comparisons that may be guesses."""
         check_pinned(site, self.parties, self.keys)
         _check_each_has_an_identifier(site)
+        others = _others(site, self.sites)
         if site.run is not None:
-            _check_newest(site, _others(site, self.sites))
-        compared = [p for p in self.sites if p != site.party and _compares_people(site, p)]
+            tokens.check_newest(site, others)
+        compared = [peer for peer in others if _compares_people(site, peer)]
         _check_level(site, compared)
         for peer in compared:
             _check_failed(site, peer)
@@ -157,7 +144,7 @@ class Meet(Query[None, None]):
         """Compare lists with each other site, and send the analyst which differ."""
         others = _others(site, self.sites)
         if site.run is not None:
-            yield from _check_memory(site, others)
+            yield from tokens.exchange_tokens(site, others)
         counted = [peer for peer in others if _compares_people(site, peer)]
         people = _list_of_people(site) if counted else b""
         # What both know is compared with those that do not have the site's list.
@@ -189,46 +176,6 @@ class Meet(Query[None, None]):
 
 def _others(site: SiteRole, sites: Sequence[Party]) -> list[Party]:
     return [party for party in sites if party != site.party]
-
-
-def _pair(site: SiteRole, peer: Party) -> Pair:
-    """Return the name of two sites in the memory: their keys."""
-    return site.keys.public.hex() + site.public_keys[peer].hex()
-
-
-def _check_newest(site: SiteRole, peers: Sequence[Party]) -> None:
-    """Refuse a run with a memory that was found to be older, unless the owner has accepted it."""
-    try:
-        newer = [peer for peer in peers if site.memory.together.is_older(_pair(site, peer))]
-    except ValueError as error:
-        reason = "its file of accepted memories cannot be used: ask its owner"
-        raise QueryRefusedError(site.party, reason, str(error)) from None
-    if newer:
-        raise ValueError(OLDER.format(", ".join(newer)))
-
-
-def _check_memory(site: SiteRole, peers: Sequence[Party]) -> Program[None]:
-    """Refuse a memory that does not know what a peer has of it; then send the peers new tokens."""
-    newer = []
-    pairs, expect = {peer: _pair(site, peer) for peer in peers}, dict.fromkeys(peers, Expect(Token))
-    together = site.memory.together
-    known = {peer: Token(together.seen(pair)) for peer, pair in pairs.items()}
-    for peer, theirs in (yield from exchange(known, expect)).items():
-        if len(theirs.token) not in (0, TOKEN_BYTES):
-            raise MalformedMessageError(peer, "sends a token of another size")
-        if not together.check(pairs[peer], theirs.token):
-            newer.append(peer)
-    if newer:
-        site.ledger.note(reason := OLDER.format(", ".join(newer)), site.party, ())
-        raise ProtocolError(site.party, reason)
-    new = {peer: site.memory.randomness.bytes(TOKEN_BYTES) for peer in peers}
-    together.send({pairs[peer]: token for peer, token in new.items()})
-    outbox = {peer: Token(token) for peer, token in new.items()}
-    received = yield from exchange(outbox, expect)
-    for peer, theirs in received.items():
-        if len(theirs.token) != TOKEN_BYTES:
-            raise MalformedMessageError(peer, "sends a token of another size")
-    together.see({pairs[peer]: theirs.token for peer, theirs in received.items()})
 
 
 def _check_each_has_an_identifier(site: SiteRole) -> None:

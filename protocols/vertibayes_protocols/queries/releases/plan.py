@@ -108,8 +108,8 @@ class ReleaseNoise:
 
 def function_of(rule: Rule, records: int) -> PublicFunction | None:
     """Return what a rule without noise releases of a count; None for the count itself."""
-    functions = {"cut": cut, "rounded": rounded}
-    return functions[rule.kind](rule.fewest, records) if rule.kind in functions else None
+    make = {"cut": cut, "rounded": rounded}.get(rule.kind)
+    return None if make is None else make(rule.fewest, records)
 
 
 def by_rule(rule: Rule, released: Released, noise: ReleaseNoise | None) -> ByRule:
@@ -276,10 +276,12 @@ class ReleasePlan:
 
     @property
     def ring(self) -> Ring:
-        """The ring of what is revealed: noise, and a multiple, may exceed all counts."""
-        ring, records = self.commitments.ring, np.array(self.study.records)
-        fits = self.function is None or self.function(records) < 1 << ring.bits
-        return ring if fits and not (self.noise and self.function) else WIDE
+        """The ring of what is revealed: noise or rounding may exceed all counts."""
+        ring = self.commitments.ring
+        if self.function is None:
+            return ring
+        largest = int(self.function(np.array(self.study.records)))
+        return ring if self.noise is None and largest < 1 << ring.bits else WIDE
 
     @cached_property
     def by_holders(self) -> dict[Holders, NDArray[np.intp]]:
