@@ -10,15 +10,15 @@ With sigma^2 = h c^2 and tau(n, c) = 10 sum_{k=1}^{n-1} exp(-2 pi^2 c^2 k / (k +
     rho      T (1 / sigma + 2 t)^2 / 2,  for composition with other releases
              with t = tau(h, c) and u = tau(T, sigma)
 
-The first line holds from c = 1/2 on: N(a^2) + N(b^2) has the masses of N(a^2 + b^2) times a theta
-function, whose logarithm varies by less than 10 exp(-2 pi^2 a^2 b^2 / (a^2 + b^2)), by Poisson's
-summation; the shares are added one by one. It turns T cells of h shares each into T cells of
+The first line holds from c = 1/2 on. By Poisson's summation, N(a^2) + N(b^2) has the masses of
+N(a^2 + b^2) times a theta function, whose logarithm varies by less than 10 exp(-2 pi^2 a^2 b^2 /
+(a^2 + b^2)). The shares are added one by one. This turns T cells of h shares each into T cells of
 N(sigma^2), then S into N(T sigma^2). For T = h = 1 both factors are 1, and delta is exact: Theorem
 7 of [1]_. For rho, two steps of tau-indistinguishability in each of T cells are added to one of
 N(sigma^2), by the triangle inequality of Renyi divergences with which Bun and Steinke (2016) prove
 privacy for groups.
 
-The curve of the continuous Gaussian (Balle and Wang 2018) is no bound for the discrete one: for
+The curve of the continuous Gaussian [3]_ is no bound for the discrete one: for
 eps = 1, delta = 1e-6 and one table it gives a scale of 4.2247, at which the discrete Gaussian has a
 delta of 1.02e-6. The scale here is 4.2308; by zCDP it is 5.35.
 
@@ -52,9 +52,9 @@ def excess(shares: int, scale: float) -> float:
 
 
 def delta_of(eps: float, scale: float, tables: int, shares: int = 1, tail: float = 1e-30) -> float:
-    """Return an upper bound of delta, and of what all integers beyond some have together, `tail`.
+    """Return an upper bound of delta; integers that the sum leaves out have at most `tail` mass.
 
-    Where the sum has too many terms, those of a block have at most its largest mass and loss.
+    A sum of too many terms is taken in blocks, each with its largest mass and loss.
     """
     variance = shares * scale**2
     apart, wide = tables * excess(shares, scale), math.sqrt(tables * variance)

@@ -190,7 +190,7 @@ class Policy:
             yield "rule", f"the rule of the study is {rule.kind}: its policy allows rules {allowed}"
         if rule.smallest < (least := self.least_fewest):
             key = "rule" if rule.kind == "exact" else "fewest"
-            shown = f"the study releases counts from {rule.smallest} on"
+            shown = f"the study releases numbers from {rule.smallest} on"
             yield key, f"{shown}: its policy allows none below least_fewest = {least:,}"
         if rule.is_noisy and (excess := self._excess(rule.epsilon, runs)):
             yield "epsilon", excess

@@ -82,7 +82,7 @@ class Rule:
 
     @property
     def smallest(self) -> float:
-        """The smallest count that is released as it is; none is with noise."""
+        """The smallest number above 0 that a release shows; infinite with noise."""
         return math.inf if self.is_noisy else 1 if self.kind == "exact" else self.fewest
 
     @property

@@ -162,7 +162,7 @@ def test_more_records_or_other_states_are_another_version(capsys, folder):
     [
         ('rules = ["laplace"]', {}, "rule", "its policy allows rules laplace"),
         ("least_fewest = 11", {}, "fewest", "none below least_fewest = 11"),
-        ("least_fewest = 2", {"rule": '"exact"'}, "rule", "releases counts from 1 on"),
+        ("least_fewest = 2", {"rule": '"exact"'}, "rule", "releases numbers from 1 on"),
         ("most_runs = 4", {"runs": "5"}, "runs", "the study has 5 runs: its policy allows"),
         (
             "most_epsilon_of_a_study = 2.9",

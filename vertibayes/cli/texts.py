@@ -31,7 +31,7 @@ def text(template: str, **facts: Any) -> str:
 
 
 def look_alike(names: Iterable[str]) -> list[list[str]]:
-    """Return the groups of different names that a reader takes for one; other alphabets in codes.
+    """Return the groups of different names that look the same; other alphabets also as codes.
 
     >>> look_alike(["x10", "xlO", "age", "sex"])
     [['x10', 'xlO']]

@@ -155,9 +155,9 @@ def cut(fewest: int, records: int) -> PublicFunction:
 def rounded(base: int, records: int) -> PublicFunction:
     """Return the nearest multiple of `base`, exactly; `records` is the largest count.
 
-    A half is rounded up, unless `records` and the multiples of two cells would then show a count of
-    theirs: with a base from 5 on, counts up to 2 above a half are then rounded down, or counts up
-    to 2 below it up.
+    A half is rounded up, with one exception. If `records` and the multiples of two cells would show
+    one of their counts, and `base` is at least 5, the limit moves by up to 2: up, or down if that
+    does not help.
 
     >>> rounded(10, 1001)(np.array([0, 4, 5, 14, 15, 996])).tolist()
     [0, 0, 10, 10, 20, 1000]

@@ -94,7 +94,7 @@ class ApprovedRun(StudyRun):
             if self._study and query.claims not in (b"", self._study):
                 raise self._refused("the id of the study is not the one with which the run began")
             self._check_contract(query)
-            if query.kind != "align":  # its data are those of the study
+            if query.kind != "align":  # before it, who is in the study is not known
                 self._check_states()
             return
         step = self._awaited(query.step)

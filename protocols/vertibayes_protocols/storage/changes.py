@@ -6,7 +6,7 @@ digest of each record's value (`Snapshot`). What two studies show of the people 
 on what leaves (`Changes.check`):
 
     any study      refused if at least one but fewer than `fewest` values of a column changed
-    exact or cut   refused, too, if any group of people who came, left, or went from one value to
+    without noise  refused, too, if any group of people who came, left, or went from one value to
                    another is smaller than `fewest` for each cell of the largest table; and if
                    an earlier study hid small counts by another rule, as both show what each hides
 

@@ -47,7 +47,7 @@ from vertibayes_protocols.variables import Variable
 
 FORMAT = 2  # 1: without `states`
 MOST_STUDIES = 1000  # that can be resumed
-OLDER: Mapping[str, Any] = {  # what a memory of format 0 may not have
+OLDER: Mapping[str, Any] = {  # what the file of an older release may not have
     "runs": {}, "steps": {}, "sums": [-1, 0.0, 0.0, 0], "numbers": {}, "released": [0, 0, 0, 0],
     "chosen": 0, "values": False, "hidden": {}, "unanswered": {}, "forgiven": {}, "states": {},
     "together": {"sent": {}, "seen": {}, "unknown": {}},
@@ -273,7 +273,7 @@ class SiteMemory:
 
     @property
     def left_plain(self) -> int:
-        """How many tables have left without noise; sums, and scores, of a query are one."""
+        """How many results have left without noise: each table, and one for the sums of a query."""
         return self.plain + self.released_freely.tables
 
     @property
