@@ -444,10 +444,18 @@ OF_POLICIES = (
         "if 1 < count < fewest}",
         CHANGED,
     ),
-    mutant("new pseudonyms hide changes", CHANGES, "if are_new else 0", "if False else 0", CHANGED),
-    skipped("small groups", CHANGES, "difference.shows(needed)", OVER_YEARS),
-    mutant("two rules that hide", CHANGES, "or bool(self.rule)", "", OVER_YEARS),
-    mutant("groups for one cell", CHANGES, "fewest * cells\n", "fewest\n", OVER_YEARS),
+    mutant(
+        "new pseudonyms hide changes", CHANGES, "exchanged = _exchanged(*rows)", "exchanged = 0",
+        CHANGED,
+    ),  # fmt: skip
+        "new pseudonyms hide changes",
+        CHANGES,
+        "exchanged = _exchanged(*rows)",
+        "exchanged = 0",
+        CHANGED,
+    ),
+    skipped("counts of changed data", CHANGES, "difference.is_any", OVER_YEARS),
+    mutant("two rules that hide", CHANGES, "self.changed or self.rule", "self.changed", OVER_YEARS),
     skipped(
         "other bins than before",
         MEMORY,

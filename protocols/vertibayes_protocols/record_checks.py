@@ -6,6 +6,7 @@ key that is used twice shows more. A check refuses with a ValueError.
 
 from __future__ import annotations
 
+import math
 from time import time_ns
 
 from vertibayes_mpc.commitments import Selection
@@ -72,24 +73,21 @@ def check_values(site: SiteRole, effects: Effects) -> None:
             site.memory.changes.check_people(values.people, fewest)
         joined.compared = True
         if site.run is not None and site.run.approved.counts_leave:
-            _check_counts(site, 1)  # before the first step, not at the last
+            _check_counts(site)  # before the first step, not at the last
     if isinstance(leaves, ByRule):
-        _check_counts(site, max(cells for _, cells in effects.tables))
+        _check_counts(site)
 
 
-def _check_counts(site: SiteRole, cells: int) -> None:
-    """Refuse counts, without noise, that show a few people beside those of an earlier study.
-
-    `cells` are those of the largest table.
-    """
+def _check_counts(site: SiteRole) -> None:
+    """Refuse counts, without noise, of data that differ from those of an earlier study."""
     assert site.joined is not None  # the plan has found it
     study, memory, fewest = site.joined.study, site.memory, site.policy.fewest_records
     if fewest > 1:
         values = site.values_of(study)
         memory.check_states([site.data.variables[name] for name in site.own(study)])
-        memory.changes.check_counts(values, fewest, cells)
+        memory.changes.check_counts(values)
         if site.hidden is not None:
-            memory.changes.check_people(values.people, fewest, cells)
+            memory.changes.check_people(values.people, math.inf)
 
 
 def _check_size(site: SiteRole, study: bytes, records: int) -> None:

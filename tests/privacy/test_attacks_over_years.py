@@ -204,6 +204,23 @@ def test_two_rules_that_hide_small_counts_are_not_answered_beside_each_other(dat
     released(frame, memories, name, other, approved=True)
 
 
+def test_new_pseudonyms_of_some_people_hide_no_correction(world):
+    """If more than half keep their names, as many come as leave, and both are many."""
+    frame, name = world
+    memories = new_memories()
+    before = released(frame, memories, name, EXACT)
+    after, gone = corrected(frame, name, before[next(iter(before))].shape[1])
+    renamed = [*gone, *(k for k in range(0, len(frame), 3) if k not in gone)]
+    people = after["person"].to_list()
+    for record in renamed:
+        people[record] = f"new {people[record]}"
+    after["person"] = people
+    with pytest.raises(QueryRefusedError, match=r"noise of both|records have changed"):
+        released(after, memories, name, EXACT)
+    unchanged = frame.assign(person=people)
+    released(unchanged, memories, name, EXACT)  # nothing differs but the names
+
+
 # ---- newcomers -----------------------------------------------------------------------------------
 
 
@@ -213,10 +230,12 @@ def small_counts(before, after):
 
 
 @pytest.mark.parametrize("rule", [EXACT, CUT], ids=["exact", "cut"])
-def test_counts_of_ten_newcomers_are_shown_by_nobody(world, rule):
+@pytest.mark.parametrize("newcomers", [10, 370])
+def test_counts_of_newcomers_are_shown_by_nobody(world, rule, newcomers):
+    """Of many newcomers, too, one may be alone in a cell."""
     frame, name = world
     memories = new_memories()
-    released(frame.iloc[:-10], memories, name, rule)
+    released(frame.iloc[:-newcomers], memories, name, rule)
     with pytest.raises(QueryRefusedError, match="noise of both"):
         released(frame, memories, name, rule)
 

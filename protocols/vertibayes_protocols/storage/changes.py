@@ -6,17 +6,17 @@ digest of each record's value (`Snapshot`). What two studies show of the people 
 on what leaves (`Changes.check`):
 
     any study      refused if at least one but fewer than `fewest` values of a column changed
-    without noise  refused, too, if any group of people who came, left, or went from one value to
-                   another is smaller than `fewest` for each cell of the largest table; and if
-                   an earlier study hid small counts by another rule, as both show what each hides
+    without noise  refused, too, if anything differs, or if an earlier study hid small counts by
+                   another rule, as both show what each hides; the owner may approve both studies
 
-The groups matter because a table separates them: ten people who all changed in different ways are
-ten groups of one. Between studies of counts, a column must keep its states and bins: tables of
-other bins show the people between the edges.
+However many people differ, some of them alone have a value, and are alone in a cell of the
+difference. Between studies of counts, a column must keep its states and bins: tables of other bins
+show the people between the edges.
 
 Records are compared by their identifiers, column by column, because a table shows the columns that
-the analyst chooses. If most identifiers are new (new pseudonyms of the same people), the rows are
-compared as a whole, whoever they belong to. The memory of record sets
+the analyst chooses. The rows of people whom only one of two studies has are compared as a whole,
+whoever they belong to: new pseudonyms of the same people hide no correction. The memory of record
+sets
 (`vertibayes_protocols.storage.memory`) refuses a few added or removed identifiers.
 
 What this does not see: a change in new pseudonyms that exchanges values between people of one
@@ -85,17 +85,13 @@ class Difference:
     came: int
     left: int
     moved: Mapping[str, tuple[int, ...]]  # by column: how many went from one value to another
-    exchanged: int  # with new pseudonyms: rows that only one of the studies has
+    exchanged: int  # rows that only one of the studies has, of people whom only one has
     rule: str = ""  # by which the earlier study hid small counts, if the later one does otherwise
-
-    def shows(self, fewest: int) -> bool:
-        """Whether both studies show a group of fewer people, or a count that one of them hides."""
-        return 0 < self.smallest < fewest or bool(self.rule)
 
     @property
     def is_any(self) -> bool:
-        """Whether anything differs."""
-        return bool(self.smallest or self.rule)
+        """Whether tables of both studies differ, or one shows what the other hides."""
+        return bool(self.changed or self.rule)
 
     @property
     def smallest(self) -> int:
@@ -152,8 +148,8 @@ class Snapshot:
             return None
         mine, theirs = _in_both(self.people, later.people)
         moved = {n: _moves(self.columns[n], later.columns[n], mine, theirs) for n in names}
-        are_new = 2 * len(mine) < min(len(self.people), len(later.people))  # new pseudonyms
-        exchanged = _exchanged(self._rows(names), later._rows(names)) if are_new else 0
+        rows = [np.delete(s._rows(names), both) for s, both in ((self, mine), (later, theirs))]
+        exchanged = _exchanged(*rows)
         came, left = len(later.people) - len(mine), len(self.people) - len(mine)
         both_hide = self.rule.startswith(HIDING) and later.rule.startswith(HIDING)
         other = self.rule if both_hide and self.rule != later.rule else ""
@@ -212,17 +208,19 @@ class Changes:
                 "earlier studies"
             )
 
-    def check_counts(self, snapshot: Snapshot, fewest: int, cells: int = 1) -> None:
-        """Refuse counts, without noise, that show a small group by their difference from others.
-
-        `cells` are those of the largest table: a group must have `fewest` people for each.
-        """
-        needed = fewest * cells
+    def check_counts(self, snapshot: Snapshot) -> None:
+        """Refuse counts, without noise, of data that differ from those of an earlier study."""
         for difference in self.differences(snapshot, counts=True):
-            if difference.shows(needed):
-                raise _shown_by_both(needed, difference.words)
+            if difference.is_any:
+                raise ChangedDataError(
+                    "its people, values or rule are not those of an earlier study, and counts "
+                    "without noise of both studies would show the people who differ: have its "
+                    "owner approve the study with these data (`vertibayes approve` says what both "
+                    "show), keep the earlier data, or release by laplace or gaussian",
+                    difference.words,
+                )
 
-    def check_people(self, people: Digests, fewest: int, cells: int = 1) -> None:
+    def check_people(self, people: Digests, fewest: float) -> None:
         """Refuse a list of people from which few came or went since an earlier study.
 
         A site whose study has people that it does not know cannot see whether the people who came
@@ -231,10 +229,10 @@ class Changes:
         for earlier in self.snapshots:
             came = len(np.setdiff1d(people, earlier.people))
             gone = len(np.setdiff1d(earlier.people, people))
-            if 0 < came < fewest * cells or 0 < gone < fewest * cells:
+            if 0 < came < fewest or 0 < gone < fewest:
                 raise ChangedDataError(
-                    f"fewer than {fewest * cells} people came to its list, or left it, since an "
-                    "earlier study: wait until more have changed, or keep the earlier list",
+                    f"fewer than {fewest} people came to its list, or left it, since an earlier "
+                    "study: wait until more have changed, or keep the earlier list",
                     f"since an earlier study {came} people came and {gone} left",
                 )
 
@@ -376,13 +374,3 @@ def _exchanged(one: Values, other: Values) -> int:
         which[len(one) :], minlength=len(which)
     )
     return int(max(more[more > 0].sum(), -more[more < 0].sum()))
-
-
-def _shown_by_both(needed: int, detail: str) -> ChangedDataError:
-    return ChangedDataError(
-        "its people, values or rule differ from those of an earlier study, and counts without "
-        f"noise of both studies would show fewer than {needed} people: have its owner approve "
-        "the study with these data (`vertibayes approve` says what both show), wait until more "
-        "differ, or release by laplace or gaussian",
-        detail,
-    )

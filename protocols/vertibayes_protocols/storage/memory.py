@@ -367,7 +367,8 @@ class SiteMemory:
         states = self.states.copy()
         for variable in variables:
             earlier = states.get(variable.name, ())
-            states[variable.name] = tuple(dict.fromkeys([*earlier, *variable.states]))
+            if not (earlier and (bins_of(earlier) or bins_of(variable.states))):
+                states[variable.name] = tuple(dict.fromkeys([*earlier, *variable.states]))
         is_new = states != self.states or not self._has_values
         self.states, self._has_values = states, True
         self._keep(is_new)
