@@ -445,9 +445,6 @@ OF_POLICIES = (
         CHANGED,
     ),
     mutant(
-        "new pseudonyms hide changes", CHANGES, "exchanged = _exchanged(*rows)", "exchanged = 0",
-        CHANGED,
-    ),  # fmt: skip
         "new pseudonyms hide changes",
         CHANGES,
         "exchanged = _exchanged(*rows)",

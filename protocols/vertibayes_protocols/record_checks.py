@@ -16,6 +16,11 @@ from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.memory import Digests
 from vertibayes_protocols.variables import Rows
 
+RARE = (
+    "fewer than {fewest} people have a state of one of its columns, and the rule cut does not hide "
+    "what they have: its owner can merge the state with another; or the study can have the rule "
+    "rounded, or noise"
+)
 CLOCKS = 3_600_000_000  # microseconds: how far clocks may differ
 
 

@@ -244,7 +244,7 @@ def test_data_that_changed_since_an_earlier_study_are_approved_beside_it(capsys,
     code, shown, _ = approve(capsys, folder, "--yes")
     assert code == 0 and "before: nothing is changed" not in shown
     assert "These data, or this rule, are not those of an earlier study" in shown
-    assert "- sex: 3 changed; the smallest group of people who differ alike has" in shown
+    assert "- sex: 3 changed; the smallest group of people with the same change: " in shown
     path = path_of(own.approved, digest_of(folder))
     first = json.loads(path.read_text())["data"]
     assert len(bytes.fromhex(first)) == 32

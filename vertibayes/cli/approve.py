@@ -12,6 +12,7 @@ from vertibayes.cli.what_leaves import noises_of, own_variables, predicted_from,
 from vertibayes.contract import most_bits, steps_of_contract, widest
 from vertibayes.words import counted
 from vertibayes_protocols.approval import today
+from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.approvals import (
     TEXTS,
@@ -28,6 +29,7 @@ from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Predict
+from vertibayes_protocols.record_checks import RARE
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import Beside, SiteMemory
 from vertibayes_protocols.storage.whole_file import NewerFormatError
@@ -55,7 +57,8 @@ def run_approve(
     own, file = SiteFile.read(site), StudyFile.read(study)
     contract, data = approvable(file, own), read_data(own)
     memory = SiteMemory.read(own.memory) if own.memory.exists() else SiteMemory()
-    _check_alone(contract, file, own, memory)
+    _check_noise(contract, file, own, memory)
+    _check_data(contract, file, own, data)
     earlier = _earlier(path_of(own.approved, contract.digest))
     beside = _beside_earlier(contract, own, memory, data)
     new = Approval(
@@ -108,13 +111,40 @@ def _last_day(given: str | None, earlier: Approval | None) -> str:
     return until
 
 
-def _check_alone(contract: Contract, file: StudyFile, own: SiteFile, memory: SiteMemory) -> None:
-    """Refuse results with and without noise of the same people, if the policy forbids it."""
-    for is_noisy in noises_of(contract):
-        try:
-            own.policy.check_alone(memory.spent, memory.left_plain, is_noisy=is_noisy)
-        except ValueError as error:
-            raise file.source.error(("release", "rule"), f"{own.party} refuses: {error}") from None
+def _check_noise(contract: Contract, file: StudyFile, own: SiteFile, memory: SiteMemory) -> None:
+    """Refuse noise that the site's policy or its budget does not allow, before a run shows winners.
+
+    What a release costs exactly is known with its tables, at the run: it has at least its epsilon.
+    """
+    rule, policy = contract.rule, own.policy
+    try:
+        for is_noisy in noises_of(contract):
+            policy.check_alone(memory.spent, memory.left_plain, is_noisy=is_noisy)
+        if rule is not None and rule.is_noisy:
+            policy.check_dishonest(rule.dishonest)
+            delta = rule.delta if rule.kind == "gaussian" else 0.0
+            policy.check_budget(memory.spent, Cost.of(rule.epsilon, delta))
+    except ValueError as error:
+        raise file.source.error(("release", "rule"), f"{own.party} refuses: {error}") from None
+
+
+def _check_data(contract: Contract, file: StudyFile, own: SiteFile, data: SiteData) -> None:
+    """Refuse a study that the site's data do not carry, which its run would refuse."""
+    gone, rule = (
+        [n for n in own_variables(contract, own) if n in data.report.left_out],
+        contract.rule,
+    )
+    fewest, party = own.policy.fewest_records, own.party
+    reason = ""
+    if gone:
+        reason = f"the data of {party} leave out {', '.join(gone)}: `vertibayes check` says why"
+    elif data.records < fewest:
+        reason = f"{party} has {data.records} records: its policy has fewest_records = {fewest}"
+    elif rule is not None and rule.kind == "cut" and not own.policy.free_tables:
+        rare = data.rare_states(mine, rule.fewest)
+        reason = f"{', '.join(rare)}: {RARE.format(fewest=rule.fewest)}" if rare else ""
+    if reason:
+        raise file.source.error(("study", "variables"), reason)
 
 
 def _beside_earlier(

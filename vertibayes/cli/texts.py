@@ -39,7 +39,7 @@ def look_alike(names: Iterable[str]) -> list[list[str]]:
     groups: dict[str, dict[str, None]] = {}
     for name in names:
         seen = "".join(c for c in normalize("NFKC", name) if category(c) != "Cf")
-        seen = "".join(seen.translate(LOOKS).split()).replace("rn", "m")
+        seen = "".join(seen.translate(LOOKS).split()).replace("rn", "m").casefold()
         groups.setdefault(seen, {})[name] = None
     return [[_in_codes(name) for name in group] for group in groups.values() if len(group) > 1]
 

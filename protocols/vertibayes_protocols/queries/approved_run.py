@@ -23,14 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-import numpy as np
-
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_protocols.approval import Approved, Asked, Step, Winners, is_valid
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.contract import Contract, grouped_digest, opening_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.queries.choices.choose import portions
+from vertibayes_protocols.record_checks import RARE
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
 
@@ -117,21 +116,9 @@ class ApprovedRun(StudyRun):
         if rule is None or rule.kind != "cut" or site.policy.free_tables:
             return
         data = site.data if site.placement is None else site.data.rows(site.placement.own)
-        rare = [
-            f"{name}: {variable.states[code]!r} ({count})"
-            for name, variable in data.variables.items()
-            if name in self.contract.variables
-            for code, count in enumerate(np.bincount(data.codes[name], minlength=variable.codes))
-            if code < len(variable.states) and 0 < count < rule.fewest
-        ]
+        rare = data.rare_states(self.contract.variables, rule.fewest)
         if rare:
-            raise QueryRefusedError(
-                site.party,
-                f"fewer than {rule.fewest} people have a state of one of its columns, and the rule "
-                "cut does not hide what they have: its owner can merge the state with another; or "
-                "the study can have the rule rounded, or noise",
-                ", ".join(rare),
-            )
+            raise QueryRefusedError(site.party, RARE.format(fewest=rule.fewest), ", ".join(rare))
 
     @property
     def _record(self) -> RunRecord:

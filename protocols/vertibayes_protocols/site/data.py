@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -107,6 +107,16 @@ class SiteData:
     def local(self) -> LocalData:
         """The same columns, of which statistics are summed."""
         return LocalData(self.variables, self.codes, self.numerics, self.numbers)
+
+    def rare_states(self, names: Collection[str], fewest: int) -> list[str]:
+        """Return the states of some variables that 1 to `fewest` - 1 records have, in words."""
+        return [
+            f"{name}: {variable.states[code]!r} ({count})"
+            for name, variable in self.variables.items()
+            if name in names
+            for code, count in enumerate(np.bincount(self.codes[name], minlength=variable.codes))
+            if code < len(variable.states) and 0 < count < fewest
+        ]
 
     def few(self, names: Sequence[str], fewest: int) -> int:
         """Return how many lines of a table have at least 1 and fewer than `fewest` records."""

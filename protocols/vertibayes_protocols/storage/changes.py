@@ -198,7 +198,8 @@ class Changes:
             raise ChangedDataError(
                 f"fewer than {fewest} records have changed since an earlier study, whose tables "
                 f"would differ by these records: wait until at least {fewest} have changed in "
-                "each changed column, or keep the earlier snapshot of the data",
+                "each changed column, keep the earlier snapshot of the data, or have its owner "
+                "approve the study with these data",
                 "changed records: " + ", ".join(f"{where} {count}" for where, count in few.items()),
             )
         if _size(self._with(snapshot)) > MOST_BYTES:
