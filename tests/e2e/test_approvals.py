@@ -284,7 +284,7 @@ def test_the_class_of_tan_is_such_a_variable(capsys, folder):
         (["PH", "\u03a1\u041d"], [["PH", "\u03a1\u041d (\\u03a1\\u041d)"]]),  # Greek and Cyrillic
         (["a b", "a\u200bb", "ab"], [["a b", "a\u200bb (a\\u200bb)", "ab"]]),
         (["caf\u00e9", "cafe\u0301"], [["caf\u00e9 (caf\\xe9)", "cafe\u0301 (cafe\\u0301)"]]),
-        (["age", "Age", "ages", "sage", "x1", "x2"], []),
+        (["age", "Age", "ages", "sage", "x1", "x2"], [["age", "Age"]]),
         (["age", "age"], []),
     ],
 )

@@ -130,11 +130,8 @@ def _check_noise(contract: Contract, file: StudyFile, own: SiteFile, memory: Sit
 
 def _check_data(contract: Contract, file: StudyFile, own: SiteFile, data: SiteData) -> None:
     """Refuse a study that the site's data do not carry, which its run would refuse."""
-    gone, rule = (
-        [n for n in own_variables(contract, own) if n in data.report.left_out],
-        contract.rule,
-    )
-    fewest, party = own.policy.fewest_records, own.party
+    mine, rule, party = own_variables(contract, own), contract.rule, own.party
+    gone, fewest = [n for n in mine if n in data.report.left_out], own.policy.fewest_records
     reason = ""
     if gone:
         reason = f"the data of {party} leave out {', '.join(gone)}: `vertibayes check` says why"
