@@ -335,3 +335,41 @@ def test_an_older_memory_is_listed_and_accepted_by_the_owner(capsys, folder):
     with memory_of(folder) as memory:
         assert not memory.together.is_older(pair) and memory.together.check(pair, b"token123")
     assert "newer memory" not in run(capsys, "meets", own.source.path)[1]
+
+
+@pytest.mark.parametrize(
+    ("policy", "rule", "reason"),
+    [
+        ("most_epsilon = 0.5", '"laplace"', "release.rule: north refuses: the release costs eps"),
+        ("dishonest = 0.5", '"laplace"\ndishonest = 0.0', "release.rule: north refuses: the terms"),
+        ("fewest_records = 9999", '"rounded"', "records: its policy has fewest_records = 9999"),
+    ],
+)
+def test_what_its_run_would_refuse_after_the_winners_is_not_approved(
+    capsys, folder, policy, rule, reason
+):
+    change(study_of(folder), 'rule = "cut"', f"rule = {rule}")
+    assert "--digest is not that of" in approve(capsys, folder, "--digest", "00" * 32)[2]  # control
+    site = folder / "north" / "site.toml"
+    name = policy.partition(" ")[0]
+    lines = [line for line in site.read_text().splitlines() if not line.startswith(f"{name} = ")]
+    site.write_text("\n".join(lines).replace("[policy]", f"[policy]\n{policy}") + "\n")
+    code, _, error = approve(capsys, folder, "--yes")
+    assert code == 2 and reason in error, error
+    assert not (folder / "north" / "memory" / "approved").exists()
+
+
+@pytest.mark.parametrize(("rule", "refused"), [("cut", True), ("rounded", False)])
+def test_a_cut_of_a_state_of_three_people_is_not_approved(capsys, folder, rule, refused):
+    site, records = folder / "north" / "site.toml", own_of(folder).data.place
+    change(site, '# rare_states = "merge"', 'rare_states = "keep" #')
+    change(study_of(folder), 'rule = "cut"', f'rule = "{rule}"')
+    head, *rows = records.read_text().splitlines()
+    place = head.split(",").index("sex")
+    cells = [row.split(",") for row in rows]
+    for row in cells[:3]:
+        row[place] = "x"
+    records.write_text("\n".join([head, *map(",".join, cells)]) + "\n")
+    code, _, error = approve(capsys, folder, "--yes")
+    assert (code == 2) == refused
+    assert ("sex: 'x' (3): fewer than 10 people have a state" in error) == refused

@@ -133,10 +133,10 @@ def _check_data(contract: Contract, file: StudyFile, own: SiteFile, data: SiteDa
     mine, rule, party = own_variables(contract, own), contract.rule, own.party
     gone, fewest = [n for n in mine if n in data.report.left_out], own.policy.fewest_records
     reason = ""
-    if gone:
-        reason = f"the data of {party} leave out {', '.join(gone)}: `vertibayes check` says why"
-    elif data.records < fewest:
+    if data.records < fewest:
         reason = f"{party} has {data.records} records: its policy has fewest_records = {fewest}"
+    elif gone:
+        reason = f"the data of {party} leave out {', '.join(gone)}: `vertibayes check` says why"
     elif rule is not None and rule.kind == "cut" and not own.policy.free_tables:
         rare = data.rare_states(mine, rule.fewest)
         reason = f"{', '.join(rare)}: {RARE.format(fewest=rule.fewest)}" if rare else ""
