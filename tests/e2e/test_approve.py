@@ -69,6 +69,12 @@ def test_the_approval_is_one_file_with_the_contract_and_who_approved_it(capsys, 
     assert code == 0 and "approved this study before" in shown and path.read_bytes() == before
 
 
+def test_a_wrong_digest_is_refused_also_of_a_study_that_is_approved(capsys, folder):
+    assert approve(capsys, folder, "--yes")[0] == 0
+    code, _, error = approve(capsys, folder, "--digest", "00" * 32)
+    assert code == 2 and "--digest is not that of" in error
+
+
 def test_the_digest_is_that_of_the_analyst(capsys, folder):
     shown = approve(capsys, folder, "--yes")[1]
     line = next(line for line in shown.splitlines() if line.startswith("Digest: "))

@@ -71,11 +71,12 @@ def run_approve(
         data.version(contract.variables),
     )
     sys.stdout.write(what_leaves(new, own, memory, data, beside.differences, earlier))
-    if earlier is not None and _is_approved(earlier, new):
+    is_same = earlier is not None and _is_approved(earlier, new)
+    if digest is not None or not (yes or is_same):
+        agree(contract.digest, digest, study, "approve", "the analyst")
+    if is_same:
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
         return
-    if not yes:
-        agree(contract.digest, digest, study, "approve", "the analyst")
     path = write_approval(own.approved, new)
     sys.stdout.write(f"\nApproved: {path}\n")
     if own.policy.free_tables:
