@@ -135,7 +135,8 @@ PAGE = {
                 "Adult, native-country -> all",
                 "Adult, both studies",
                 "Adult, flags of 1 to 9 people",
-            )
+            ),
+            "rule": ("exact", "cut below 10", "rounded to multiples of 10"),
         },
         findings=3,
     ),
