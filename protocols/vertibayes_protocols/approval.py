@@ -37,7 +37,7 @@ class Approved:
     approver: str
     date: str
     steps: StepsOf | None = field(compare=False, repr=False)
-    data: bytes = b""  # a keyed digest of the site's data, if its owner approved them beside others
+    data: bytes = b""  # of `Changes.beside`, if its owner approved the data beside earlier ones
     purpose: str = ""  # or the number of a permit
     until: str = ""  # the last day, in UTC; no end if empty
     version: str = ""  # of the data that the owner has seen approved: `SiteData.version`

@@ -7,12 +7,14 @@ key that is used twice shows more. A check refuses with a ValueError.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from time import time_ns
 
 from vertibayes_mpc.commitments import Selection
 from vertibayes_protocols.effects import ByRule, Effects, Number
 from vertibayes_protocols.errors import refusing
 from vertibayes_protocols.roles import SiteRole
+from vertibayes_protocols.storage.changes import Snapshot
 from vertibayes_protocols.storage.memory import Digests
 from vertibayes_protocols.variables import Rows
 
@@ -66,33 +68,34 @@ def check_values(site: SiteRole, effects: Effects) -> None:
 
     Noise hides a few people in tables; the owner of the site may approve the others.
     """
-    leaves, joined = effects.leaves, site.joined
-    is_noisy = isinstance(leaves, ByRule) and leaves.noise is not None
+    leaves, joined, changes = effects.leaves, site.joined, site.memory.changes
     assert joined is not None  # the plan has found it
-    if is_noisy or site.has_approved_data:
+    is_release = isinstance(leaves, ByRule)
+    if is_release and effects.noise is not None:
         return
-    values, fewest = site.values_of(joined.study), site.policy.fewest_records
-    if not joined.compared:
-        site.memory.changes.check(values, fewest)
-        if site.hidden is not None:
-            site.memory.changes.check_people(values.people, fewest)
-        joined.compared = True
-        if site.run is not None and site.run.approved.counts_leave:
-            _check_counts(site)  # before the first step, not at the last
-    if isinstance(leaves, ByRule):
-        _check_counts(site)
+    is_compared = joined.compared is changes.snapshots  # and no other session has answered since
+    if is_compared and not is_release:
+        return
+    values, approved = site.values_of(joined.study), site.approved_beside
+    _check_few(site, values, site.policy.fewest_records, approved)
+    joined.compared = changes.snapshots
+    if is_release or (site.run is not None and site.run.approved.counts_leave):
+        _check_counts(site, values, approved)  # before the first step, and at the release
 
 
-def _check_counts(site: SiteRole) -> None:
+def _check_few(site: SiteRole, values: Snapshot, fewest: int, approved: Collection[bytes]) -> None:
+    """Refuse values, or a list of people, of which a few changed."""
+    site.memory.changes.check(values, fewest, approved)
+    if site.hidden is not None:
+        site.memory.changes.check_people(values.people, fewest, approved)
+
+
+def _check_counts(site: SiteRole, values: Snapshot, approved: Collection[bytes]) -> None:
     """Refuse counts, without noise, of data that differ from those of an earlier study."""
-    assert site.joined is not None  # the plan has found it
-    study, memory, fewest = site.joined.study, site.memory, site.policy.fewest_records
-    if fewest > 1:
-        values = site.values_of(study)
-        memory.check_states([site.data.variables[name] for name in site.own(study)])
-        memory.changes.check_counts(values)
+    if site.policy.fewest_records > 1:
+        site.memory.changes.check_counts(values, approved)
         if site.hidden is not None:
-            memory.changes.check_people(values.people, math.inf)
+            site.memory.changes.check_people(values.people, math.inf, approved)
 
 
 def _check_size(site: SiteRole, study: bytes, records: int) -> None:
@@ -130,8 +133,8 @@ def remember_records(site: SiteRole, rows: Rows) -> None:
     assert site.joined is not None  # considered
     if rows not in site.joined.answered:
         records = _records(site, site.joined.selection(rows))
-        own = [site.data.variables[name] for name in site.own(site.joined.study)]
-        site.memory.keep_values(site.values_of(site.joined.study), own)
+        values, variables = site.values_of(site.joined.study), site.data.variables.values()
+        site.memory.keep_values(values, variables)
         if site.hidden is None:
             site.memory.note_size(len(records))
         else:

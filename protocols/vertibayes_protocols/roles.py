@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -213,33 +212,32 @@ class SiteRole:
         return self.shared.checkpoints.setdefault(self.analyst_key, Checkpoints())
 
     def values_of(self, study: Study) -> Snapshot:
-        """Return the values of its columns of a study, which are computed once.
+        """Return the values of all columns that it offers, in a study, which are computed once.
 
         With a placement, they are those of its records that are in the study. If the site does not
         know who is in the study, they are those of all its records.
         """
         if self._values is None or self._values[0] is not study:
-            names = self.own(study)
             data, digests = self.data, self.record_digests
             if self.placement is not None:
                 own = self.placement.own
                 data, digests = data.rows(own), digests[own]
-            values = self.memory.snapshot(data, names, digests)
-            rule = None if self.run is None else self.run.approved.contract.rule
-            self._values = study, replace(values, rule="" if rule is None else rule.name)
+            values = self.memory.snapshot(data, data.variables, digests)
+            self._values = study, replace(values, rule=self._rule)
         return self._values[1]
 
     @property
-    def has_approved_data(self) -> bool:
-        """Whether its owner has approved the study with these data, beside those of earlier ones.
+    def _rule(self) -> str:
+        """By which rule its tables leave in a run, as `Rule.name`; empty by none."""
+        rule = None if self.run is None else self.run.approved.contract.rule
+        return "" if rule is None else rule.name
 
-        The digest is of all people that the site holds, and of the contract's variables.
-        """
-        if self.run is None or not (approved := self.run.approved).data:
-            return False
-        data = self.everybody
-        names = [name for name in data.variables if name in approved.contract.variables]
-        return hmac.compare_digest(approved.data, self.memory.beside_earlier(data, names).data)
+    @property
+    def approved_beside(self) -> frozenset[bytes]:
+        """Beside which earlier studies its owner has approved these data of all its people."""
+        if self.run is None or not (approved := self.run.approved.data):
+            return frozenset()
+        return self.memory.approved_beside(self.everybody, self._rule, approved)
 
     def own(self, study: Study) -> list[str]:
         """Return the variables of a study that are in its own table."""

@@ -109,7 +109,7 @@ class Joined:
     mark: bytes = b""  # at the analyst: what the sites agree that they have joined
     asked: int = 0  # at the analyst: the number of the last query for tables
     answered: set[Rows] = field(default_factory=set, repr=False)
-    compared: bool = False  # at a site: with the values of earlier studies
+    compared: object = None  # at a site: the earlier studies with which it compared its values
     # At the analyst and the sites.
     won: tuple[int, ...] = ()
     decided: tuple[bool, ...] = ()

@@ -43,7 +43,9 @@ POLICY = Policy()  # of sites that answer approved studies alone
 EXACT, CUT = Rule("exact"), Rule("cut", fewest=10)
 
 
-def federation_of(data, learner, seed=b"one", policy=POLICY, runs=1, rule=None, **options):
+def federation_of(
+    data, learner, seed=b"one", policy=POLICY, runs=1, rule=None, variables=(), **options
+):
     """Start sites whose owners have approved one study; return them and its contract."""
     federation = federate(data, policy=policy, randomness=SeededRandomness(seed), **options)
     keys, role = federation.session.role.public_keys, federation.session.role
@@ -51,7 +53,7 @@ def federation_of(data, learner, seed=b"one", policy=POLICY, runs=1, rule=None, 
         sites=tuple((site, keys[site]) for site in federation.sites),
         dealer=(DEALER, keys[DEALER]),
         analyst=(ANALYST, role.keys.public),
-        variables=tuple(name for site in data.values() for name in site.variables),
+        variables=variables or tuple(name for site in data.values() for name in site.variables),
         learner="a test",
         options={},
         rule=rule,

@@ -7,7 +7,6 @@ the data with those of all earlier studies first; the control runs with this com
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import replace
 from itertools import count
 
@@ -17,15 +16,17 @@ import pytest
 
 from tests.privacy.test_attacks_on_approved_studies import begun, federation_of, releasing
 from tests.randomness import SeededRandomness
-from vertibayes_protocols.errors import ChangedDataError, QueryRefusedError
+from vertibayes_protocols.choices import Choices, Score
+from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Family, Variable
 
-EXACT, CUT = Rule("exact"), Rule("cut", fewest=10)
+EXACT, CUT, ROUNDED = Rule("exact"), Rule("cut", fewest=10), Rule("rounded")
 NOISY = Rule("gaussian", epsilon=0.2)  # five studies use up most_epsilon = 1
 BINS = 1 / 12  # eleven people leave eleven bins: more than ten records change
 SEEDS = count()  # each study has another name
@@ -41,10 +42,15 @@ TABLES = {  # file, records, the column that is corrected, and a column of few s
 @pytest.fixture(params=TABLES)
 def world(request, data_folder):
     """A table, and the name of the column that is corrected."""
-    file, records, name, _ = TABLES[request.param]
+    return table_of(data_folder, request.param), TABLES[request.param][2]
+
+
+def table_of(data_folder, table):
+    """Return the first records of a table, each of a person."""
+    file, records, *_ = TABLES[table]
     frame = pd.read_csv(data_folder / file, dtype=str, keep_default_na=False).head(records)
     frame.insert(0, "person", [f"person {k}" for k in range(len(frame))])
-    return frame, name
+    return frame
 
 
 def new_memories():
@@ -67,28 +73,42 @@ def sites_of(frame, memories, *, frozen=True):
     }
 
 
-def released(frame, memories, name, rule, *, frozen=True, policy=POLICY, approved=False):
+def released(
+    frame, memories, name, rule, *, frozen=True, policy=POLICY, approved=False, columns=()
+):
     """Release the table of each variable with one of them, by the study that all owners approved.
 
     `approved`: the owners have approved it with these data, beside those of earlier studies.
     """
     data = sites_of(frame, memories, frozen=frozen)
     others = [v for site in data.values() for v in site.variables if v != name]
+    if columns:
+        others = [v for v in others if v in columns]
     families = tuple(Family(other, (name,)) for other in others)
     says = None if rule == CUT else rule  # refused if it says cut: test_attacks_on_rare_states
-    options = {"policy": policy, "memories": memories, "rule": says, "seed": b"%d" % next(SEEDS)}
+    options = {
+        "policy": policy,
+        "memories": memories,
+        "rule": says,
+        "variables": (name, *others),
+        "seed": b"%d" % next(SEEDS),
+    }
     federation, contract = federation_of(data, releasing(rule, *families), **options)
     with federation:
         if approved:
-            approve(federation, contract, data, memories)
+            approve(federation, contract, data, memories, rule, approved)
         tables = begun(federation, contract).release(FamilyTables(families, False, rule))
     return {other: np.asarray(table) for other, table in zip(others, tables, strict=True)}
 
 
-def approve(federation, contract, data, memories):
+def approve(federation, contract, data, memories, rule, given):
+    """Have each owner approve the study with these data, or as `given` by site."""
     for site, role in federation.roles.items():
-        beside = memories[site].beside_earlier(data[site], data[site].variables)
-        known = replace(role.approvals(contract.digest), data=beside.data)
+        beside = (
+            memories[site].beside_earlier(data[site], rule.name if contract.rule else "", 10).data
+        )
+        beside = given[site] if isinstance(given, dict) else beside
+        known = replace(role.approvals(contract.digest), data=beside)
         role.approvals = {contract.digest: known}.get
 
 
@@ -168,34 +188,104 @@ def test_bins_that_move_with_a_correction_are_seen(world, frozen):
 
 
 @pytest.mark.parametrize(
-    ("earlier", "states", "refused"),
+    ("earlier", "states", "kept"),
     [
-        (("le_1", "gt_1"), ("le_2", "gt_2"), True),
-        (("le_1", "gt_1"), ("le_1", "from_1_to_2", "gt_2"), True),
-        (("no", "yes"), ("no", "yes", "maybe"), False),  # a new text follows the others
-        (("no", "yes"), ("no", "ja"), True),  # renamed: all its people would seem to differ
+        (("le_1", "gt_1"), ("le_2", "gt_2"), ("le_1", "gt_1")),  # bins are not united
+        (("no", "yes"), ("maybe", "yes"), ("no", "yes", "maybe")),  # a new text follows the others
     ],
 )
-def test_a_column_keeps_its_states_and_bins(earlier, states, refused):
-    memory, data = new_memories()["a"], sites_of_one("x", earlier)
-    memory.keep_values(memory.snapshot(data, "x", memory.digests(data)), data.variables.values())
-    assert memory.states == {"x": earlier}
-    with pytest.raises(ChangedDataError) if refused else nullcontext():
-        memory.check_states([Variable("x", states)])
+def test_a_column_keeps_its_states_and_bins(earlier, states, kept):
+    memory = new_memories()["a"]
+    for found in (earlier, states):
+        data = data_of_one("x", found)
+        memory.keep_values(memory.snapshot(data, "x", memory.digests(data)), [data.variables["x"]])
+    assert memory.states == {"x": kept}
 
 
-def sites_of_one(name, states):
+def data_of_one(name, states):
     """Return a site's data of one variable, with a record of each state."""
     codes = np.arange(len(states), dtype=np.uint8)
-    return SiteData({name: Variable(name, states)}, {name: codes})
+    people = TextColumn.of(f"person {k}" for k in range(len(states)))
+    return SiteData({name: Variable(name, states)}, {name: codes}, people)
+
+
+def test_a_column_that_says_the_same_hides_no_correction(data_folder):
+    """Adult: education before a correction, and education-num after it."""
+    frame = table_of(data_folder, "adult")
+    memories = new_memories()
+    released(frame, memories, "education", EXACT, columns=["age", "race", "sex"])
+    after = frame.copy()
+    after.loc[after.index[7], ["education", "education-num"]] = ["Doctorate", "16"]
+    with pytest.raises(QueryRefusedError, match=r"noise of both|records have changed"):
+        released(after, memories, "education-num", EXACT, columns=["age", "race", "sex"])
+
+
+def test_control_with_nothing_compared_that_column_shows_the_row(data_folder):
+    frame = table_of(data_folder, "adult")
+    memories, columns = new_memories(), ["age", "race", "sex"]
+    options = {"policy": DOES_NOT_MIND, "columns": columns}
+    before = released(frame, memories, "education", EXACT, **options)
+    after = frame.copy()
+    after.loc[after.index[7], ["education", "education-num"]] = ["Doctorate", "16"]
+    tables = released(after, memories, "education-num", EXACT, **options)
+    data = {n: c for site in sites_of(frame, memories).values() for n, c in site.codes.items()}
+    same = dict(zip(data["education"], data["education-num"], strict=True))
+    old = data["education"][7]
+    falls = {v: tables[v][:, same[old]] - before[v][:, old] for v in columns}
+    assert {v: int(fall.argmin()) for v, fall in falls.items()} == {v: data[v][7] for v in columns}
+    assert all(np.abs(fall).sum() == 1 for fall in falls.values())
+
+
+def test_an_approval_of_data_is_beside_the_studies_that_the_owner_read_of(data_folder):
+    """Another study, approved and run in between, is not among them."""
+    frame, name = table_of(data_folder, "pima"), TABLES["pima"][2]
+    memories = new_memories()
+    first = frame.iloc[:-100]
+    before = released(first, memories, name, EXACT)
+    data = sites_of(frame, memories)
+    read = {s: memories[s].beside_earlier(data[s], EXACT.name, 10).data for s in data}
+    after, _ = corrected(frame, name, before[next(iter(before))].shape[1])
+    released(after, memories, name, EXACT, approved=True)
+    with pytest.raises(QueryRefusedError, match=r"noise of both|records have changed"):
+        released(frame, memories, name, EXACT, approved=read)
+    released(frame, memories, name, EXACT, approved=True)
+
+
+def test_few_corrections_before_winners_are_answered_if_the_owner_approves_them(data_folder):
+    frame, name = table_of(data_folder, "pima"), TABLES["pima"][2]
+    memories, after = new_memories(), frame.copy()
+    after.loc[after.index[:3], name] = frame[name].iloc[-1]
+    chosen(frame, memories, name)
+    with pytest.raises(QueryRefusedError, match="fewer than 10 records have changed"):
+        chosen(after, memories, name)
+    chosen(after, memories, name, approved=True)
+
+
+def chosen(frame, memories, name, *, approved=False):
+    """Choose whether a column has a parent, and release noisy tables, in an approved study."""
+    data = sites_of(frame, memories)
+    other = next(v for v in data["a"].variables if v != name)
+    choice = Choices((((Score(Family(other, (name,))),), (Score(Family(other)),)),))
+    noisy = FamilyTables((Family(other),), False, NOISY)
+
+    def steps(_):
+        yield choice
+        yield noisy
+
+    options = {"memories": memories, "rule": NOISY, "seed": b"%d" % next(SEEDS)}
+    federation, contract = federation_of(data, steps, **options)
+    with federation:
+        if approved:
+            approve(federation, contract, data, memories, NOISY, approved)
+        study = begun(federation, contract)
+        study.choose(choice)
+        study.release(noisy)
 
 
 def test_two_rules_that_hide_small_counts_are_not_answered_beside_each_other(data_folder):
     """Multiples of 10 and of 7 show 33 of 326 counts of Adult (docs/results.md, known counts)."""
     other = Rule("rounded", fewest=7)
-    file, records, name, _ = TABLES["pima"]
-    frame = pd.read_csv(data_folder / file, dtype=str, keep_default_na=False).head(records)
-    frame.insert(0, "person", [f"person {k}" for k in range(len(frame))])
+    frame, name = table_of(data_folder, "pima"), TABLES["pima"][2]
     memories = new_memories()
     for rule in (Rule("rounded"), Rule("rounded"), NOISY):
         released(frame, memories, name, rule)
@@ -274,12 +364,10 @@ def extracts(frame, name, seed=5):
 
 def test_five_years_of_monthly_extracts(data_folder):
     """Counts leave once, and again as the owner approves; with noise the study comes each year."""
-    file, records, name, state = TABLES["bank"]
-    frame = pd.read_csv(data_folder / file, dtype=str, keep_default_na=False).head(records)
-    frame = frame[[name, state, "y"]]
-    frame.insert(0, "person", [f"person {k}" for k in range(len(frame))])
+    name, state = TABLES["bank"][2:]
+    frame = table_of(data_folder, "bank")[["person", name, state, "y"]]
     outcomes: dict[str, Counter[str]] = {}
-    for how, rule in (("cut", CUT), ("approved", CUT), ("noise", NOISY)):
+    for how, rule in (("cut", CUT), ("approved", ROUNDED), ("noise", NOISY)):
         memories, said = new_memories(), outcomes.setdefault(how, Counter())
         for month, extract in extracts(frame, name):
             if how != "cut" and month % 12:  # the consortium asks once a year

@@ -148,13 +148,17 @@ def _check_data(contract: Contract, file: StudyFile, own: SiteFile, data: SiteDa
 def _beside_earlier(
     contract: Contract, own: SiteFile, memory: SiteMemory, data: SiteData
 ) -> Beside:
-    """Return how a site's data differ from those of earlier studies, if counts without noise leave.
+    """Return how a site's data differ from those of earlier studies beside which it refuses this.
 
-    Tables of two such studies show the people who differ: the owner approves both, or neither.
+    What two such studies show together are the people who differ: the owner approves both. Noisy
+    tables of a given structure are compared with nothing.
     """
-    if contract.rule is None or contract.rule.is_noisy or not own.memory.exists():
+    rule = contract.rule
+    is_noise_alone = rule is not None and rule.is_noisy and not most_bits(contract)
+    if not own.memory.exists() or is_noise_alone:
         return Beside(b"", ())
-    return memory.beside_earlier(data, own_variables(contract, own), contract.rule.name)
+    name, fewest = "" if rule is None else rule.name, own.policy.fewest_records
+    return memory.beside_earlier(data, name, fewest)
 
 
 def approvable(file: StudyFile, own: SiteFile) -> Contract:

@@ -249,18 +249,14 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
 def _about_earlier(memory: SiteMemory, data: SiteData, fewest: int) -> Iterator[str]:
     """Say how data differ from those of earlier studies, and what the site refuses."""
     try:
-        new = memory.snapshot(data, data.codes, memory.digests(data))
+        beside = memory.beside_earlier(data, "exact", fewest)
     except ValueError:  # without identifiers, any change is refused
         return
-    if few := memory.changes.few(new, fewest):
-        where = ", ".join(f"{where}: {count}" for where, count in few.items())
-        yield f"few records changed since an earlier study ({where}): new studies are refused"
-    for difference in memory.changes.differences(new, counts=True):
-        if difference.is_any:
-            yield (
-                f"since an earlier study whose counts have left: {difference.words}; another such "
-                "study may be refused, until `vertibayes approve` has shown you what both show"
-            )
+    for difference in beside.differences:
+        yield (
+            f"since an earlier study: {difference.words}; another study may be refused, until "
+            "`vertibayes approve` has shown you what both show"
+        )
 
 
 # ---- several files -------------------------------------------------------------------------------

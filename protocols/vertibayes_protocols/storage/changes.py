@@ -1,23 +1,23 @@
 """What a site remembers of the values that it has answered for, and who differs since.
 
 Tables from before and after the correction of one record differ by this record's row, also by its
-values at sites that changed nothing. A site therefore keeps, of each study's columns, a keyed
-digest of each record's value (`Snapshot`). What two studies show of the people who differ depends
-on what leaves (`Changes.check`):
+values at sites that changed nothing. A site therefore keeps, of each study, a keyed digest of each
+record's value in all columns that it offers (`Snapshot`): two columns may say the same, and a table
+of one before a correction and of the other after it differ by the row. What two studies show of the
+people who differ depends on what leaves (`Changes.check`):
 
     any study      refused if at least one but fewer than `fewest` values of a column changed
     without noise  refused, too, if anything differs, or if an earlier study hid small counts by
                    another rule, as both show what each hides; the owner may approve both studies
 
 However many people differ, some of them alone have a value, and are alone in a cell of the
-difference. Between studies of counts, a column must keep its states and bins: tables of other bins
-show the people between the edges.
+difference. A column with other states or bins differs for all people: tables of both would show
+those between the edges.
 
 Records are compared by their identifiers, column by column, because a table shows the columns that
 the analyst chooses. The rows of people whom only one of two studies has are compared as a whole,
 whoever they belong to: new pseudonyms of the same people hide no correction. The memory of record
-sets
-(`vertibayes_protocols.storage.memory`) refuses a few added or removed identifiers.
+sets (`vertibayes_protocols.storage.memory`) refuses a few added or removed identifiers.
 
 What this does not see: a change in new pseudonyms that exchanges values between people of one
 site.
@@ -32,7 +32,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -48,6 +49,7 @@ from vertibayes_protocols.variables import Variable
 
 FORMAT = 2  # 1: without the rules
 MOST_BYTES = 1 << 30  # of all snapshots together
+DIGEST = hashlib.sha256().digest_size
 ROWS = "rows with new identifiers"
 NOISY, HIDING = ("laplace", "gaussian"), ("cut", "rounded")  # rules
 ORDER = np.uint64(0x9E3779B97F4A7C15)  # odd: its powers weight the records of one person
@@ -105,6 +107,10 @@ class Difference:
         sums = {name: sum(sizes) for name, sizes in self.moved.items()}
         return {name: n for name, n in (sums | {ROWS: self.exchanged}).items() if n}
 
+    def few(self, fewest: int) -> dict[str, int]:
+        """Where at least 1, but fewer than `fewest`, changed."""
+        return {where: count for where, count in self.changed.items() if count < fewest}
+
     @property
     def words(self) -> str:
         """What differs, for the site's owner."""
@@ -156,8 +162,9 @@ class Snapshot:
         return Difference(came, left, moved, exchanged, other)
 
     def digest(self, key: bytes) -> bytes:
-        """Return a keyed digest of all values: data with another digest differ."""
+        """Return a keyed digest of all values, and of the rule: studies with another differ."""
         code = hmac.new(key, self.people.astype("<u8").tobytes(), hashlib.sha256)
+        code.update(hashlib.sha256(self.rule.encode()).digest())
         for name, column in sorted(self.columns.items()):
             code.update(hashlib.sha256(name.encode()).digest())
             code.update(column.values.astype("<u8").tobytes())
@@ -182,25 +189,46 @@ class Changes:
         if path is not None and path.exists():
             self._load(path)
 
-    def differences(self, snapshot: Snapshot, *, counts: bool = False) -> list[Difference]:
-        """Return how a snapshot differs from those of earlier studies; `counts`: without noise."""
-        earlier = (e.difference(snapshot) for e in self.snapshots if not (counts and e.has_noise))
-        return [difference for difference in earlier if difference is not None]
+    def beside(self, snapshot: Snapshot, fewest: int) -> tuple[bytes, tuple[Difference, ...]]:
+        """Return how a snapshot differs from those beside which a site refuses it.
 
-    def few(self, snapshot: Snapshot, fewest: int) -> dict[str, int]:
-        """Return where at least 1, but fewer than `fewest`, changed since an earlier study."""
-        changed = (d.changed.items() for d in self.differences(snapshot))
-        return {where: count for where, count in chain(*changed) if count < fewest}
+        Also a digest of it and of each of them: what an owner approves is these, and no later one.
+        """
+        counts = bool(snapshot.rule) and not snapshot.has_noise
+        found = [
+            (earlier.digest(self._tag), difference)
+            for earlier, difference in self._differences(snapshot)
+            if difference.few(fewest) or (counts and not earlier.has_noise and difference.is_any)
+        ]
+        digests = [snapshot.digest(self._tag), *(digest for digest, _ in found)]
+        return b"".join(digests), tuple(difference for _, difference in found)
 
-    def check(self, snapshot: Snapshot, fewest: int) -> None:
+    def approved(self, snapshot: Snapshot, data: bytes) -> frozenset[bytes]:
+        """Return the earlier studies beside which `data`, of `beside`, approve this snapshot."""
+        own, *earlier = (data[at : at + DIGEST] for at in range(0, len(data), DIGEST))
+        is_same = hmac.compare_digest(own, snapshot.digest(self._tag))
+        return frozenset(earlier) if is_same else frozenset()
+
+    def _differences(
+        self, snapshot: Snapshot, approved: Collection[bytes] = ()
+    ) -> Iterator[tuple[Snapshot, Difference]]:
+        """Yield how a snapshot differs from those of earlier studies, except approved ones."""
+        for earlier in self.snapshots:
+            if approved and earlier.digest(self._tag) in approved:
+                continue
+            if (difference := earlier.difference(snapshot)) is not None:
+                yield earlier, difference
+
+    def check(self, snapshot: Snapshot, fewest: int, approved: Collection[bytes] = ()) -> None:
         """Refuse a snapshot in which few records changed since an earlier one."""
-        if few := self.few(snapshot, fewest):
+        few = [d.few(fewest).items() for _, d in self._differences(snapshot, approved)]
+        if changed := dict(chain(*few)):
             raise ChangedDataError(
                 f"fewer than {fewest} records have changed since an earlier study, whose tables "
                 f"would differ by these records: wait until at least {fewest} have changed in "
                 "each changed column, keep the earlier snapshot of the data, or have its owner "
                 "approve the study with these data",
-                "changed records: " + ", ".join(f"{where} {count}" for where, count in few.items()),
+                "changed records: " + ", ".join(f"{where} {n}" for where, n in changed.items()),
             )
         if _size(self._with(snapshot)) > MOST_BYTES:
             raise ValueError(
@@ -209,10 +237,10 @@ class Changes:
                 "earlier studies"
             )
 
-    def check_counts(self, snapshot: Snapshot) -> None:
+    def check_counts(self, snapshot: Snapshot, approved: Collection[bytes] = ()) -> None:
         """Refuse counts, without noise, of data that differ from those of an earlier study."""
-        for difference in self.differences(snapshot, counts=True):
-            if difference.is_any:
+        for earlier, difference in self._differences(snapshot, approved):
+            if difference.is_any and not earlier.has_noise:
                 raise ChangedDataError(
                     "its people, values or rule are not those of an earlier study, and counts "
                     "without noise of both studies would show the people who differ: have its "
@@ -221,19 +249,25 @@ class Changes:
                     difference.words,
                 )
 
-    def check_people(self, people: Digests, fewest: float) -> None:
+    def check_people(
+        self, people: Digests, fewest: float, approved: Collection[bytes] = ()
+    ) -> None:
         """Refuse a list of people from which few came or went since an earlier study.
 
         A site whose study has people that it does not know cannot see whether the people who came
-        or went are in the study: tables of two studies may differ by them.
+        or went are in the study: tables of two studies may differ by them. Any are few if `fewest`
+        is infinite.
         """
+        few = "some people" if fewest == math.inf else f"fewer than {fewest} people"
         for earlier in self.snapshots:
             came = len(np.setdiff1d(people, earlier.people))
             gone = len(np.setdiff1d(earlier.people, people))
-            if 0 < came < fewest or 0 < gone < fewest:
+            is_approved = approved and earlier.digest(self._tag) in approved
+            if (0 < came < fewest or 0 < gone < fewest) and not is_approved:
                 raise ChangedDataError(
-                    f"fewer than {fewest} people came to its list, or left it, since an earlier "
-                    "study: wait until more have changed, or keep the earlier list",
+                    f"{few} came to its list, or left it, since an earlier study: wait until more "
+                    "have changed, keep the earlier list, or have its owner approve the study "
+                    "with these data",
                     f"since an earlier study {came} people came and {gone} left",
                 )
 

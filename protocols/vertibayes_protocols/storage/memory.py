@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class Beside(NamedTuple):
-    """A keyed digest of a site's data, and how they differ from those of earlier studies."""
+    """How a site's data differ from those of earlier studies, and the digests of both."""
 
     data: bytes
     differences: tuple[Difference, ...]
@@ -355,11 +355,16 @@ class SiteMemory:
         """Return the values of some columns; `records` are the digests of all records of `data`."""
         return Snapshot.of(self._key, data, names, records)
 
-    def beside_earlier(self, data: SiteData, names: Iterable[str], rule: str = "") -> Beside:
-        """Return how some columns differ from those of earlier studies whose counts have left."""
-        new = replace(self.snapshot(data, names, self.digests(data)), rule=rule)
-        differences = self.changes.differences(new, counts=True)
-        return Beside(new.digest(self._key), tuple(d for d in differences if d.is_any))
+    def beside_earlier(self, data: SiteData, rule: str, fewest: int) -> Beside:
+        """Return how data differ from those beside which a site refuses a study by a rule."""
+        return Beside(*self.changes.beside(self._all_values(data, rule), fewest))
+
+    def approved_beside(self, data: SiteData, rule: str, approved: bytes) -> frozenset[bytes]:
+        """Return beside which earlier studies an owner has approved data, as digests."""
+        return self.changes.approved(self._all_values(data, rule), approved)
+
+    def _all_values(self, data: SiteData, rule: str) -> Snapshot:
+        return replace(self.snapshot(data, data.variables, self.digests(data)), rule=rule)
 
     def keep_values(self, snapshot: Snapshot, variables: Iterable[Variable] = ()) -> None:
         """Remember the values of a study, and their states, before the site answers for them."""
@@ -372,19 +377,6 @@ class SiteMemory:
         is_new = states != self.states or not self._has_values
         self.states, self._has_values = states, True
         self._keep(is_new)
-
-    def check_states(self, variables: Iterable[Variable]) -> None:
-        """Refuse columns that lost states or have other bins than in an earlier study."""
-        for variable in variables:
-            earlier = self.states.get(variable.name, ())
-            lost = set(earlier) - set(variable.states)
-            has_other_bins = bins_of(earlier) is not None and earlier != variable.states
-            if lost or has_other_bins:
-                raise ChangedDataError(
-                    "the states or bins of a column are not those of an earlier study: tables of "
-                    "both would show the people between them; have its owner restore them",
-                    f"{variable.name} had the states {', '.join(earlier)}",
-                )
 
     def _open_changes(self) -> None:
         beside = self._beside(".values")

@@ -139,7 +139,7 @@ def test_a_correction_for_which_a_new_study_is_refused_is_said(folder):
         other[0] = (other[0] + 1) % data.variables[name].codes
         earlier = replace(data, codes={**data.codes, name: other})
         memory.keep_values(memory.snapshot(earlier, data.codes, memory.digests(earlier)))
-    told = f"since an earlier study ({name}: 1): new studies are refused"
+    told = f"since an earlier study: {name}: 1 changed; another study may be refused, until"
     assert any(told in text for text in found([site], "warning"))
 
 
