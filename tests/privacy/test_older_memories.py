@@ -22,7 +22,7 @@ from vertibayes_protocols.queries.opening import tokens
 from vertibayes_protocols.queries.opening.tokens import Token
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.storage.runs_together import accept
+from vertibayes_protocols.storage.runs_together import RunsTogether, accept
 from vertibayes_protocols.variables import Family
 
 DATA = data_of(60, a="x", b="y", c="z")
@@ -227,3 +227,12 @@ def test_over_a_network_the_analyst_reads_which_memory_is_older():
             met()
         with pytest.raises(QueryRefusedError, match=f"b refuses: {OLDER} a, c"):
             met()
+
+
+def test_a_peer_that_says_a_known_token_again_ends_the_alarm():
+    """A lie about a token stops runs until the peer says a true one, and not until the owner."""
+    tokens = RunsTogether(None, lambda _: None)
+    tokens.send({"pair": b"12345678"})
+    assert not tokens.check("pair", b"a lie...") and tokens.is_older("pair")
+    assert tokens.check("pair", b"") and tokens.is_older("pair"), "none is no evidence"
+    assert tokens.check("pair", b"12345678") and not tokens.is_older("pair")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from math import exp
 from typing import Any, NamedTuple
 
 from vertibayes.cli.texts import look_alike, text
@@ -108,6 +109,8 @@ def _network(
         "steps": most_steps(contract),
         "given": [(f.members, few(f.members)) for f in given if mine & {*f.members}],
         "fewest": fewest,
+        # Another value is two steps: privacy of groups.
+        "value_delta": 0 if rule is None else (1 + exp(min(rule.epsilon, 600))) * rule.delta,
         "hubs": [
             *(name for name, below in others.items() if len(below) >= most),
             *([options.class_variable] if options.by == "tan" else []),

@@ -6,10 +6,11 @@ last one. At the next run the peer first says which token it has: a site that do
 token has an older memory than the one with which it met the peer. It refuses the study until its
 owner restores the newest memory, or accepts the older one (`vertibayes meets --older-memory`).
 
-A site writes a token before it leaves, so that a crash or a lost message never looks like an older
-memory. A new token leaves after the check alone: a party that cuts messages cannot make a peer
-forget the token by which it would notice. A peer that lies about its token can hide an older memory
-from this site, or make runs fail; it learns nothing by either.
+A site writes a token before it leaves, so that a crash or a lost message does not look like an
+older memory, unless the tokens of 4,096 runs in succession are lost. A new token leaves after the
+check alone: a party that cuts messages cannot make a peer forget the token by which it would
+notice. A peer that lies about its token can hide an older memory from this site, or make runs fail;
+it learns nothing by either.
 """
 
 from __future__ import annotations
@@ -31,9 +32,7 @@ Pair: TypeAlias = str  # the public keys of both sites: with another key, both b
 class RunsTogether:
     """The tokens of a site, by pair; `keep` writes what has changed, if something has."""
 
-    def __init__(
-        self, accepted: Path | None = None, keep: Callable[[bool], None] = lambda _: None
-    ) -> None:
+    def __init__(self, accepted: Path | None, keep: Callable[[bool], None]) -> None:
         self._sent: dict[Pair, list[str]] = {}
         self._seen: dict[Pair, str] = {}
         self.unknown: dict[Pair, str] = {}  # that a peer has, and this memory has not
@@ -45,7 +44,10 @@ class RunsTogether:
 
     def check(self, pair: Pair, token: bytes) -> bool:
         """Whether the token that the peer has is known, or it has none; keep one that is not."""
-        if not token or token.hex() in self._sent.get(pair, ()):
+        if not token:
+            return True
+        if token.hex() in self._sent.get(pair, ()):
+            self.unknown.pop(pair, None)  # of a peer that was wrong, or lied
             return True
         self.unknown[pair] = token.hex()
         self._keep(True)
