@@ -325,6 +325,7 @@ RULES = "tests/protocols/test_rules_of_the_policy.py"
 CHECKS = "protocols/vertibayes_protocols/record_checks.py"
 CHANGES = "protocols/vertibayes_protocols/storage/changes.py"
 MEMORY = "protocols/vertibayes_protocols/storage/memory.py"
+RUN_RECORD = "protocols/vertibayes_protocols/storage/run_record.py"
 CHANGED = "tests/protocols/test_changes.py"
 OVER_YEARS = "tests/privacy/test_attacks_over_years.py"
 
@@ -537,16 +538,16 @@ OF_APPROVALS = (
     skipped("more runs than the contract's", BEGIN, "used >= contract.runs", APPROVED),
     mutant(
         "released runs are not counted",
-        MEMORY,
-        "            self._runs[contract.hex()] = begun, used + 1\n",
-        "            self._runs[contract.hex()] = begun, used\n",
+        RUN_RECORD,
+        "used=1)\n        if contract",
+        "used=0)\n        if contract",
         APPROVED,
     ),
     mutant(
         "begun runs are not counted",
-        MEMORY,
-        "= begun + 1, used\n        self._steps.pop",
-        "= begun, used\n        self._steps.pop",
+        RUN_RECORD,
+        "begun=1)\n        self._last.pop",
+        "begun=0)\n        self._last.pop",
         APPROVED,
     ),
     *map(

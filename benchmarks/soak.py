@@ -167,7 +167,7 @@ def runs_of(site: Path, folder: Path) -> dict[str, tuple[int, int]]:
     for name, study in STUDIES.items():
         if study["release"]:
             file = StudyFile.read(folder / study["analyst"] / f"{name}.toml")
-            runs[name] = memory.runs(contract_of(file).digest)
+            runs[name] = memory.runs.count(contract_of(file).digest)
     memory.close()
     return runs
 

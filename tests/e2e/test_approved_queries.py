@@ -112,7 +112,7 @@ def test_a_calibration_of_several_sessions_is_one_run(capsys, tmp_path, sites):
     assert learn(capsys, study, tmp_path / "out") == (0, "")
     own, digest = SiteFile.read(tmp_path / "all" / "one" / "site.toml"), digest_of(study)
     memory = SiteMemory(own.memory)
-    assert memory.runs(digest) == (1, 1)
+    assert memory.runs.count(digest) == (1, 1)
     memory.close()
     code, error = learn(capsys, study, tmp_path / "again")
     assert code == 2 and "its one run is used up" in error

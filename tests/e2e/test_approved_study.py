@@ -127,5 +127,5 @@ def test_check_with_meet_begins_no_run(capsys, folder):
     assert "the sites have approved the study" in shown, shown
     assert "the sites hold the same people" in shown
     memory = SiteMemory(SiteFile.read(folder / "north" / "site.toml").memory)
-    assert memory.runs(contracts.contract_of(StudyFile.read(study)).digest) == (0, 0)
+    assert memory.runs.count(contracts.contract_of(StudyFile.read(study)).digest) == (0, 0)
     memory.close()

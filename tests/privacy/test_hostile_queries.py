@@ -118,7 +118,7 @@ def test_a_run_that_ends_without_any_cost_is_used_up_on_disk(tmp_path):
     memory = SiteMemory(tmp_path / "memory")
     memory.apply(costing(), b"contract", ends_run=True)
     memory.close()
-    assert SiteMemory.read(tmp_path / "memory").runs(b"contract") == (0, 1)
+    assert SiteMemory.read(tmp_path / "memory").runs.count(b"contract") == (0, 1)
 
 
 # ---- what would stop a party ---------------------------------------------------------------------

@@ -68,7 +68,7 @@ def test_an_approved_prediction_runs_once(approved):
     assert predict(study, APPROVED)[:, 0].tolist() == expected.tolist()
     query = Predict.of(study.joined, APPROVED, Rows())
     assert "no further query of the kind 'predict'" in refusal(federation, query)
-    assert federation.roles["a"].memory.runs(contract.digest) == (1, 1)
+    assert federation.roles["a"].memory.runs.count(contract.digest) == (1, 1)
     assert federation.roles["a"].memory.scored == 40
 
 

@@ -133,7 +133,7 @@ def tables(joined, *families, rows=Rows()):
 def test_an_approved_study_runs_to_its_release(world):
     families = run(world, opened(world))
     assert [family.child for family in families] == list(ORDER)
-    assert world.roles["a"].memory.runs(contract_of(world).digest) == (1, 1)
+    assert world.roles["a"].memory.runs.count(contract_of(world).digest) == (1, 1)
 
 
 def test_the_ledger_names_the_approver_and_the_date(world):
@@ -383,18 +383,18 @@ def test_a_begin_that_another_site_refuses_is_not_a_run(world):
     world.roles["b"].approvals = lambda digest: None
     for _ in range(20):
         assert "not approved" in refuses(world, Begin.of(contract_of(world)))
-    assert world.roles["a"].memory.runs(contract_of(world).digest) == (0, 0)
+    assert world.roles["a"].memory.runs.count(contract_of(world).digest) == (0, 0)
 
 
 def test_a_site_remembers_its_runs(tmp_path):
     path, digest = tmp_path / "memory", bytes(32)
     memory = SiteMemory(path)
-    memory.begin_run(digest)
-    memory.use_run(digest)
-    memory.begin_run(digest)
+    memory.runs.begin(digest)
+    memory.runs.use(digest)
+    memory.runs.begin(digest)
     memory.close()
     again = SiteMemory(path)
-    assert again.runs(digest) == (2, 1) and again.runs(bytes(31)) == (0, 0)
+    assert again.runs.count(digest) == (2, 1) and again.runs.count(bytes(31)) == (0, 0)
     again.close()
 
 
@@ -405,11 +405,11 @@ def test_a_run_is_on_disk_before_its_release_is_answered(world, monkeypatch):
     learner, won = steps(joined.study), None
     while isinstance(step := learner.send(won), Choices):
         won = ask_choices(world, joined, step)
-    assert role.memory.runs(contract_of(world).digest) == (1, 0)
+    assert role.memory.runs.count(contract_of(world).digest) == (1, 0)
     apply = role.memory.apply
     monkeypatch.setattr(role.memory, "apply", lambda *a, **k: (seen.append(1), apply(*a, **k)))
     world.session.ask(Release.of(joined, step))
-    assert seen == [1] and role.memory.runs(contract_of(world).digest) == (1, 1)
+    assert seen == [1] and role.memory.runs.count(contract_of(world).digest) == (1, 1)
 
 
 # ---- with an alignment ---------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def test_a_memory_of_0_1_0_forgets_nothing_and_gets_a_format_with_its_first_writ
     assert "format" not in notes_of(old / "memory")
     for _ in range(2):  # as that release wrote it, and as this one does
         with closing(SiteMemory(old / "memory")) as memory:
-            assert len(memory.sets) == 1 and memory.runs(bytes(32)) == (1, 1)
+            assert len(memory.sets) == 1 and memory.runs.count(bytes(32)) == (1, 1)
             assert memory.meets.known() == {"b": Count(2, 0), "c": Count(1, 0)}
             assert (memory.spent.eps, tuple(memory.released), memory.chosen) == (0.25, (3, 81), 7)
             assert memory.left_plain >= 3  # it does not say which of its tables had noise

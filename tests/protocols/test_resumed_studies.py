@@ -124,7 +124,7 @@ class World(RunWatch):
         return packets(monkeypatch, change)
 
     def runs(self, site="a"):
-        return self.roles[site].memory.runs(self.contract.digest)
+        return self.roles[site].memory.runs.count(self.contract.digest)
 
     def record(self, site="a"):
         return self.roles[site].memory.run_of(self.contract.digest, STUDY)
@@ -263,7 +263,7 @@ def test_changed_data_refuse_a_resumed_run(unbroken, monkeypatch):
 
 def test_a_site_that_forgot_the_run_is_named(unbroken, monkeypatch):
     world = broken_at(unbroken, monkeypatch, 6)
-    world.roles["b"].memory.forget_run(world.contract.digest)
+    world.roles["b"].memory.runs.forget(world.contract.digest)
     with pytest.raises(QueryRefusedError, match="b refuses: it remembers 0 of 2 steps"):
         world.run()
 
@@ -387,11 +387,11 @@ def test_a_memory_keeps_the_record_of_a_run(tmp_path):
     memory = SiteMemory(path)
     memory.commit(STUDY, {})
     memory.seed(STUDY)
-    memory.begin_run(digest, STUDY)
-    memory.begin_step(digest, 0)
-    memory.end_step(digest, Shown((1, 0), (True, False)))
-    memory.begin_step(digest, 1)
-    memory.keep_share(digest, b"label", np.arange(3, dtype=np.uint16))
+    memory.runs.begin(digest, STUDY)
+    memory.runs.begin_step(digest, 0)
+    memory.runs.end_step(digest, Shown((1, 0), (True, False)))
+    memory.runs.begin_step(digest, 1)
+    memory.runs.keep_share(digest, b"label", np.arange(3, dtype=np.uint16))
     memory.close()
     memory = SiteMemory(path)
     record = memory.run_of(digest, STUDY)
@@ -399,8 +399,8 @@ def test_a_memory_keeps_the_record_of_a_run(tmp_path):
     assert record.state == KEPT and record.share.tolist() == [0, 1, 2]
     assert record.share.dtype == np.uint16 and record.label == b"label"
     assert memory.run_of(digest, b"another study") is None and memory.run_of(other, STUDY) is None
-    memory.begin_step(digest, 1)
-    assert memory.runs(digest) == (2, 0) and memory.run_of(digest, STUDY).state == OPEN
+    memory.runs.begin_step(digest, 1)
+    assert memory.runs.count(digest) == (2, 0) and memory.run_of(digest, STUDY).state == OPEN
     memory.close()
 
 

@@ -221,7 +221,7 @@ def _wait(
 
 def _report(file: Path, own: SiteFile, approval: Path, digest: str) -> Report:
     contract = read_approval(approval).contract
-    runs = SiteMemory.read(own.memory).runs(contract.digest)[1] if own.memory.exists() else 0
+    runs = SiteMemory.read(own.memory).runs.count(contract.digest)[1] if own.memory.exists() else 0
     entries = read_ledger(own.ledger).entries if own.ledger.exists() else []
     noted = [entry for entry in entries if entry.purpose.study == digest]
     status = status_path(file)

@@ -156,7 +156,7 @@ class ApprovedRun(StudyRun):
             self._check_failed()
 
     def _check_failed(self) -> None:
-        begun, used = self.site.memory.runs(self.contract.digest)
+        begun, used = self.site.memory.runs.count(self.contract.digest)
         if begun - used >= (most := self.site.policy.most_failed_runs):
             raise self._refused(
                 f"{most} of its runs, or steps of them, began and were not finished, which can be "
@@ -168,9 +168,9 @@ class ApprovedRun(StudyRun):
         digest = self.contract.digest
         if self._opened < len(self._opening):
             if self._opened == len(self._opening) - 1 and not self._resumed:
-                self.site.memory.begin_run(digest, query.claims)
+                self.site.memory.runs.begin(digest, query.claims)
         elif not query.gives_again:
-            self.site.memory.begin_step(digest, self._place)
+            self.site.memory.runs.begin_step(digest, self._place)
 
     def end(self, query: Asked) -> None:
         """Advance: record the winners of a choice, and derive the next step when all are there."""
@@ -185,9 +185,9 @@ class ApprovedRun(StudyRun):
         assert joined is not None  # since Commit
         shown = Shown(joined.won, joined.decided)
         if self._place == len(record.shown):
-            self.site.memory.end_step(self.contract.digest, shown)
+            self.site.memory.runs.end_step(self.contract.digest, shown)
         elif shown != record.shown[self._place]:
-            self.site.memory.forget_run(self.contract.digest)
+            self.site.memory.runs.forget(self.contract.digest)
             reason = "a step that was asked again has other winners: one of them lies"
             raise UnknownFaultyPartyError(joined.study.parties, reason)
         return shown.won

@@ -83,9 +83,9 @@ class DeclaredRun(StudyRun):
             use = Use(not self._is_used, not self._is_used)
             self._is_used = True
         if use.begins:
-            self.site.memory.begin_run(self.contract.digest)
+            self.site.memory.runs.begin(self.contract.digest)
         if use.ends:
-            self.site.memory.use_run(self.contract.digest)
+            self.site.memory.runs.use(self.contract.digest)
 
     def end(self, query: Asked) -> None:
         """Advance behind a query that was answered."""

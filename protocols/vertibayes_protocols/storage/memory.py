@@ -40,7 +40,7 @@ from vertibayes_protocols.storage.changes import Changes, Difference, Snapshot
 from vertibayes_protocols.storage.changes import Digests as Digests
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
-from vertibayes_protocols.storage.run_record import GIVEN, RunRecord, Shown
+from vertibayes_protocols.storage.run_record import RunRecord, Runs
 from vertibayes_protocols.storage.runs_together import RunsTogether
 from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
 from vertibayes_protocols.variables import Variable
@@ -78,10 +78,9 @@ class SiteMemory:
         self.meets = MeetCounts(self._beside(".forgiven"), self._keep)
         self.aligned = Alignments(self._beside(".alignments"))
         self.together = RunsTogether(self._beside(".accepted"), self._keep)
-        self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
+        self.runs = Runs(self._keep)  # of approved studies
         self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
         self._older_sum = -1  # the last number in a memory that did not distinguish analysts
-        self._steps: dict[str, RunRecord] = {}  # contract -> its last run, step by step
         self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
         self.spent = Cost()  # of all releases with noise so far
         self.scored = 0  # records whose scores were sent
@@ -184,62 +183,13 @@ class SiteMemory:
         code.update(prefixed(*identifiers.forms))
         return code.digest()
 
-    # ---- runs of approved studies --------------------------------------------------------------
-
-    def runs(self, contract: bytes) -> tuple[int, int]:
-        """Return how many runs of a contract, by its digest, have begun and have released."""
-        return self._runs.get(contract.hex(), (0, 0))
-
-    def begin_run(self, contract: bytes, study: bytes = b"") -> None:
-        """Remember that a run begins, before anything of the data is answered."""
-        begun, used = self.runs(contract)
-        self._runs[contract.hex()] = begun + 1, used
-        self._steps.pop(contract.hex(), None)
-        if study:
-            self._steps[contract.hex()] = RunRecord(study)
-        self._keep(True)
-
-    def use_run(self, contract: bytes) -> None:
-        """Remember that a run is used up, before its tables are released."""
-        begun, used = self.runs(contract)
-        self._runs[contract.hex()] = begun, used + 1
-        self._keep(True)
-
     def run_of(self, contract: bytes, study: bytes) -> RunRecord | None:
         """Return what is remembered of a contract's last run, if it is of this study.
 
         A run whose columns or seed are forgotten cannot be resumed.
         """
-        record = self._steps.get(contract.hex())
         known = study.hex() in self._committed and study.hex() in self._seeds
-        return record if record is not None and record.study == study and known else None
-
-    def begin_step(self, contract: bytes, place: int) -> None:
-        """Remember that a step of a run begins; one that has begun before counts as a failed run.
-
-        What was kept of a release that begins again is forgotten: it has not left the site.
-        """
-        record = self._steps[contract.hex()]
-        if place < record.begun:
-            begun, used = self.runs(contract)
-            self._runs[contract.hex()] = begun + 1, used
-        record.begin(place)
-        self._keep(True)
-
-    def end_step(self, contract: bytes, shown: Shown) -> None:
-        """Remember the winners of a step."""
-        self._steps[contract.hex()].shown.append(shown)
-        self._keep(True)
-
-    def forget_run(self, contract: bytes) -> None:
-        """Forget a run whose winners were not the same twice: it cannot be resumed."""
-        self._steps.pop(contract.hex(), None)
-        self._keep(True)
-
-    def keep_share(self, contract: bytes, name: bytes, share: NDArray[np.unsignedinteger]) -> None:
-        """Keep this site's share of a release, before any site sends its own."""
-        self._steps[contract.hex()].keep_share(name, share)
-        self._keep(True)
+        return self.runs.last(contract, study) if known else None
 
     # ---- what queries use up ---------------------------------------------------------------------
 
@@ -265,10 +215,7 @@ class SiteMemory:
                 self.chosen += bits
         self.spent = self.spent if effects.noise is None else self.spent.plus(effects.noise.cost)
         if contract and ends_run:
-            begun, used = self.runs(contract)
-            self._runs[contract.hex()] = begun, used + 1
-            if contract.hex() in self._steps:
-                self._steps[contract.hex()].state = GIVEN
+            self.runs.end(contract)
         self._keep(ends_run or self._used != before)
 
     @property
@@ -419,10 +366,9 @@ class SiteMemory:
             "frame": self._frame,
             "sets": self.sets.digests,
             **self.meets.as_json(),
-            "runs": self._runs,
+            **self.runs.as_json(),
             "sums": [self._older_sum, self.spent.eps, self.spent.delta, self.scored],
             "numbers": self._sums,
-            "steps": {contract: record.as_json() for contract, record in self._steps.items()},
             "zcdp": [self.spent.rho, self.spent.slack],
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
@@ -446,8 +392,7 @@ class SiteMemory:
         self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
         self.meets.load(notes)
         self.together.load(notes["together"])
-        self._runs = {by: (int(begun), int(used)) for by, (begun, used) in notes["runs"].items()}
-        self._steps = {by: RunRecord.of_json(record) for by, record in notes["steps"].items()}
+        self.runs.load(notes)
         self.sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
         last, eps, delta, scored = notes["sums"]
         self._older_sum, self.scored = int(last), int(scored)

@@ -8,7 +8,7 @@ sends, so that an answer that was lost is given again, byte for byte.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -69,3 +69,82 @@ class RunRecord:
             raise ValueError("the record of a run is damaged")
         study, name = bytes.fromhex(content["study"]), bytes.fromhex(content["label"])
         return cls(study, begun, shown, state, name, share)
+
+
+class Runs:
+    """The runs of approved studies at a site, by contract; `keep` writes what has changed."""
+
+    def __init__(self, keep: Callable[[bool], None]) -> None:
+        self._counts: dict[str, tuple[int, int]] = {}  # of runs that began, that released
+        self._last: dict[str, RunRecord] = {}
+        self._keep = keep
+
+    def count(self, contract: bytes) -> tuple[int, int]:
+        """Return how many runs of a contract, by its digest, have begun and have released."""
+        return self._counts.get(contract.hex(), (0, 0))
+
+    def last(self, contract: bytes, study: bytes) -> RunRecord | None:
+        """Return the record of a contract's last run, if it is of this study."""
+        record = self._last.get(contract.hex())
+        return record if record is not None and record.study == study else None
+
+    def begin(self, contract: bytes, study: bytes = b"") -> None:
+        """Remember that a run begins, before anything of the data is answered."""
+        self._add(contract, begun=1)
+        self._last.pop(contract.hex(), None)
+        if study:
+            self._last[contract.hex()] = RunRecord(study)
+        self._keep(True)
+
+    def use(self, contract: bytes) -> None:
+        """Remember that a run is used up, before its tables are released."""
+        self._add(contract, used=1)
+        self._keep(True)
+
+    def end(self, contract: bytes) -> None:
+        """Note that a run is used up and its release given; the caller writes it."""
+        self._add(contract, used=1)
+        if contract.hex() in self._last:
+            self._last[contract.hex()].state = GIVEN
+
+    def begin_step(self, contract: bytes, place: int) -> None:
+        """Remember that a step of a run begins; one that has begun before counts as a failed run.
+
+        What was kept of a release that begins again is forgotten: it has not left the site.
+        """
+        record = self._last[contract.hex()]
+        if place < record.begun:
+            self._add(contract, begun=1)
+        record.begin(place)
+        self._keep(True)
+
+    def end_step(self, contract: bytes, shown: Shown) -> None:
+        """Remember the winners of a step."""
+        self._last[contract.hex()].shown.append(shown)
+        self._keep(True)
+
+    def forget(self, contract: bytes) -> None:
+        """Forget a run whose winners were not the same twice: it cannot be resumed."""
+        self._last.pop(contract.hex(), None)
+        self._keep(True)
+
+    def keep_share(self, contract: bytes, name: bytes, share: NDArray[np.unsignedinteger]) -> None:
+        """Keep this site's share of a release, before any site sends its own."""
+        self._last[contract.hex()].keep_share(name, share)
+        self._keep(True)
+
+    def _add(self, contract: bytes, begun: int = 0, used: int = 0) -> None:
+        before = self.count(contract)
+        self._counts[contract.hex()] = before[0] + begun, before[1] + used
+
+    # ---- the memory's file -----------------------------------------------------------------------
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the memory's file has of them."""
+        steps = {contract: record.as_json() for contract, record in self._last.items()}
+        return {"runs": self._counts, "steps": steps}
+
+    def load(self, notes: Mapping[str, Any]) -> None:
+        """Take the runs of a memory's file."""
+        self._counts = {by: (int(begun), int(used)) for by, (begun, used) in notes["runs"].items()}
+        self._last = {by: RunRecord.of_json(record) for by, record in notes["steps"].items()}

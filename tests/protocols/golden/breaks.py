@@ -33,6 +33,7 @@ class Break:
     policy: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     meets: Count | None = None
+    runs: tuple[int, int] | None = None
     role: dict[str, Any] = field(default_factory=dict)
     fields: Callable[[Any], dict[str, Any]] | None = None
     content: dict[str, Any] = field(default_factory=dict)
@@ -59,7 +60,7 @@ OF_POLICY = {
     "most_scores": Break({"most_scores": 11}, {"scored": 10}),
     "dishonest": Break({"dishonest": 0.6}),
     "free_tables": Break({"free_tables": False}),
-    "most_failed_runs": Break({"most_failed_runs": 1}, {"runs": lambda digest: (1, 0)}),
+    "most_failed_runs": Break({"most_failed_runs": 1}, runs=(1, 0)),
     "rules": Break({"rules": ("gaussian",)}),
     "least_fewest": Break({"least_fewest": 10}),
     "most_epsilon_of_a_study": Break({"most_epsilon_of_a_study": 0.4}),
@@ -68,7 +69,7 @@ OF_POLICY = {
 }
 OF_MEMORY = {
     "most_alignments": Break(meets=Count(3, 0)),
-    "runs of the contract": Break(memory={"runs": lambda digest: (1, 1)}),
+    "runs of the contract": Break(runs=(1, 1)),
 }
 OF_CONTRACT = {"a withdrawn approval": Break(role={"approvals": nothing_approved})}
 
@@ -141,3 +142,5 @@ def _patched(stack, role, each):
         stack.enter_context(patch.object(role, name, value))
     if each.meets is not None:
         stack.enter_context(patch.object(role.memory.meets, "of", lambda peer: each.meets))
+    if each.runs is not None:
+        stack.enter_context(patch.object(role.memory.runs, "count", lambda _: each.runs))

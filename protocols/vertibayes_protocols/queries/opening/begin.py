@@ -107,7 +107,7 @@ class Begin(Query[dict[Party, Begun], None]):
             if approved.contract.queries
             else ApprovedRun(site, approved, study=self.study, resumed=resumed)
         )
-        begun, used = site.memory.runs(self.contract)
+        begun, used = site.memory.runs.count(self.contract)
         what = (
             f"run {begun + (not resumed)} of the study {grouped_digest(self.contract)}, "
             f"{'resumed, ' if resumed else ''}approved by {approved.words}; "
@@ -189,7 +189,7 @@ def _check_floors(site: SiteRole, contract: Contract) -> None:
 
 
 def _check_runs(site: SiteRole, contract: Contract) -> None:
-    begun, used = site.memory.runs(contract.digest)
+    begun, used = site.memory.runs.count(contract.digest)
     if used >= contract.runs:
         runs = "its one run is" if contract.runs == 1 else f"its {contract.runs} runs are"
         reason = f"{runs} used up: the study has released its tables"

@@ -147,7 +147,7 @@ class Release(StudyQuery[list[NDArray[np.int64]], ReleasePlan]):
                 yield from count_shuffled(site.holder, plan.counted.shuffles, site.analyst)
             return
         if site.run is not None:
-            site.memory.keep_share(site.run.approved.contract.digest, plan.label, share)
+            site.memory.runs.keep_share(site.run.approved.contract.digest, plan.label, share)
         yield from all_have_counted(site.party, plan)
         give()
         yield from send_share(share, site.analyst)
