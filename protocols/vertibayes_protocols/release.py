@@ -57,6 +57,8 @@ class Rule:
             raise ValueError(f"`rule` must be one of {kinds}, got {self.kind!r}")
         if self.fewest < 1:
             raise ValueError(f"`fewest` must be at least 1, got {self.fewest}")
+        if self.fewest == 1 and self.kind in ("cut", "rounded"):
+            raise ValueError(f"`fewest` 1 with the rule {self.kind} hides nothing: use rule exact")
         if self.fewest > MOST_FEWEST:
             raise ValueError(f"`fewest` must be at most {MOST_FEWEST}, got {self.fewest}")
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):

@@ -195,6 +195,7 @@ def test_rules_are_made_of_settings():
         ({"rule": "cut", "dishonest": 0.5}, "`dishonest` needs `rule` laplace or gaussian"),
         ({"rule": "round"}, "must be one of exact, cut, rounded, laplace, gaussian, got 'round'"),
         ({"rule": "cut", "fewest": 0}, "`fewest` must be at least 1, got 0"),
+        ({"rule": "rounded", "fewest": 1}, "`fewest` 1 with the rule rounded hides nothing"),
         ({"rule": "cut", "fewest": 10**20}, "`fewest` must be at most 4294967296, got 1000"),
     ):
         with pytest.raises(ValueError, match=reason):
