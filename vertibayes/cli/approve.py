@@ -154,7 +154,8 @@ def _beside_earlier(
     tables of a given structure are compared with nothing.
     """
     rule = contract.rule
-    is_noise_alone = rule is not None and rule.is_noisy and not most_bits(contract)
+    has_choices = rule is not None and most_bits(contract) > 0
+    is_noise_alone = noises_of(contract) == {True} and not has_choices
     if not own.memory.exists() or is_noise_alone:
         return Beside(b"", ())
     name, fewest = "" if rule is None else rule.name, own.policy.fewest_records

@@ -194,11 +194,11 @@ class Changes:
 
         Also a digest of it and of each of them: what an owner approves is these, and no later one.
         """
-        counts = bool(snapshot.rule) and not snapshot.has_noise
         found = [
             (earlier.digest(self._tag), difference)
             for earlier, difference in self._differences(snapshot)
-            if difference.few(fewest) or (counts and not earlier.has_noise and difference.is_any)
+            if difference.few(fewest)
+            or (difference.is_any and not (snapshot.has_noise or earlier.has_noise))
         ]
         digests = [snapshot.digest(self._tag), *(digest for digest, _ in found)]
         return b"".join(digests), tuple(difference for _, difference in found)

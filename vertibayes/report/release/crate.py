@@ -54,17 +54,8 @@ def crate(
     organizations = [_entity(f"#site-{at}", "Organization", s) for at, s in enumerate(sites)]
     analyst = next((table.to for table in ledger.tables), "analyst")
     study = f"Study {contract}" if contract else "A run in one process"
-    limits, approved = {"@id": "config.json"}, {"@id": "#contract"}
     signed = [_sign_off(each, contract) for each in organizations] if contract else []
-    results = [_to(part) for part in parts if part["@id"].startswith("output_")]
-    run = _entity("#run", "CreateAction", "Learning of a Bayesian network from released tables") | {
-        "agent": {"@id": "#analyst"},
-        "instrument": {"@id": "#software"},
-        "object": [approved, limits] if contract else limits,
-        "result": results,
-        "endTime": now,
-        "actionStatus": _status("Completed"),
-    }
+    run = _learning(parts, contract) | {"endTime": now}
     counts = assessment.sentences()[0]
     check = _action("#disclosure", "DisclosureCheck", f"Disclosure check: pending. {counts}")
     check["actionStatus"] = _status("Potential")
@@ -113,6 +104,19 @@ def _file(name: str, content: bytes, about: Mapping[str, str]) -> Entity:
         "encodingFormat": FORMATS[name.rpartition(".")[2]],
         "contentSize": str(len(content)),
         "sha256": hashlib.sha256(content).hexdigest(),
+    }
+
+
+def _learning(parts: Sequence[Entity], contract: str) -> Entity:
+    """Return what was done: the learning from the released tables, as approved."""
+    limits, approved = {"@id": "config.json"}, {"@id": "#contract"}
+    action = _entity("#run", "CreateAction", "Learning of a Bayesian network from released tables")
+    return action | {
+        "agent": {"@id": "#analyst"},
+        "instrument": {"@id": "#software"},
+        "object": [approved, limits] if contract else limits,
+        "result": [_to(part) for part in parts if part["@id"].startswith("output_")],
+        "actionStatus": _status("Completed"),
     }
 
 
