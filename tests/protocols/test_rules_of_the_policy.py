@@ -362,8 +362,8 @@ FLOORS = {  # values of a policy, and whether a contract exceeds one
 CONTRACTS = st.tuples(
     st.builds(
         ReleaseRule,
-        st.sampled_from(("exact", "cut", "laplace", "gaussian")),
-        fewest=st.sampled_from((1, 5, 10)),
+        st.sampled_from(("exact", "cut", "rounded", "laplace", "gaussian")),
+        fewest=st.sampled_from((2, 5, 10)),
         epsilon=st.sampled_from((0.1, 0.5)),
     ),
     st.integers(1, 4),
