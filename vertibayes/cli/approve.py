@@ -154,7 +154,7 @@ def _beside_earlier(
     tables of a given structure are compared with nothing.
     """
     rule = contract.rule
-    has_choices = rule is not None and most_bits(contract) > 0
+    has_choices = not contract.queries and most_bits(contract) > 0
     is_noise_alone = noises_of(contract) == {True} and not has_choices
     if not own.memory.exists() or is_noise_alone:
         return Beside(b"", ())
