@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from vertibayes.counting.counter import Counter
 from vertibayes.dag import Structure
-from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Wanted
+from vertibayes.structure.family_scores import FamilyScores
 from vertibayes.structure.graphs import Mask, Parents, elements, topological
 from vertibayes.structure.search import Progress, Search, TimeIsUp, never, silent
+from vertibayes.structure.table_sums import DECIMALS
 from vertibayes_protocols.variables import Family
 
 Gains: TypeAlias = NDArray[np.float64]  # [child, kind, parent], in nats
@@ -43,12 +44,12 @@ class _Moves:
         self._own = np.full(shape, -np.inf)  # of moves of one child: no gains of reversed edges
         self.stale = set(range(scores.variables))
 
-    def wanted(self) -> list[Wanted]:
-        """Return the families of the moves of the children that have changed."""
+    def wanted(self) -> list[Mask]:
+        """Return the tables of the moves of the children that have changed."""
         return [one for c in sorted(self.stale) for one in self._scores.moves(c, self.dag[c])]
 
-    def wanted_next(self, ahead: int, losing: int) -> Iterator[Wanted]:
-        """Return the families after the best moves of each child that has not changed.
+    def wanted_next(self, ahead: int, losing: int) -> Iterator[Mask]:
+        """Return the tables after the best moves of each child that has not changed.
 
         These are the moves that gain and, of all moves that lose, the best `losing` ones.
         """

@@ -19,24 +19,21 @@ doi:10.1080/10618600.2021.2020127: searches within a skeleton that is widened ag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
 
-from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.dag import Structure
 from vertibayes.structure.climbing_by_tables import PREFETCH, climb
 from vertibayes.structure.family_scores import FamilyScores
-from vertibayes.structure.graphs import Mask, Order, Parents, mask_of, neighbours_of, topological
+from vertibayes.structure.graphs import Mask, Order, Parents, neighbours_of, topological
 from vertibayes.structure.neighbours_by_choices import order_by_colliders
 from vertibayes.structure.order_by_tables import search_orders
 from vertibayes.structure.search import Progress, Search, TimeIsUp
-from vertibayes.structure.search_space import SearchSpace
-from vertibayes.structure.skeleton import LEVELS, Skeleton, skeleton_steps
-from vertibayes_protocols.approval import Step, Winners
-from vertibayes_protocols.choices import Choices
+from vertibayes.structure.skeleton import LEVELS
+from vertibayes.structure.skeleton_by_tables import SkeletonByTables
 
 ORDERS = 10  # random ones
 AGAIN = 3  # times that the order search runs again
@@ -52,9 +49,10 @@ def hybrid_tables(
 ) -> Structure:
     """Learn a structure from tables."""
     scores = FamilyScores(search, counter)
-    skeleton = _skeleton(search, counter, progress, time_is_up)
-    if skeleton is None:
+    started = _start(scores, progress, time_is_up)
+    if started is None:
         return scores.structure(scores.required)
+    near, orders = started
 
     def improve(orders: Sequence[Order], near: Sequence[Mask]) -> Parents:
         tick, up = partial(progress, "order search"), time_is_up
@@ -62,7 +60,6 @@ def hybrid_tables(
         tick = partial(progress, "hill climbing")
         return climb(scores, dag, ahead=PREFETCH, tick=tick, time_is_up=up)
 
-    near, orders = _start(scores.space, skeleton)
     best = improve(orders, near)
     for _ in range(AGAIN):
         if time_is_up() or not any(p & ~near[c] for c, p in enumerate(best)):
@@ -75,40 +72,31 @@ def hybrid_tables(
     return scores.structure(best)
 
 
-def _start(space: SearchSpace, skeleton: Skeleton) -> tuple[list[Mask], list[Order]]:
-    """Return the neighbours, and the orders: two that fit the separators, and random ones."""
-    names = space.search.names
-    place = {name: i for i, name in enumerate(names)}
-    near = [mask_of(place[n] for n in skeleton.neighbours[name]) for name in names]
-    separators = {
-        (place[x], place[y]): mask_of(place[name] for name in given)
-        for (x, y), given in skeleton.separators.items()
-    }
-    generator = np.random.default_rng(SEED)
-    orders = [
-        order_by_colliders(space, near, separators, backwards=backwards)
-        for backwards in (False, True)
-    ]
-    return near, orders + [generator.permutation(len(near)).tolist() for _ in range(ORDERS)]
+def _start(
+    scores: FamilyScores, progress: Progress, time_is_up: TimeIsUp
+) -> tuple[list[Mask], list[Order]] | None:
+    """Return the neighbours by tests, and the orders: two that fit the separators, and random ones.
 
+    None if time is up before the neighbours are known.
+    """
+    calls = 0
 
-def _skeleton(
-    search: Search, counter: Counter, progress: Progress, time_is_up: TimeIsUp
-) -> Skeleton | None:
-    """Return the neighbours of each variable by tests; None if time is up before they are known."""
-    chooser, calls = TableChooser(counter), 0
-
-    def answer(step: Step) -> Winners:
+    def ask(tables: Iterable[Mask]) -> None:
         nonlocal calls
-        assert isinstance(step, Choices)  # the tests of one level
         if time_is_up():
             raise _TimeIsUpError
         progress("tests", calls, LEVELS + 1)
         calls += 1
-        return chooser.choose(step)
+        scores.ask(tables)
 
-    levels = min(LEVELS, search.max_parents - 1)  # tests have no wider tables than families
-    try:
-        return follow(skeleton_steps(search, levels=levels), answer)
+    skeleton = SkeletonByTables(scores.space, scores.sums, ask)
+    try:  # tests have no wider tables than families
+        skeleton.find(min(LEVELS, scores.search.max_parents - 1))
     except _TimeIsUpError:
         return None
+    near, generator = skeleton.neighbours, np.random.default_rng(SEED)
+    orders = [
+        order_by_colliders(scores.space, near, skeleton.separators, backwards=backwards)
+        for backwards in (False, True)
+    ]
+    return near, orders + [generator.permutation(len(near)).tolist() for _ in range(ORDERS)]

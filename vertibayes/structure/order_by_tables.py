@@ -28,9 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.structure.climbing_by_tables import Tick
-from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Wanted
+from vertibayes.structure.family_scores import FamilyScores
 from vertibayes.structure.graphs import Mask, Order, Parents, elements, moved
 from vertibayes.structure.search import TimeIsUp
+from vertibayes.structure.table_sums import DECIMALS
 
 
 class Taken(NamedTuple):
@@ -90,8 +91,8 @@ class GrowShrinkTree:
         """Return the parents as far as they are known."""
         return self._last(before & self._among).parents
 
-    def wanted(self, node: Node) -> list[Wanted]:
-        """Return the families that a node needs before it can be expanded."""
+    def wanted(self, node: Node) -> list[Mask]:
+        """Return the tables that a node needs before it can be expanded."""
         return self._scores.moves(self._child, node.parents, node.left)
 
     def expand(self, node: Node) -> None:
