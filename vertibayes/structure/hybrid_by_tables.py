@@ -35,7 +35,8 @@ from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes.structure.skeleton import LEVELS
 from vertibayes.structure.skeleton_by_tables import SkeletonByTables
 
-ORDERS = 10  # random ones
+MOST_NEIGHBOURS = 10  # among which the order search chooses the parents of a variable
+ORDERS = 5  # random ones
 AGAIN = 3  # times that the order search runs again
 SEED = 0  # of the orders: the same for all data, so that one data set gives one structure
 
@@ -94,9 +95,12 @@ def _start(
         skeleton.find(min(LEVELS, scores.search.max_parents - 1))
     except _TimeIsUpError:
         return None
-    near, generator = skeleton.neighbours, np.random.default_rng(SEED)
     orders = [
-        order_by_colliders(scores.space, near, skeleton.separators, backwards=backwards)
+        order_by_colliders(
+            scores.space, skeleton.neighbours, skeleton.separators, backwards=backwards
+        )
         for backwards in (False, True)
     ]
-    return near, orders + [generator.permutation(len(near)).tolist() for _ in range(ORDERS)]
+    generator = np.random.default_rng(SEED)
+    orders += [generator.permutation(scores.variables).tolist() for _ in range(ORDERS)]
+    return skeleton.strongest(MOST_NEIGHBOURS), orders

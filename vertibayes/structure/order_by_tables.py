@@ -75,17 +75,17 @@ class GrowShrinkTree:
 
         The score is -inf if a required parent is not a predecessor.
         """
-        if self._required & ~before:
-            return Taken(-inf, self._required)
-        before &= self._among
-        if before not in self._ends:
+        before &= self.predecessors
+        known = self._ends.get(before)
+        if known is None:
+            if self._required & ~before:
+                return Taken(-inf, self._required)
             node = self._last(before)
             if node.branches is None:
                 missing[node] = self
                 return None
-            node.end = node.end or self._shrink(node.parents)
-            self._ends[before] = node.end
-        return self._ends[before]
+            known = self._ends[before] = node.end = node.end or self._shrink(node.parents)
+        return known
 
     def grown(self, before: Mask) -> Mask:
         """Return the parents as far as they are known."""
@@ -111,11 +111,15 @@ class GrowShrinkTree:
 
     def _last(self, before: Mask) -> Node:
         """Follow the first branches that are predecessors to the last node that is known."""
-        node: Node | None = self._root
-        while node is not None:
-            last = node
-            node = next((n for x, n in last.branches or () if before >> x & 1), None)
-        return last
+        node = self._root
+        while node.branches:
+            for x, further in node.branches:
+                if before >> x & 1:
+                    node = further
+                    break
+            else:
+                break
+        return node
 
     def _shrink(self, parents: Mask) -> Taken:
         score = self._scores.score
@@ -179,13 +183,15 @@ def search_orders(
 def _pass(trees: Sequence[GrowShrinkTree], orders: list[Order], i: int, missing: Missing) -> bool:
     """Move what can be moved in one order; return whether its search has ended."""
     new: Missing = {}
-    moved = True
-    while moved and not new:
-        moved = False
+    unmoved = 0  # variables in a row that are at their best places
+    while unmoved < len(trees) and not new:
         for v in list(orders[i]):
             better = _at_best_place(trees, orders[i], v, new)
+            unmoved += 1
             if better is not None:
-                orders[i], moved = better, True
+                orders[i], unmoved = better, 0
+            if unmoved == len(trees):
+                break
     missing |= new
     return not new
 

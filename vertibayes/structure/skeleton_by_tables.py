@@ -69,7 +69,15 @@ class SkeletonByTables:
         self._edge = allowed | allowed.T
         self._open = np.triu(self._edge & ~(required | required.T))  # those that tests may separate
         self._pairs = np.full(self._edge.shape, np.inf)  # information; infinite if not known
+        self._strength = np.full(self._edge.shape, np.inf)  # the least excess of a test of a pair
         self.separators: dict[tuple[int, int], Mask] = {}
+
+    def strongest(self, most: int) -> list[Mask]:
+        """Return at most so many neighbours of each variable: those of the strongest edges."""
+        strength = np.where(self._edge, self._strength, -np.inf)
+        order = np.argsort(-strength, axis=1, kind="stable")[:, :most]
+        sets = [row[self._edge[v, row]].tolist() for v, row in enumerate(order)]
+        return [mask_of(row) for row in sets]
 
     @property
     def neighbours(self) -> list[Mask]:
@@ -136,7 +144,10 @@ class SkeletonByTables:
         x, y, given = tests
         near_x, near_y = (self._edge[one[:, None], given].all(axis=1) for one in (x, y))
         excess = np.round(values - self._thresholds(tests), DECIMALS)
-        found = np.flatnonzero(self._open[x, y] & (near_x | near_y) & (excess <= 0))
+        made = np.flatnonzero(self._open[x, y] & (near_x | near_y))
+        np.minimum.at(self._strength, (x[made], y[made]), excess[made])
+        np.minimum.at(self._strength, (y[made], x[made]), excess[made])
+        found = made[excess[made] <= 0]
         for test in found[np.argsort(-excess[found], kind="stable")].tolist():  # the clearest last
             self.separators[int(x[test]), int(y[test])] = mask_of(given[test].tolist())
         x, y = x[found], y[found]
