@@ -19,6 +19,7 @@ discovery of DAGs using the best order score search and grow-shrink trees, NeurI
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
@@ -162,11 +163,14 @@ def search_orders(
 ) -> Parents:
     """Search from several orders in step."""
     trees = trees_of(scores, among)
-    orders = [_keeping(scores.required, order) for order in orders]
-    active, calls = list(range(len(orders))), 0
-    while active:
+    searches = [_OrderSearch(trees, _keeping(scores.required, order)) for order in orders]
+    calls = 0
+    while True:
         missing: Missing = {}
-        active = [i for i in active if not _pass(trees, orders, i, missing)]
+        for search in searches:
+            search.move_all(missing)
+        if not missing:
+            break
         wanted = [one for node, tree in missing.items() for one in tree.wanted(node)]
         if not scores.know_all(wanted):
             if time_is_up():
@@ -176,30 +180,36 @@ def search_orders(
             scores.ask(wanted)
         for node, tree in missing.items():
             tree.expand(node)
-    ends = [dag_of(trees, order) for order in orders]
+    ends = [dag_of(trees, search.order) for search in searches]
     return max((dag for dag in ends if scores.knows_dag(dag)), key=scores.total, default=ends[0])
 
 
-def _pass(trees: Sequence[GrowShrinkTree], orders: list[Order], i: int, missing: Missing) -> bool:
-    """Move what can be moved in one order; return whether its search has ended."""
-    new: Missing = {}
-    unmoved = 0  # variables in a row that are at their best places
-    while unmoved < len(trees) and not new:
-        for v in list(orders[i]):
-            better = _at_best_place(trees, orders[i], v, new)
-            unmoved += 1
-            if better is not None:
-                orders[i], unmoved = better, 0
-            if unmoved == len(trees):
-                break
-    missing |= new
-    return not new
+class _OrderSearch:
+    """An order, and the variables that may have a better place in it."""
+
+    def __init__(self, trees: Sequence[GrowShrinkTree], order: Order) -> None:
+        self._trees, self.order, self._open = trees, order, list(order)
+
+    def move_all(self, missing: Missing) -> None:
+        """Move what can be moved; families that are not known leave a variable open."""
+        queue, self._open = deque(self._open), []
+        while queue:
+            v = queue.popleft()
+            better = _at_best_place(self._trees, self.order, v, missing)
+            if better is None:
+                self._open.append(v)
+            elif better is not self.order:
+                self.order = better
+                queue += [w for w in better if w != v and w not in queue and w not in self._open]
 
 
 def _at_best_place(
     trees: Sequence[GrowShrinkTree], order: Order, v: int, missing: Missing
 ) -> Order | None:
-    """Return the order with a variable at its best place; None if it is there, or not known."""
+    """Return the order with a variable at its best place, the same if it is there.
+
+    None, and nodes into `missing`, if a family is not known.
+    """
     concerned = trees[v].predecessors | trees[v].successors
     own, without, behind = [trees[v].family(0, missing)], [], []
     places, before = [0], 0  # where v may be: in front, and behind each variable that it concerns
@@ -217,7 +227,7 @@ def _at_best_place(
     now = max(i for i, place in enumerate(places) if place <= order.index(v))
     best = int(np.argmax(totals))
     if totals[best] <= totals[now]:
-        return None
+        return order
     return moved(order, v, places[best])
 
 
