@@ -19,7 +19,7 @@ from vertibayes.splitting import split_columns
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.climbing_by_tables import climb
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.family_scores import FamilyScores, Wanted
+from vertibayes.structure.family_scores import FamilyScores
 from vertibayes.structure.graphs import elements, mask_of
 from vertibayes.structure.learners import learn_structure, search_of
 from vertibayes_protocols.choices import Choices
@@ -43,7 +43,7 @@ def bic(counter, structure, **parameters):
     scores = FamilyScores(replace(search, max_parents=20), counter)
     place = {name: i for i, name in enumerate(search.names)}
     dag = [mask_of(place[p] for p in structure.parents[child]) for child in search.names]
-    scores.ask([Wanted(child, parents) for child, parents in enumerate(dag)])
+    scores.ask(parents | 1 << child for child, parents in enumerate(dag))
     return scores.total(dag)
 
 
@@ -172,15 +172,15 @@ def test_tabu_search_is_not_worse_than_hill_climbing_and_the_default_is_best(ala
 def test_scores_are_those_of_choices(missing, gaps):
     search = search_of(PlainCounter(gaps), "hybrid", missing=missing)
     scores, chooser = FamilyScores(search, PlainCounter(gaps)), TableChooser(PlainCounter(gaps))
-    for wanted in (Wanted(0, 0b110), Wanted(4, 0b1, 1 << 8), Wanted(9, 0, 1)):
-        scores.ask([wanted])
-        parents = tuple(search.names[p] for p in elements(wanted.parents))
-        child = search.names[wanted.child]
+    for place, own in ((0, 0b110), (4, 0b1 | 1 << 8), (9, 1)):
+        scores.ask([own | 1 << place])
+        parents = tuple(search.names[p] for p in elements(own))
+        child = search.names[place]
         gain = bic_gain(search, [Family(child, parents)], [Family(child)])
         expected = chooser.scores_of(Choices(((gain, ()),), missing=missing, score="likelihood"))[
             0
         ][0]
-        assert scores.score(wanted.child, wanted.parents) == pytest.approx(expected, abs=2e-6)
+        assert scores.score(place, own) == pytest.approx(expected, abs=2e-6)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -191,10 +191,10 @@ def test_parents_that_are_no_candidates_do_not_raise_a_score(missing, gaps):
     left_out = 0
     for child in range(10):
         for first in elements(scores.allowed[child]):
-            scores.ask([Wanted(child, 1 << first)])
+            scores.ask([1 << child | 1 << first])
             rest = scores.allowed[child] & ~(1 << first)
             out = rest & ~mask_of(scores.candidates(child, 1 << first))
-            scores.ask([Wanted(child, 1 << first, 1 << x) for x in elements(out)])
+            scores.ask([1 << child | 1 << first | 1 << x for x in elements(out)])
             left_out += out.bit_count()
             for x in elements(out):
                 gain = scores.score(child, 1 << first | 1 << x) - scores.score(child, 1 << first)
