@@ -37,9 +37,9 @@ def _of_codes(message, given):
     """Return the cells of a site's shuffled tables; each record has one code in a table at most."""
     plan = getattr(given.considered.plan, "counted", given.considered.plan).shuffles
     own = [table for table in plan.tables if given.site.party in table.chain]
-    local = sum(plan.commitments.ring.bytes * table.cells for table in own if table.is_local)
-    records = plan.selection.records
-    codes = sum(table.ring.bytes * records for table in own if not table.is_local)
+    ring, records = plan.commitments.ring, plan.selection.records
+    local = sum(ring.packed_size(table.cells) for table in own if table.is_local)
+    codes = sum(table.ring.packed_size(records) for table in own if not table.is_local)
     assert len(message.values) <= local + codes and len(message.complete) <= len(own)
     return sum(table.cells for table in own)
 

@@ -111,9 +111,9 @@ def test_the_messages_of_a_pair_table_are_none_of_record_length():
     _, transcript = w.count(w.plan([Group((0,), (1,))]))
     sent = [(s.sender, s.receiver, type(s.message), s.message.values.size) for s in transcript]
     assert sorted(sent, key=str) == [
-        ("a", "analyst", Share, 9),
-        ("b", "analyst", Share, 9),
-        ("dealer", "b", Correction, 4),
+        ("a", "analyst", Share, 18),  # bytes
+        ("b", "analyst", Share, 18),
+        ("dealer", "b", Correction, 8),
     ]
 
 
