@@ -44,6 +44,13 @@ def _of_codes(message, given):
     return sum(table.cells for table in own)
 
 
+def _of_share(message, given):
+    """Return the number of elements of a share."""
+    plan = given.considered.plan
+    ring = plan.ring if hasattr(plan, "ring") else plan.joined.commitments.ring
+    return 8 * message.values.size // ring.packed_bits
+
+
 def _of_reports(message, given):
     """Return the numbers of a person's answers to all questions."""
     most = given.considered.query.most_records
@@ -55,10 +62,10 @@ NUMBERS = {
     "ciphertexts": lambda message, given: message.count,
     "codes": _of_codes,
     "gossip step": lambda message, given: message.values.size,
-    "kept share": lambda message, given: message.values.size,
+    "kept share": _of_share,
     "perturbed reports": _of_reports,
     "published tables": lambda message, given: message.counts.size,
-    "share": lambda message, given: message.values.size,
+    "share": _of_share,
     "sum-masked": lambda message, given: message.values.size,
     "winners": lambda message, given: 8 * (message.values.size - 1) + 1,  # bits; 7 are padding
 }

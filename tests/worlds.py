@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from tests.randomness import HashStream
@@ -145,6 +147,19 @@ def taken_apart(commitments, party, values):
     rows = next(n for n in count() if len(values) == size_of(layout_of(forms, n)))
     columns = unpacked(layout_of(forms, rows), values, party)
     return {(form.name, place): next(columns) for form, place in forms}
+
+
+def all_of(ring, packed):
+    """Take all elements of a message of one array: as many as its bytes have."""
+    return ring.unpack(packed, 8 * len(packed) // ring.packed_bits)
+
+
+@contextmanager
+def whole_bytes():
+    """Let elements of up to 8 bits take a byte of a message: each, and so each of its settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ring, "packed_bits", property(lambda ring: 8 * ring.dtype.itemsize))
+        yield
 
 
 def layout_of(forms, rows):

@@ -111,7 +111,7 @@ class Numbers(ArrayMessage):
 
 def test_an_unknown_message_is_found():
     def tell(query, site, plan, give):
-        yield from send({site.analyst: Numbers(np.arange(3, dtype=np.uint16))})
+        yield from send({site.analyst: Numbers(np.arange(3, dtype=np.uint8))})
 
     with patch.object(Describe, "run_site", tell):
         (what, *_) = found(Describe, lambda effects: {}, "describe")
