@@ -37,11 +37,20 @@ def _of_codes(message, given):
     """Return the cells of a site's shuffled tables; each record has one code in a table at most."""
     plan = getattr(given.considered.plan, "counted", given.considered.plan).shuffles
     own = [table for table in plan.tables if given.site.party in table.chain]
-    local = sum(plan.commitments.ring.bytes * table.cells for table in own if table.is_local)
-    records = plan.selection.records
-    codes = sum(table.ring.bytes * records for table in own if not table.is_local)
+    ring, records = plan.commitments.ring, plan.selection.records
+    local = sum(ring.packed_size(table.cells) for table in own if table.is_local)
+    codes = sum(table.ring.packed_size(records) for table in own if not table.is_local)
     assert len(message.values) <= local + codes and len(message.complete) <= len(own)
     return sum(table.cells for table in own)
+
+
+def _of_share(message, given):
+    """Return the number of elements of a share."""
+    plan = given.considered.plan
+    if not hasattr(plan, "ring") and not hasattr(plan, "joined"):
+        return message.values.size  # a query that shows no table: no number is allowed
+    ring = plan.ring if hasattr(plan, "ring") else plan.joined.commitments.ring
+    return 8 * message.values.size // ring.packed_bits
 
 
 def _of_reports(message, given):
@@ -55,10 +64,10 @@ NUMBERS = {
     "ciphertexts": lambda message, given: message.count,
     "codes": _of_codes,
     "gossip step": lambda message, given: message.values.size,
-    "kept share": lambda message, given: message.values.size,
+    "kept share": _of_share,
     "perturbed reports": _of_reports,
     "published tables": lambda message, given: message.counts.size,
-    "share": lambda message, given: message.values.size,
+    "share": _of_share,
     "sum-masked": lambda message, given: message.values.size,
     "winners": lambda message, given: 8 * (message.values.size - 1) + 1,  # bits; 7 are padding
 }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from tests.randomness import HashStream
@@ -18,6 +21,7 @@ from vertibayes_mpc.commitments import (
     Selection,
     commit,
 )
+from vertibayes_mpc.labelled import Piece, size_of, unpacked
 from vertibayes_mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.scheduler import run_all
@@ -140,13 +144,27 @@ def world(columns, records, bits=16, block_rows=16, stream=None, **rings):
 def taken_apart(commitments, party, values):
     """Take a message of columns apart: {(form, place): elements of shape (width, rows)}."""
     forms = commitments.forms_held_by(party)
-    rows = len(values) // sum(form.width * form.ring.bytes for form, _ in forms)
-    columns, at = {}, 0
-    for form, place in forms:
-        end = at + form.width * form.ring.bytes * rows
-        columns[form.name, place] = form.ring.unpack(values[at:end]).reshape(form.width, rows)
-        at = end
-    return columns
+    rows = next(n for n in count() if len(values) == size_of(layout_of(forms, n)))
+    columns = unpacked(layout_of(forms, rows), values, party)
+    return {(form.name, place): next(columns) for form, place in forms}
+
+
+def all_of(ring, packed):
+    """Take all elements of a message of one array: as many as its bytes have."""
+    return ring.unpack(packed, 8 * len(packed) // ring.packed_bits)
+
+
+@contextmanager
+def whole_bytes():
+    """Let elements of up to 8 bits take a byte of a message: each, and so each of its settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ring, "packed_bits", property(lambda ring: 8 * ring.dtype.itemsize))
+        yield
+
+
+def layout_of(forms, rows):
+    """How a message of columns has those of some rows."""
+    return [Piece(form.ring, (form.width, rows)) for form, _ in forms]
 
 
 def put_together(commitments, party, columns):

@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import UnexpectedMessageError
-from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.ring import Elements, Packed, Ring
 from vertibayes_mpc.rounds import ArrayMessage, Expect, Party, Program, exchange
-from vertibayes_mpc.sharing import elements_of
+from vertibayes_mpc.sharing import checked, elements_of, unpacked_from
 
 LABEL_BYTES = 32
-Packed: TypeAlias = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +28,41 @@ class Labelled(ArrayMessage):
     label: bytes
 
 
+L = TypeVar("L", bound=Labelled)
+
+
+def check_label(message: Labelled, sender: Party, label: bytes) -> None:
+    """Blame the sender of a message for another query."""
+    if message.label != label:
+        raise UnexpectedMessageError(sender, f"{type(message).__name__} of another query")
+
+
 def labelled_elements(
     message: Labelled, sender: Party, ring: Ring, shape: tuple[int, ...], label: bytes
 ) -> Elements:
-    """Return a message's elements, or blame its sender for another label, shape or type."""
-    if message.label != label:
-        raise UnexpectedMessageError(sender, f"{type(message).__name__} of another query")
+    """Return a message's elements, or blame its sender for another label or bytes."""
+    check_label(message, sender, label)
     return elements_of(message, sender, ring, shape)
+
+
+def expected(kind: type[L], ring: Ring, count: int) -> Expect[L]:
+    """Return the bounds of a message of `count` elements and a label."""
+    return Expect(kind, ring.packed_size(count) + LABEL_BYTES)
 
 
 def receive(
     kind: type[Labelled], sender: Party, ring: Ring, shape: tuple[int, ...], label: bytes
 ) -> Program[Elements]:
     """Receive elements from one party."""
-    expect = {sender: Expect(kind, math.prod(shape) + LABEL_BYTES)}
+    expect = {sender: expected(kind, ring, math.prod(shape))}
     message = (yield from exchange({}, expect))[sender]
     return labelled_elements(message, sender, ring, shape, label)
 
 
 def labelled_bytes(message: Labelled, sender: Party, size: int, label: bytes) -> Packed:
     """Return a message's packed elements, `size` bytes; see `labelled_elements`."""
-    packed = labelled_elements(message, sender, Ring(8), (size,), label)
-    return packed.astype(np.uint8, copy=False)
+    check_label(message, sender, label)
+    return checked(message.values, sender, (size,), np.uint8, type(message).__name__)
 
 
 class Piece(NamedTuple):
@@ -63,7 +74,7 @@ class Piece(NamedTuple):
     @property
     def size(self) -> int:
         """Its number of bytes."""
-        return math.prod(self.shape) * self.ring.bytes
+        return self.ring.packed_size(math.prod(self.shape))
 
 
 Layout: TypeAlias = Sequence[Piece]  # arrays, one after the other
@@ -80,12 +91,14 @@ def packed(layout: Layout, arrays: Iterable[Elements]) -> Packed:
     return np.concatenate([np.zeros(0, np.uint8), *pieces])
 
 
-def unpacked(layout: Layout, values: Packed) -> Iterator[Elements]:
-    """Take packed arrays apart, one by one: the inverse of `packed`."""
+def unpacked(layout: Layout, values: Packed, sender: Party) -> Iterator[Elements]:
+    """Take packed arrays apart, one by one: the inverse of `packed`; blame the sender of others."""
     at = 0
-    for piece in layout:
-        yield piece.ring.unpack(values[at : at + piece.size]).reshape(piece.shape)
-        at += piece.size
+    for ring, shape in layout:
+        count = math.prod(shape)
+        end = at + ring.packed_size(count)
+        yield unpacked_from(sender, ring, values[at:end], count).reshape(shape)
+        at = end
 
 
 def exchange_arrays(
@@ -101,4 +114,4 @@ def exchange_arrays(
     expect = {sender: Expect(kind, size + LABEL_BYTES) for sender, size in sizes.items()}
     received = yield from exchange({to: kind(v, label) for to, v in outbox.items()}, expect)
     texts = {s: labelled_bytes(m, s, sizes[s], label) for s, m in received.items()}
-    return {sender: unpacked(layouts[sender], text) for sender, text in texts.items()}
+    return {s: unpacked(layouts[s], text, s) for s, text in texts.items()}

@@ -118,7 +118,9 @@ class StreamKey:
             return np.zeros(shape, ring.dtype)
         size = ring.dtype.itemsize
         stream = self.expand(label, count * size, start * size)
-        return ring.reduce(np.frombuffer(stream, ring.dtype.newbyteorder("<")).reshape(shape))
+        little = np.frombuffer(stream, ring.dtype.newbyteorder("<")).reshape(shape)
+        elements = little.astype(ring.dtype, copy=False)
+        return ring.reduce(elements, out=elements)
 
     def permutation(self, label: bytes, count: int) -> NDArray[np.intp]:
         """Return a uniform permutation of ``range(count)``: the order of random sort keys.

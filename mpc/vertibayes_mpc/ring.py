@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Elements: TypeAlias = NDArray[np.unsignedinteger]
+Packed: TypeAlias = NDArray[np.uint8]  # elements on the wire: `Ring.pack`
 
-EXACT_BITS = 33  # of two factors: sums over 2^20 rows stay below 2^53, exact in float64
+EXACT_BITS = 53  # integers below 2^53 are exact in float64
 TILE_ROWS = 1 << 10  # rows converted to float64 at a time: more if there are few columns
 TILE_CELLS = 1 << 17
+PACKED_WORDS = 1 << 13  # of 64 bits, packed at a time: in the cache
+HOLDING = 14, 16, 20, 24, 32  # bits of the rings of counts: packing is cheap, and so are products
 _DTYPES = [np.dtype(name) for name in ("u1", "u1", "u2", "u4", "u4", "u8", "u8", "u8", "u8")]
 
 
@@ -27,8 +30,8 @@ class Ring:
     """Integers modulo ``2**bits``, in the smallest numpy type that holds them.
 
     >>> ring = Ring(12)
-    >>> ring.dtype, ring.bytes
-    (dtype('uint16'), 2)
+    >>> ring.dtype, ring.packed_bits
+    (dtype('uint16'), 12)
     >>> ring.reduce(np.array([4095, 4097], np.uint16))
     array([4095,    1], dtype=uint16)
     """
@@ -41,8 +44,8 @@ class Ring:
 
     @classmethod
     def holding(cls, records: int) -> Ring:
-        """Return the smaller ring, of 16 or 32 bits, that holds every count of some records."""
-        for bits in (16, 32):
+        """Return the narrowest of the rings of `HOLDING` that holds every count of some records."""
+        for bits in HOLDING:
             if 0 <= records < 2**bits:
                 return cls(bits)
         raise ValueError(f"the number of records must be from 0 to 2**32 - 1, got {records}")
@@ -50,38 +53,112 @@ class Ring:
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
         """The numpy type that holds an element."""
-        return _DTYPES[self.bytes]
+        return _DTYPES[-(-self.bits // 8)]
 
     @property
-    def bytes(self) -> int:
-        """The number of bytes that an element takes on the wire."""
-        return -(-self.bits // 8)
+    def packed_bits(self) -> int:
+        """The bits that an element takes on the wire: so many that words of 64 bits pack to bytes.
 
-    def pack(self, values: Elements) -> NDArray[np.uint8]:
-        """Reduce values and put each into `bytes` bytes, little-endian: shape (size * bytes,).
-
-        >>> Ring(24).pack(np.array([1, 2**24 - 1], np.uint32))
-        array([  1,   0,   0, 255, 255, 255], dtype=uint8)
+        They are `bits`, rounded up to a multiple of the bytes of `dtype`.
         """
-        flat = np.ascontiguousarray(self.reduce(values)).astype(self._little, copy=False)
-        whole = flat.view(np.uint8).reshape(-1, self.dtype.itemsize)
-        return np.ascontiguousarray(whole[:, : self.bytes]).reshape(-1)
+        return self.bits + -self.bits % self.dtype.itemsize
 
-    def unpack(self, packed: NDArray[np.uint8]) -> Elements:
-        """Return the elements that `pack` has put into bytes, reduced: shape (size,)."""
-        whole = np.zeros((len(packed) // self.bytes, self.dtype.itemsize), np.uint8)
-        whole[:, : self.bytes] = packed.reshape(-1, self.bytes)
-        return self.reduce(whole.view(self._little).astype(self.dtype, copy=False).reshape(-1))
+    def packed_size(self, count: int) -> int:
+        """Return the number of bytes that `count` elements take on the wire."""
+        return -(-count * self.packed_bits // 8)
+
+    def pack(self, values: Elements) -> Packed:
+        """Reduce values and put them behind each other, `packed_bits` each, the lowest bit first.
+
+        Returns `packed_size` bytes; the bits behind the last element are zero.
+
+        >>> Ring(12).pack(np.array([0xABC, 0x123], np.uint16)).tobytes().hex()
+        'bc3a12'
+        """
+        flat = np.ascontiguousarray(values, self._little).reshape(-1)
+        if self.bits == 8 * self.dtype.itemsize:
+            return flat.view(np.uint8)
+        packed = np.empty(-(-flat.size // self._lanes), self._narrow)
+        for start in range(0, len(packed), PACKED_WORDS):
+            words = self._words(flat[start * self._lanes :][: PACKED_WORDS * self._lanes])
+            packed[start : start + PACKED_WORDS] = words.view(self._slice)["packed"]
+        return packed.view(np.uint8)[: self.packed_size(flat.size)]
+
+    def _words(self, flat: Elements) -> NDArray[np.uint64]:
+        """Put the elements of each word of 64 bits together at its low end."""
+        if missing := -flat.size % self._lanes:
+            flat = np.concatenate([flat, np.zeros(missing, flat.dtype)])
+        lanes, gap = flat.view("<u8"), 8 * self.dtype.itemsize - self.packed_bits
+        words = lanes & np.uint64(2**self.bits - 1)
+        for lane in range(1, self._lanes):
+            at = np.uint64(lane * self.packed_bits)
+            words |= lanes >> np.uint64(lane * gap) & np.uint64(2**self.bits - 1) << at
+        return words.astype("<u8", copy=False)
+
+    def unpack(self, packed: Packed, count: int) -> Elements:
+        """Return the elements that `pack` has put into bytes: shape (count,).
+
+        A ValueError says that the bytes are not those of `count` elements of the ring.
+        """
+        if len(packed) != self.packed_size(count):
+            given = f"{count} elements of {self.bits} bits take {self.packed_size(count)} bytes"
+            raise ValueError(f"{given}, got {len(packed)}")
+        if self.bits == 8 * self.dtype.itemsize:
+            return packed.view(self._little).astype(self.dtype)
+        words = self._unpacked_words(packed)
+        for start in range(0, len(words), PACKED_WORDS):
+            self._spread(words[start : start + PACKED_WORDS])
+        elements = words.view(self._little).astype(self.dtype, copy=False)
+        above = elements[count:] if self.packed_bits == self.bits else elements >> self.bits
+        if elements[count:].any() or above.any():
+            raise ValueError(f"bits that no element of {self.bits} bits has are not zero")
+        return elements[:count]
+
+    def _unpacked_words(self, packed: Packed) -> NDArray[np.uint64]:
+        """Return words with the elements at their low ends."""
+        whole, rest = divmod(len(packed), self._narrow.itemsize)
+        words = np.zeros(whole + (rest > 0), "<u8")
+        words[:whole].view(self._slice)["packed"] = packed[: len(packed) - rest].view(self._narrow)
+        words[whole:].view(np.uint8)[:rest] = packed[len(packed) - rest :]
+        return words
+
+    def _spread(self, words: NDArray[np.uint64]) -> None:
+        """Put each element of words where numpy has it."""
+        gap, packed = 8 * self.dtype.itemsize - self.packed_bits, words.copy()
+        words &= np.uint64(2**self.packed_bits - 1)
+        for lane in range(1, self._lanes):
+            at = np.uint64(lane * 8 * self.dtype.itemsize)
+            words |= packed << np.uint64(lane * gap) & np.uint64(2**self.packed_bits - 1) << at
+
+    @property
+    def _lanes(self) -> int:
+        """The elements of a word of 64 bits in memory."""
+        return 8 // self.dtype.itemsize
+
+    @property
+    def _narrow(self) -> np.dtype[np.void]:
+        """The type of the low bytes of a word, which are on the wire."""
+        return np.dtype((np.void, self.packed_bits // self.dtype.itemsize))
+
+    @property
+    def _slice(self) -> np.dtype[np.void]:
+        """The type of a word with its low bytes as a field."""
+        return np.dtype(
+            {"names": ["packed"], "formats": [self._narrow], "offsets": [0], "itemsize": 8}
+        )
 
     @property
     def _little(self) -> np.dtype[np.unsignedinteger]:
         return self.dtype.newbyteorder("<")
 
-    def reduce(self, values: Elements) -> Elements:
-        """Bring values of `dtype` below ``2**bits``: free where the type is as wide as the ring."""
+    def reduce(self, values: Elements, out: Elements | None = None) -> Elements:
+        """Bring values of `dtype` below ``2**bits``: free where the type is as wide as the ring.
+
+        `out`, which may be `values`, is overwritten: new memory takes longer than the numbers.
+        """
         if self.bits == 8 * self.dtype.itemsize:
             return values
-        return values & self.dtype.type(2**self.bits - 1)
+        return np.bitwise_and(values, self.dtype.type(2**self.bits - 1), out=out)
 
     def row_sums(self, values: Elements) -> Elements:
         """Sum each row of an array of shape (q, m), modulo the ring: shape (q,)."""
@@ -90,27 +167,31 @@ class Ring:
     def kron(self, left: Elements, right: Elements) -> Elements:
         """Multiply each row of `left` (p, m) by each row of `right` (q, m): shape (p * q, m)."""
         product = left[:, None, :] * right[None, :, :]
-        return self.reduce(product.reshape(len(left) * len(right), left.shape[1]))
+        self.reduce(product, out=product)
+        return product.reshape(len(left) * len(right), left.shape[1])
 
     def dot(self, left: Elements, right: Elements, *, bits: int | None = None) -> Elements:
         """Take the inner products, (p, q), of the rows of (p, m) and (q, m), modulo the ring.
 
-        `bits` are the most that an element of `right` has, at most 16; 1 for indicators, which may
-        be of any type. BLAS multiplies narrow factors in float64, up to three times as fast.
+        `bits` are the most that an element of `right` has; 1 for indicators, which may be of any
+        type. BLAS multiplies narrow factors in float64, in one or two passes over digits of `left`.
 
         >>> column = np.array([[1, 2, 3]], np.uint16)
         >>> Ring(16).dot(column, np.array([[1, 0, 1], [0, 1, 0]], np.uint16), bits=1)
         array([[4, 2]], dtype=uint16)
         """
-        if bits is None and 2 * self.bits > EXACT_BITS:
+        exact = EXACT_BITS - (TILE_ROWS.bit_length() - 1) - (bits or self.bits)  # of a digit
+        if 2 * exact < self.bits:
             return self.reduce(np.einsum("im,jm->ij", left, right))  # wraps, at 8 products a ns
-        limb = min(self.bits, EXACT_BITS - (bits or self.bits))
+        digit = self.bits if exact >= self.bits else -(-self.bits // 2)
         total = np.zeros((left.shape[0], right.shape[0]), np.uint64)
         tile = max(TILE_ROWS, TILE_CELLS // (len(left) + len(right) + 1))
+        tile = min(tile, 1 << (EXACT_BITS - digit - (bits or self.bits)))
         for start in range(0, left.shape[1], tile):
-            rows = right[:, start : start + tile].astype(np.float64)
-            for low in range(0, self.bits, limb):
-                digits = (left[:, start : start + tile] >> low) & (2**limb - 1)
+            part = right[:, start : start + tile]
+            rows = (part if bits else self.reduce(part)).astype(np.float64)
+            for low in range(0, self.bits, digit):
+                digits = left[:, start : start + tile] >> low & 2**digit - 1
                 total += _product(digits, rows) << low
         return self.reduce(total.astype(self.dtype))
 
@@ -120,5 +201,5 @@ class Ring:
 
 
 def _product(left: Elements, right: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Multiply exactly in float64: factors of 33 bits together, a tile of rows."""
+    """Multiply exactly in float64: the sums stay below 2^53."""
     return (left.astype(np.float64) @ right.T).astype(np.uint64)

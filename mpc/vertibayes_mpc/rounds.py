@@ -11,10 +11,8 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vertibayes_mpc.errors import UnexpectedMessageError
+from vertibayes_mpc.ring import Packed
 
 Party: TypeAlias = str
 
@@ -37,9 +35,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ArrayMessage(Message):
-    """Ring elements, one array; the subclasses say what they are."""
+    """Ring elements, packed (`Ring.pack`); the subclasses say what they are."""
 
-    values: NDArray[np.unsignedinteger] = field(repr=False)
+    values: Packed = field(repr=False)
 
 
 M = TypeVar("M", bound=Message)

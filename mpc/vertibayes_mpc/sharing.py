@@ -12,6 +12,7 @@ Cost: 1 round, one vector from each party.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.randomness import Stream
-from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.ring import Elements, Packed, Ring
 from vertibayes_mpc.rounds import ArrayMessage, Expect, Party, Program, exchange, send
 
 A = TypeVar("A", bound=NDArray[Any])
@@ -41,14 +42,16 @@ def zero_share(
     return ring.reduce(share)
 
 
-def send_share(values: Elements, to: Party) -> Program[None]:
+def send_share(values: Elements, ring: Ring, to: Party) -> Program[None]:
     """Send this party's share of a vector to the party that opens it."""
-    yield from send({to: Share(values)})
+    yield from send({to: Share(ring.pack(values))})
 
 
 def open_sum(parties: Sequence[Party], ring: Ring, count: int) -> Program[Elements]:
     """Collect the shares of `parties` and add them up."""
-    shares = yield from exchange({}, dict.fromkeys(parties, Expect(Share, max(count, 1))))
+    shares = yield from exchange(
+        {}, dict.fromkeys(parties, Expect(Share, max(ring.packed_size(count), 1)))
+    )
     total = np.zeros(count, ring.dtype)
     for party in parties:
         total = total + elements_of(shares[party], party, ring, (count,))
@@ -58,8 +61,18 @@ def open_sum(parties: Sequence[Party], ring: Ring, count: int) -> Program[Elemen
 def elements_of(
     message: ArrayMessage, sender: Party, ring: Ring, shape: tuple[int, ...]
 ) -> Elements:
-    """Return a message's elements, or blame its sender for a wrong shape or type."""
-    return ring.reduce(checked(message.values, sender, shape, ring.dtype, type(message).__name__))
+    """Return a message's elements, or blame its sender for bytes that `Ring.pack` does not give."""
+    count, what = math.prod(shape), type(message).__name__
+    packed = checked(message.values, sender, (ring.packed_size(count),), np.uint8, what)
+    return unpacked_from(sender, ring, packed, count).reshape(shape)
+
+
+def unpacked_from(sender: Party, ring: Ring, packed: Packed, count: int) -> Elements:
+    """Unpack elements, or blame the sender of the bytes."""
+    try:
+        return ring.unpack(packed, count)
+    except ValueError as error:
+        raise MalformedMessageError(sender, str(error)) from None
 
 
 def checked(

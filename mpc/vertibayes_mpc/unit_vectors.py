@@ -86,19 +86,19 @@ class Indices:
 
     @property
     def _unit_bytes(self) -> int:
-        return sum(self.ring.bytes << ring.bits for ring in self.rings.values())
+        return sum(self.ring.packed_size(1 << ring.bits) for ring in self.rings.values())
 
     @property
     def dealt_bytes(self) -> int:
         """The bytes that the dealer sends, labels aside."""
-        return self._unit_bytes * self.records
+        return sum(self.piece(index, part).size for part in self.parts for index in self.rings)
 
     @property
     def sent_bytes(self) -> int:
         """The bytes that sites send each other, labels aside."""
         held = {index: len(holders) for index, holders in self.holders.items()}
-        each = (held[i] * (held[i] - 1) * ring.bytes for i, ring in self.rings.items())
-        return sum(each) * self.records
+        sizes = {index: ring.packed_size(self.records) for index, ring in self.rings.items()}
+        return sum(held[i] * (held[i] - 1) * size for i, size in sizes.items())
 
     @property
     def memory(self) -> int:

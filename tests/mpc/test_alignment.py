@@ -204,7 +204,9 @@ def test_few_keys_are_blinded_between_two_messages(level, monkeypatch):
     whole, _ = run_all(programs(plan, THREE))
     monkeypatch.setattr("vertibayes_mpc.alignment.chain.PIECE_KEYS", 2)
     pieces, sent = run_all(programs(plan, THREE))
-    sizes = {s: 2 * (32 + plan.row_bytes(s)) + 32 for s in THREE}  # and the name of the message
+    rings = {s: plan.rings(s) for s in THREE}
+    rows = {s: sum(ring.packed_size(2) for ring in rings[s]) for s in THREE}
+    sizes = {s: 2 * 32 + rows[s] + 32 for s in THREE}  # and the name of the message
     links = [s.message.values.nbytes for s in sent if isinstance(s.message, Links)]
     assert len(links) >= 2 * 5 and max(links) <= max(sizes.values())
     assert all(str(pieces[site]) == str(whole[site]) for site in THREE)
@@ -462,7 +464,7 @@ def test_a_bad_message_names_its_sender(level, sender, receiver, kind, change, m
 
 def test_counts_that_cannot_be_name_the_matcher():
     def more_held(values):
-        values[1] = 99
+        values.view(np.uint64)[1] = 99
         return values
 
     error = spoiled(plan_of(THREE), "analyst", "c", Outcome, more_held)
@@ -475,7 +477,7 @@ def test_the_matcher_cannot_say_that_more_people_of_a_list_are_left_out_than_are
     plan = plan_of(lists, level=2, fewest=2)
 
     def fewer_held(values):
-        values[1] -= 1
+        values.view(np.uint64)[1] -= 1
         return values
 
     error = spoiled(plan, "analyst", "a", Outcome, fewer_held, lists)

@@ -158,9 +158,9 @@ def test_scores_beyond_the_bound_compare_wrongly():
 def test_the_bytes_of_a_pair():
     """The figures that the package's docstring states, for sets of at most 64 values."""
     plan = ArgmaxPlan(b"", ("a", "b"), (64,) * 8)
-    per_pair = plan.digits * 2 + 1 + 26 / 8
+    per_pair = plan.digits * 2 + 6 / 8 + 26 / 8
     assert plan.dealt_bytes == plan.pairs * per_pair + plan.values * 8
-    assert plan.sent_bytes == plan.pairs * 42 / 8 + plan.values * 9 + len(plan.sizes) * 6 / 8
+    assert plan.sent_bytes == plan.pairs * 42 / 8 + plan.values * 8.75 + len(plan.sizes) * 6 / 8
     assert plan.rounds == 8
 
 
@@ -277,8 +277,9 @@ def test_a_star_compares_the_winner_alone():
     i, j = star.pairs_of(part)
     assert i.tolist() == [0] + [2] * 63 + [66] * 2
     assert j.tolist() == [1, *range(3, 66), 67, 68]
-    assert star.dealt_bytes == star.pairs * 33 + -(-star.pairs // 8) * 26 + 3 * 8
-    assert star.sent_bytes == 69 * 8 + -(-star.pairs // 8) * 42 + 3 + 1
+    numbers = -(-6 * star.pairs // 8)
+    assert star.dealt_bytes == star.pairs * 32 + numbers + -(-star.pairs // 8) * 26 + 3 * 8
+    assert star.sent_bytes == 69 * 8 + -(-star.pairs // 8) * 42 + -(-6 * 3 // 8) + 1
     assert star.rounds == 8
 
 

@@ -27,6 +27,7 @@ from vertibayes_mpc.masked_tables import (
 )
 from vertibayes_mpc.masked_tables.basis import tables_of
 from vertibayes_mpc.masked_tables.block import Correction, Masked, Part
+from vertibayes_mpc.randomness import StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Round
 from vertibayes_mpc.scheduler import run_all
@@ -111,10 +112,27 @@ def test_the_messages_of_a_pair_table_are_none_of_record_length():
     _, transcript = w.count(w.plan([Group((0,), (1,))]))
     sent = [(s.sender, s.receiver, type(s.message), s.message.values.size) for s in transcript]
     assert sorted(sent, key=str) == [
-        ("a", "analyst", Share, 9),
-        ("b", "analyst", Share, 9),
-        ("dealer", "b", Correction, 4),
+        ("a", "analyst", Share, 18),  # bytes
+        ("b", "analyst", Share, 18),
+        ("dealer", "b", Correction, 8),
     ]
+
+
+def bytes_of_an_extension(records):
+    """Count a table of three sites over some records; return the bytes of all messages."""
+    columns = [(1, False, {site: np.arange(records) % (place + 2) == 0}) for place, site in
+               enumerate("abc")]  # fmt: skip
+    stream = lambda a, b: StreamKey(label("key", a, b))  # noqa: E731
+    w = world(columns, records, Ring.holding(records).bits, 1 << 15, stream)
+    sent = w.commit()
+    tables, counted = w.count(w.plan([Group((0, 1), (2,))]))
+    assert tables[0].sum() == records
+    return sum(s.message.values.nbytes for s in (*sent, *counted))
+
+
+def test_bytes_grow_with_the_records_and_have_no_cliff():
+    """At 65,536 records the elements of counts become wider: by a quarter, not twice as wide."""
+    assert bytes_of_an_extension(66_000) < 1.26 * bytes_of_an_extension(65_000)
 
 
 def test_the_messages_of_an_extension():

@@ -120,9 +120,10 @@ def test_the_messages_of_a_table(sites, missing, states):
     assert {s.message.values.dtype for s in transcript} == {np.dtype(np.uint8)}
     # The bytes that the package's docstring states: no size tells how many records are complete.
     k = len(sites)
-    size = 1 if states**k <= 2**8 else 2
+    bits = (states**k - 1).bit_length()
+    size = -(-RECORDS * (bits + bits % 2 * (bits > 8)) // 8)
     assert sum(s.message.values.size for s in transcript) == (
-        2 * k * RECORDS * size + missing * 6 * RECORDS * (4 * k - 3)
+        2 * k * size + missing * 6 * RECORDS * (4 * k - 3)
     )
 
 
@@ -205,11 +206,11 @@ def test_more_complete_records_than_there_are_open_no_table(monkeypatch):
     """All sites agree."""
     w, _ = committed("ab", missing=True)
     plan = ShufflePlan(w.commitments, ((0, 1),), Selection(w.commitments), number=1)
-    more = RECORDS + 1
+    more, codes = RECORDS + 1, np.zeros(RECORDS, np.uint8)
 
     def site():
         yield Round(
-            {"analyst": Codes(np.zeros(RECORDS, np.uint8), np.array([more], np.uint32))}, {}
+            {"analyst": Codes(plan.tables[0].ring.pack(codes), np.array([more], np.uint32))}, {}
         )
 
     with pytest.raises(ImpossibleTablesError):

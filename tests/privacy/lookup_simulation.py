@@ -133,7 +133,7 @@ def elements_of(plan, sent, count):
             if plan.dealt_to(each) == sent.receiver:
                 layout = plan.dealt(each)
                 size = sum(piece.size for piece in layout)
-                for array in unpacked(layout, values[at : at + size]):
+                for array in unpacked(layout, values[at : at + size], sent.sender):
                     yield from array.reshape(count, -1).T
                 at += size
     else:

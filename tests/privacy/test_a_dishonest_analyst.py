@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.randomness import SeededRandomness
-from tests.worlds import world
+from tests.worlds import all_of, world
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes_mpc.errors import UnexpectedMessageError
@@ -45,9 +45,8 @@ def two_queries(secret):
         programs["dealer"] = deal_tables(w.dealer_keys, dealt)
         programs["analyst"] = open_tables(counted)
         _, transcript = run_all(programs)
-        seen.append(
-            next(m for m in transcript if (m.sender, m.receiver) == ("p", "q")).message.values
-        )
+        part = next(m for m in transcript if (m.sender, m.receiver) == ("p", "q")).message
+        seen.append(all_of(w.commitments.ring, part.values).reshape(-1, RECORDS))
     return w, asked, seen
 
 

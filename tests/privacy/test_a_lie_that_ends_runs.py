@@ -29,7 +29,10 @@ RECORDS = 60
 BITS = 20  # that b reads; it could read all
 NAMES = ("z", "w")  # b's columns
 HELD_BY_B = Commitments(
-    b"", Ring(16), RECORDS, tuple(Operand(bytes([k]), 1, ("b",)) for k in range(len(NAMES)))
+    b"",
+    Ring.holding(RECORDS),
+    RECORDS,
+    tuple(Operand(bytes([k]), 1, ("b",)) for k in range(len(NAMES))),
 )
 
 

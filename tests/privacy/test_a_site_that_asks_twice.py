@@ -29,7 +29,7 @@ from tests.protocols.small import (
     study_of,
 )
 from tests.randomness import SeededRandomness
-from tests.worlds import put_together, taken_apart
+from tests.worlds import all_of, put_together, taken_apart
 from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.errors import ImpossibleTablesError
 from vertibayes_mpc.masked_tables import Plan
@@ -48,8 +48,8 @@ def one_more(sent, packet):
     if sent.sender != "b" or sent.receiver != "a":
         return packet
     if isinstance(sent.message, Masked):
-        values = sent.message.values + np.uint16(1)
-        return sealed(packet, replace(sent.message, values=values))
+        values = all_of(FORMS.ring, sent.message.values) + np.uint16(1)
+        return sealed(packet, replace(sent.message, values=FORMS.ring.pack(values)))
     if isinstance(sent.message, Columns):
         columns = taken_apart(FORMS, "b", sent.message.values)
         more = {key: v + v.dtype.type(key[0] == "indicators") for key, v in columns.items()}
@@ -66,6 +66,12 @@ def sent_by_a(seen, kind):
     ]
     if kind is Columns:
         found = [taken_apart(FORMS, "a", values)["indicators", 0] for values in found]
+    else:
+        rows = [min(FORMS.block_rows, 40 - at) for at in range(0, 40, FORMS.block_rows)]
+        found = [
+            all_of(FORMS.ring, values).reshape(-1, rows[place % len(rows)])
+            for place, values in enumerate(found)
+        ]
     return np.concatenate(found, 1)
 
 
@@ -90,7 +96,7 @@ def test_a_term_that_is_asked_for_twice_in_a_session(monkeypatch, numbered):
     # Each part is D + A(T) - A(x) (x) masked(right): 8 rows of (xy), (xz); 8, changed, of (xyz).
     first, second = np.split(sent_by_a(seen, Part), 2, axis=1)
     masks = (first - second)[8:].reshape(2, 4, 40)[:, 0]
-    assert np.array_equal(masked - masks, SECRET) != numbered
+    assert np.array_equal(FORMS.ring.reduce(masked - masks), SECRET) != numbered
 
 
 @pytest.mark.parametrize("new_ids", [True, False])
@@ -114,4 +120,4 @@ def test_a_study_that_is_gone_on_with(monkeypatch, new_ids):
             federation.session.close()
             seen.clear()
     read = columns[0] - (parts[0] - parts[1]).reshape(2, 2, 40)[:, 0]
-    assert np.array_equal(read, SECRET) != new_ids
+    assert np.array_equal(FORMS.ring.reduce(read), SECRET) != new_ids

@@ -31,7 +31,7 @@ READ = 16
 RECORDS = 200
 # The forms of b's columns: all that a message of columns is taken apart by.
 HELD_BY_B = Commitments(
-    b"", Ring(16), RECORDS, tuple(Operand(bytes([k]), 1, ("b",)) for k in range(READ))
+    b"", Ring.holding(RECORDS), RECORDS, tuple(Operand(bytes([k]), 1, ("b",)) for k in range(READ))
 )
 
 

@@ -19,6 +19,7 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from tests.alignment_worlds import plan_of, programs
+from tests.worlds import all_of
 from vertibayes_mpc.alignment.chain import MATCHED_BYTES, Chain
 from vertibayes_mpc.alignment.curve import POINT_BYTES, blind, hash_to_curve
 from vertibayes_mpc.alignment.messages import NUMBERS
@@ -106,9 +107,8 @@ class Run:
     def links(self, owner):
         """Return the keys and rows that the owner of a list sends."""
         values, size = self.sent("links", owner, sender=owner), self.plan.sizes[owner]
-        return values[: POINT_BYTES * size].reshape(size, -1), RING.unpack(
-            values[POINT_BYTES * size :]
-        )
+        keys, rows = np.split(values, [POINT_BYTES * size])
+        return keys.reshape(size, -1), all_of(RING, rows)
 
     def undone(self, owner, place):
         """Return where a place of a list was, before the orders that the coalition knows."""
@@ -152,8 +152,8 @@ class Run:
         """Return the masked rows of the study."""
         last, first = self.plan.after(owner, -1), self.plan.sites[0]
         if last != first:
-            return RING.unpack(self.sent("rows", owner))
-        masks = RING.unpack(self.sent("row masks", owner))
+            return all_of(RING, self.sent("rows", owner))
+        masks = all_of(RING, self.sent("row masks", owner))
         return RING.reduce(self.outputs[first].shares[owner][0] + masks)
 
     def named(self):
@@ -177,7 +177,7 @@ class Run:
         """Return that of the dealer and the matcher: places, before the orders it knows."""
         places = {owner: self.sent("chosen", owner, receiver="dealer") for owner in self.lists}
         for owner, packed in places.items():
-            chosen = NUMBERS.unpack(packed).astype(np.intp)
+            chosen = all_of(NUMBERS, packed).astype(np.intp)
             for here in reversed(self.plan.chain(owner)[1:]):
                 chosen = self.site.orders_of[here, owner][chosen]
             places[owner] = chosen.tolist()
@@ -188,10 +188,10 @@ class Run:
         me = self.plan.sites[0]
         seen = [self.outputs[me].places.tolist()]
         for owner in self.plan.sites[1:]:
-            marks = NUMBERS.unpack(self.sent("marks", owner, receiver=me)).astype(np.int64)
+            marks = all_of(NUMBERS, self.sent("marks", owner, receiver=me)).astype(np.int64)
             inside = marks[marks < len(marks)]
             if as_places:
-                inside = NUMBERS.unpack(self.sent("places", owner))[inside]
+                inside = all_of(NUMBERS, self.sent("places", owner))[inside]
             seen.append(inside.tolist())
         return seen
 

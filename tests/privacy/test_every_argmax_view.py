@@ -34,6 +34,7 @@ import vertibayes_mpc.argmax.site
 from tests.mpc.test_argmax import SITES, shares_of, sites_of
 from tests.privacy.shuffle_simulation import MOST_SETTINGS, KnownStream, Secret, SecretStream
 from tests.privacy.simulation import has_choices, is_simulatable
+from tests.worlds import whole_bytes
 from vertibayes_mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
 from vertibayes_mpc.argmax.digits import Masks, packed
 from vertibayes_mpc.argmax.messages import (
@@ -51,6 +52,12 @@ from vertibayes_mpc.rounds import send
 from vertibayes_mpc.scheduler import run_all
 
 pytestmark = pytest.mark.laws
+
+
+@pytest.fixture(autouse=True)
+def elements_of_a_byte():
+    with whole_bytes():
+        yield
 
 
 # ---- stages: programs of (site, plan, input, settings), and what the dealer sends ----------------
@@ -119,13 +126,14 @@ def dealt(stage, keys, plan):
         return
     dealer, part = _Dealer(keys, plan), Part(0, 0, plan.pairs)
     if stage is masking:
-        message = OneHots(dealer.digits(part, dealer.scores()), plan.name("pairs", 0))
+        digits = plan.digit_ring.pack(dealer.digits(part, dealer.scores()))
+        message = OneHots(digits, plan.name("pairs", 0))
     elif stage is joining:
-        message = BitProducts(dealer.products(part), plan.name("pairs", 0))
+        message = BitProducts(dealer.products(part).ravel(), plan.name("pairs", 0))
     elif stage is numbering:
-        message = BitNumbers(dealer.numbers(part), plan.name("pairs", 0))
+        message = BitNumbers(plan.rank_ring.pack(dealer.numbers(part)), plan.name("pairs", 0))
     else:
-        one_hots = dealer.one_hots(Part(0, 0, plan.values))
+        one_hots = plan.one_hot_ring.pack(dealer.one_hots(Part(0, 0, plan.values)))
         message = OneHots(one_hots, plan.name("values", 0))
     yield from send({plan.sites[0]: message})
 
@@ -207,11 +215,16 @@ def run(case, values, secret):
 def elements_of(plan, message, settings):
     """Return a message's elements for each setting."""
     values = message.values
-    if isinstance(message, Winners):
-        values = np.unpackbits(values, count=settings * plan.shown_bits)
+    row = values.size
+    if isinstance(message, OneHots):
+        row = plan.pairs if message.label == plan.name("pairs", 0) else len(plan.ranked)
+    elif isinstance(message, Winners):
+        row = settings * plan.shown_bits
+        values = np.unpackbits(values, count=row)
     elif isinstance(message, MaskedBits | BitProducts):
-        values = np.unpackbits(values, axis=-1, count=plan.pairs)
-    rows = values.reshape(-1, settings, values.shape[-1] // settings)
+        row = plan.pairs
+        values = np.unpackbits(values.reshape(-1, -(-row // 8)), axis=-1, count=row)
+    rows = values.reshape(-1, settings, row // settings)
     return rows.swapaxes(0, 1).reshape(settings, -1)
 
 

@@ -12,10 +12,17 @@ import pytest
 
 import vertibayes_mpc.lookups.rounds
 from tests.privacy.lookup_simulation import Case, Settings, is_simulatable, view_of
+from tests.worlds import whole_bytes
 from vertibayes_mpc.lookups.plan import Masks
 from vertibayes_mpc.randomness import label
 
 pytestmark = pytest.mark.laws
+
+
+@pytest.fixture(autouse=True)
+def elements_of_a_byte():
+    with whole_bytes():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -13,13 +13,19 @@ import vertibayes_mpc.commitments.columns
 import vertibayes_mpc.shuffled_tables.site
 from tests.privacy.shuffle_simulation import Case, asked, data_of, distributions, good_views
 from tests.privacy.simulation import has_choices, is_simulatable
-from tests.worlds import Parts
+from tests.worlds import Parts, whole_bytes
 from vertibayes_mpc.commitments import Operand
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.shuffled_tables.plan import Streams
 
 pytestmark = pytest.mark.laws
+
+
+@pytest.fixture(autouse=True)
+def elements_of_a_byte():
+    with whole_bytes():
+        yield
 
 
 @pytest.fixture(autouse=True)

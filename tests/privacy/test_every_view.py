@@ -232,7 +232,7 @@ def views_of_the_analyst(zero_share):
                 for (party, count), peer in zip(counts.items(), "ba", strict=True)
             }
             assert run_all({
-                **{p: send_share(share, "analyst") for p, share in shares.items()},
+                **{p: send_share(share, ring, "analyst") for p, share in shares.items()},
                 "analyst": open_sum("ab", ring, 1),
             })[0]["analyst"] == 3  # fmt: skip
             seen[shares["a"].tobytes(), shares["b"].tobytes()] += 1

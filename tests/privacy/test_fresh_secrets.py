@@ -24,6 +24,7 @@ from tests.protocols.small import (
     study_of,
 )
 from tests.randomness import SeededRandomness
+from tests.worlds import all_of
 from vertibayes_mpc.commitments.columns import column_mask
 from vertibayes_mpc.commitments.commit import Columns
 from vertibayes_mpc.errors import MalformedMessageError
@@ -86,7 +87,11 @@ def kept_study(monkeypatch):
     return Kept(
         federation.roles["c"],
         federation,
-        {s.sender: s.message.values for s in sent if isinstance(s.message, Share)},
+        {
+            s.sender: all_of(labels[s.sender][1], s.message.values)
+            for s in sent
+            if isinstance(s.message, Share)
+        },
         {s.sender: s.message for s in sent if isinstance(s.message, Joining)},
         labels,
     )

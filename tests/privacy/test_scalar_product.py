@@ -23,6 +23,7 @@ from tests.privacy.published_scalar_product import (
 )
 from tests.privacy.simulation import has_choices, influential, is_simulatable
 from tests.randomness import HashStream, TableStream
+from tests.worlds import all_of
 from vertibayes_mpc.randomness import StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.scalar_product import (
@@ -146,9 +147,9 @@ def read_with_a_party_of_k(transcript, records):
     """Parties a and b read c's vector: a is sent R_b R_c + R'_b, and b knows R_b and R'_b."""
     what = Product(b"study", b"id", Ring(16), tuple("abc"), 1, records)
     (sub,) = [s for s, _ in what.top.below() if s.factors[-1] == ("b", "c")]
-    sent = {(s.sender, s.receiver, s.message.label): s.message.values for s in transcript
-            if isinstance(s.message, MaskedFactor | MaskedMasks)}  # fmt: skip
-    products = sent["dealer", "a", sub.label][0] - sub.mask(KEYS["b"])
+    sent = {(s.sender, s.receiver, s.message.label): s.message.values.view("<u2").reshape(1, -1)
+            for s in transcript if isinstance(s.message, MaskedFactor | MaskedMasks)}  # fmt: skip
+    products = sent["dealer", "a", sub.label] - sub.mask(KEYS["b"])
     own = what.top.mask(KEYS["b"])
     odd = own[0] % 2 == 1  # the others are known but for a few bits
     inverse = np.array([pow(int(r), -1, 2**16) for r in own[0][odd]], np.uint16)
@@ -196,8 +197,9 @@ def views(parties, value, bits, wrap):
     _, transcript = run(parties, bits, vectors, keys)
     found = defaultdict(list)
     for s in transcript:
-        if s.sender in ("b", "dealer") and s.receiver != "b" and len(s.message.values.ravel()) > 1:
-            found[type(s.message), s.sender, s.receiver].append(s.message.values.ravel())
+        if s.sender in ("b", "dealer") and s.receiver != "b" and s.message.values.size > 4:
+            elements = all_of(Ring(bits), s.message.values)
+            found[type(s.message), s.sender, s.receiver].append(elements)
     return {key: np.concatenate(arrays) for key, arrays in found.items()}
 
 
@@ -243,7 +245,7 @@ def test_shares_are_uniform():
         keys = {p: StreamKey(label("key", number, p)) for p in "abc"}
         for s in run("abc", 16, vectors, keys)[1]:
             if isinstance(s.message, Share) and s.sender == "b":
-                counts[s.message.values[0] >> 12] += 1
+                counts[s.message.values.view("<u2")[0] >> 12] += 1
     assert ((counts - 25) ** 2 / 25).sum() < 60
 
 
@@ -259,7 +261,9 @@ def ours_at_the_same_place(records):
     """Return a's masks and b's masked records, in our protocol."""
     vectors = {"a": np.ones((1, len(records)), np.uint32), "b": records[None].astype(np.uint32)}
     _, transcript = run("ab", 32, vectors, KEYS)
-    (masked,) = [s.message.values[0] for s in transcript if (s.sender, s.receiver) == ("b", "a")]
+    (masked,) = [
+        s.message.values.view("<u4") for s in transcript if (s.sender, s.receiver) == ("b", "a")
+    ]
     what = Product(b"study", b"id", Ring(32), ("a", "b"), 1, len(records))
     return what.top.mask(KEYS["a"])[0].astype(np.int64), masked.astype(np.int64)
 
@@ -307,7 +311,7 @@ def test_our_product_of_masks_gives_nothing_away(records):
     _, transcript = run("abc", 16, vectors, KEYS)
     seen = [s.message.values for s in transcript if isinstance(s.message, MaskedMasks)]
     assert len(seen) == 3
-    (masked,) = [s.message.values.ravel() for s in transcript
+    (masked,) = [s.message.values.view("<u2") for s in transcript
                  if isinstance(s.message, MaskedMasks) and s.receiver == "a"]  # fmt: skip
     bits = (vectors["b"] * 2 + vectors["c"])[0]
     table = np.array([np.bincount(masked[bits == b] >> 12, minlength=16) for b in range(4)])

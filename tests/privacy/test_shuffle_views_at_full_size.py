@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import chi2_contingency, chisquare
 
 from tests.worlds import shuffle, taken_apart, world
+from vertibayes_mpc.labelled import Piece, unpacked
 from vertibayes_mpc.randomness import StreamKey, label
 from vertibayes_mpc.shuffled_tables.plan import Codes, Masks, Noise, Shuffled, Streams, Tags
 
@@ -69,15 +70,16 @@ def vectors_of(plan, sent):
     (table,), kind, values = plan.tables, type(sent.message), sent.message.values
     codes, tags = table.ring, plan.commitments.flag_ring
     if kind is Codes:  # where records drop out there are fewer for one of the data
-        return [] if table.dropping else [("opened", codes, codes.unpack(values))]
+        return [] if table.dropping else [("opened", codes, codes.unpack(values, RECORDS))]
     rings = {Noise: [tags], Tags: [tags], Shuffled: plan.rings(table)}.get(kind)
     if kind is Masks:
         first = sent.receiver == table.chain[0]
         rings = [codes] * first + [tags] * bool(table.dropping)
     vectors, at = [], 0
     for ring in rings:
-        end = at + ring.bytes * RECORDS
-        vectors.append((f"{kind.kind}, {ring.bits} bits", ring, ring.unpack(values[at:end])))
+        end = at + ring.packed_size(RECORDS)
+        vector = ring.unpack(values[at:end], RECORDS)
+        vectors.append((f"{kind.kind}, {ring.bits} bits", ring, vector))
         at = end
     assert at == len(values)
     return vectors
@@ -159,7 +161,9 @@ def places(tables):
     w.commit()
     plan, _, messages = shuffle(w, [(0, 1, 2)] * tables)
     ring = plan.tables[0].ring
-    shares = [ring.unpack(m.message.values) for m in messages if type(m.message) is Codes]
+    layout = [Piece(ring, (PEOPLE,))] * tables
+    codes = [m for m in messages if type(m.message) is Codes]
+    shares = [np.concatenate([*unpacked(layout, m.message.values, m.sender)]) for m in codes]
     opened = ring.reduce(np.sum(shares, axis=0, dtype=ring.dtype)).reshape(tables, PEOPLE)
     assert (np.count_nonzero(opened, axis=1) == 1).all()
     return np.argmax(opened, axis=1)

@@ -68,7 +68,7 @@ def opened(columns):
     kept = {int(message.complete[0]) if table.dropping else RECORDS for message in sent.values()}
     if len(kept) > 1:
         return None, None, sent
-    shares = [table.ring.unpack(message.values)[: min(kept)] for message in sent.values()]
+    shares = [table.ring.unpack(message.values, RECORDS)[: min(kept)] for message in sent.values()]
     codes = table.ring.reduce(np.sum(shares, axis=0, dtype=table.ring.dtype))
     seal = Streams(w.holders["a liar"].sites_key, plan).seal(table, len(codes))
     return codes.astype(np.int64), seal, sent

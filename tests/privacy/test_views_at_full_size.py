@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from tests.worlds import taken_apart, world
+from tests.worlds import all_of, taken_apart, world
 from vertibayes_mpc.masked_tables import Group
 from vertibayes_mpc.masked_tables.block import Correction, Masked, Part
 from vertibayes_mpc.randomness import StreamKey, label
@@ -56,7 +56,8 @@ def views(data_of_b, bits, wrap):
             found[form, m.sender, m.receiver].append(values.ravel())
             rings[form] = w.commitments.form(form, place).ring.bits
     for m in w.count(w.plan([Group((0, 1), (2,)), Group((0, 2), (1,))]))[1]:
-        found[type(m.message), m.sender, m.receiver].append(m.message.values.ravel())
+        elements = all_of(w.commitments.ring, m.message.values)
+        found[type(m.message), m.sender, m.receiver].append(elements)
     return {key: (rings.get(key[0], bits), np.concatenate(v)) for key, v in found.items()}
 
 
@@ -79,7 +80,7 @@ def p_values(bits, wrap=lambda key: key):
     return found
 
 
-@pytest.mark.parametrize("bits", [16, 32])
+@pytest.mark.parametrize("bits", [14, 16, 20, 24, 32])
 def test_no_message_depends_on_the_data(bits):
     found = p_values(bits)
     assert {key[0] for key in found} == {"indicators", "codes", "flags", Masked, Part}
@@ -106,7 +107,7 @@ def test_shares_and_corrections_are_uniform():
         )
         w.commit()
         for m in w.count(w.plan([Group((0,), (1,))]))[1]:
-            high[type(m.message)].append(int(m.message.values.ravel()[0]) >> 13)
+            high[type(m.message)].append(int(m.message.values.view("<u2")[0]) >> 13)
     for values in high.values():
         counts = np.bincount(values, minlength=8)
         expected = len(values) / 8

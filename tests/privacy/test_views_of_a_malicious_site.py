@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from tests.worlds import world
+from tests.worlds import whole_bytes, world
 from vertibayes_mpc.commitments import commit
 from vertibayes_mpc.labelled import Labelled
 from vertibayes_mpc.masked_tables import Group, Plan, basis, count_tables, deal_tables, open_tables
@@ -25,6 +25,12 @@ from vertibayes_mpc.scheduler import ByHand, Scheduler
 RECORDS = 1 << 18
 BLOCK = RECORDS
 CHANCE = 7  # standard deviations: no correlation of uniform, independent bits is larger
+
+
+@pytest.fixture(autouse=True)
+def elements_of_a_byte():
+    with whole_bytes():
+        yield
 
 
 class Wicked(ByHand):

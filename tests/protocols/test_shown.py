@@ -14,6 +14,7 @@ from tests.protocols.golden import queries
 from tests.protocols.golden.queries import QUERIES
 from tests.protocols.golden.record import opened, worlds
 from tests.protocols.golden.worlds import outcome
+from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import ArrayMessage, send
 from vertibayes_mpc.sharing import send_share
 from vertibayes_protocols.budget import Released
@@ -111,7 +112,7 @@ class Numbers(ArrayMessage):
 
 def test_an_unknown_message_is_found():
     def tell(query, site, plan, give):
-        yield from send({site.analyst: Numbers(np.arange(3, dtype=np.uint16))})
+        yield from send({site.analyst: Numbers(np.arange(3, dtype=np.uint8))})
 
     with patch.object(Describe, "run_site", tell):
         (what, *_) = found(Describe, lambda effects: {}, "describe")
@@ -120,7 +121,7 @@ def test_an_unknown_message_is_found():
 
 def test_a_kind_that_states_no_numbers_shows_none():
     def tell(query, site, plan, give):
-        yield from send_share(np.arange(3, dtype=np.uint16), site.analyst)
+        yield from send_share(np.arange(3, dtype=np.uint16), Ring(16), site.analyst)
 
     with patch.object(Describe, "run_site", tell):
         assert found(Describe, lambda effects: {}, "describe")

@@ -26,9 +26,8 @@ from vertibayes_mpc.alignment.messages import (
 )
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import MalformedMessageError
-from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, Stream, StreamKey
-from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.ring import Elements, Packed, Ring
 from vertibayes_mpc.rounds import Party, Program
 
 MATCHED_BYTES = 16  # of a key: two keys of 10^7 agree in them with a probability below 2^-80
@@ -111,20 +110,17 @@ class Chain:
         def store(piece: slice, packed: Packed) -> None:
             end = POINT_BYTES * (int(piece.stop) - int(piece.start))
             keys[piece] = self._blinded(sender, packed[:end])
-            unpack_rows(plan.rings(owner), rows, piece, packed[end:])
+            unpack_rows(plan.rings(owner), rows, piece, packed[end:], sender)
 
-        bytes_each, receiver = self._size(self.owner), plan.after(self.me, 1)
-        count, most = plan.sizes[self.owner], PIECE_KEYS
-        sent = Outgoing(receiver, self.owner, count, bytes_each, self._load, most=most)
-        incoming = Incoming(sender, owner, size, self._size(owner), store, most=most)
+        receiver, count, most = plan.after(self.me, 1), plan.sizes[self.owner], PIECE_KEYS
+        ours, theirs = plan.rings(self.owner), plan.rings(owner)
+        sent = Outgoing(receiver, self.owner, count, POINT_BYTES, self._load, rings=ours, most=most)
+        incoming = Incoming(sender, owner, size, POINT_BYTES, store, rings=theirs, most=most)
         yield from transfer(plan, Links, [sent], [incoming])
         key = self.private if plan.level == 1 else self._dealer_key
         order = self.orders[owner] = self._order(key, owner)
         self.owner, self.keys, self.rows = owner, keys[order], [column[order] for column in rows]
         self._mask()
-
-    def _size(self, owner: Party) -> int:
-        return POINT_BYTES + self.plan.row_bytes(owner)
 
     def _load(self, piece: slice) -> Packed:
         rows = pack_rows(self.plan.rings(self.owner), self.rows, piece)

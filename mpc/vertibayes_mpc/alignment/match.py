@@ -21,8 +21,8 @@ from vertibayes_mpc.alignment.messages import (
 )
 from vertibayes_mpc.alignment.plan import AlignmentPlan
 from vertibayes_mpc.errors import UnknownFaultyPartyError
-from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, StreamKey
+from vertibayes_mpc.ring import Packed
 from vertibayes_mpc.rounds import Party, Program, send
 
 

@@ -19,14 +19,13 @@ from vertibayes_mpc.labelled import (
     LABEL_BYTES,
     Labelled,
     Layout,
-    Packed,
     Piece,
     labelled_bytes,
     packed,
     receive,
     unpacked,
 )
-from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.ring import Elements, Packed, Ring
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 
 PIECE_BYTES = 1 << 22
@@ -75,14 +74,19 @@ class Entries:
     peer: Party
     owner: Party
     count: int
-    size: int
+    size: int  # bytes of each, its row aside
+    rings: Sequence[Ring] = field(default=(), kw_only=True)  # of the elements of its row
     most: int = field(default=PIECE_BYTES, kw_only=True)
+
+    def bytes(self, count: int) -> int:
+        """Return the bytes of some entries with their rows."""
+        return count * self.size + sum(ring.packed_size(count) for ring in self.rings)
 
     @property
     def pieces(self) -> Iterator[slice]:
         """The places of the entries in each message."""
-        step = min(self.most, max(1, PIECE_BYTES // max(1, self.size)))
-        for start in range(0, self.count if self.size else 0, step):
+        step = min(self.most, max(1, PIECE_BYTES // max(1, self.bytes(1))))
+        for start in range(0, self.count if self.bytes(1) else 0, step):
             yield slice(start, min(start + step, self.count))
 
 
@@ -131,7 +135,7 @@ def _in_turns(entries: Sequence[E]) -> Iterator[list[tuple[E, slice]]]:
 
 
 def _bytes(entries: Entries, piece: slice) -> int:
-    return entries.size * (int(piece.stop) - int(piece.start))
+    return entries.bytes(int(piece.stop) - int(piece.start))
 
 
 def outgoing_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Outgoing:
@@ -140,7 +144,7 @@ def outgoing_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> O
         peer,
         owner,
         len(numbers),
-        NUMBERS.bytes,
+        NUMBERS.packed_size(1),
         lambda piece: NUMBERS.pack(numbers[piece].astype(NUMBERS.dtype)),
     )
 
@@ -149,10 +153,10 @@ def incoming_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> I
     """Return what receives places or marks into an array."""
 
     def store(piece: slice, text: Packed) -> None:
-        values = NUMBERS.unpack(text).astype(np.int64)
+        values = NUMBERS.unpack(text, len(numbers[piece])).astype(np.int64)
         numbers[piece] = np.where(values == NOWHERE, -1, values)
 
-    return Incoming(peer, owner, len(numbers), NUMBERS.bytes, store)
+    return Incoming(peer, owner, len(numbers), NUMBERS.packed_size(1), store)
 
 
 def outgoing_rows(
@@ -160,8 +164,11 @@ def outgoing_rows(
 ) -> Outgoing:
     """Return what sends `count` rows of a list."""
     rings = plan.rings(owner)
-    size = plan.row_bytes(owner)
-    return Outgoing(peer, owner, count, size, lambda piece: pack_rows(rings, columns, piece))
+
+    def load(piece: slice) -> Packed:
+        return pack_rows(rings, columns, piece)
+
+    return Outgoing(peer, owner, count, 0, load, rings=rings)
 
 
 def incoming_rows(
@@ -169,10 +176,11 @@ def incoming_rows(
 ) -> Incoming:
     """Return what receives `count` rows of a list into columns."""
     rings = plan.rings(owner)
-    size = plan.row_bytes(owner)
-    return Incoming(
-        peer, owner, count, size, lambda at, text: unpack_rows(rings, columns, at, text)
-    )
+
+    def store(piece: slice, text: Packed) -> None:
+        unpack_rows(rings, columns, piece, text, peer)
+
+    return Incoming(peer, owner, count, 0, store, rings=rings)
 
 
 def check_numbers(numbers: NDArray[np.int64], limit: int, sender: Party, *, all_in: bool) -> None:
@@ -188,7 +196,9 @@ def check_numbers(numbers: NDArray[np.int64], limit: int, sender: Party, *, all_
 
 def outcome(plan: AlignmentPlan, people: int, held: int, both: Sequence[int]) -> Outcome:
     """Return the matcher's message to one party; the arguments are as of `Outcome`."""
-    return Outcome(np.array([people, held, *both], COUNTS.dtype), plan.name(Outcome.kind))
+    return Outcome(
+        COUNTS.pack(np.array([people, held, *both], COUNTS.dtype)), plan.name(Outcome.kind)
+    )
 
 
 def expect_outcome(plan: AlignmentPlan) -> Program[tuple[int, int]]:
@@ -220,10 +230,15 @@ def pack_rows(rings: Sequence[Ring], columns: Sequence[Elements], piece: slice) 
 
 
 def unpack_rows(
-    rings: Sequence[Ring], columns: Sequence[Elements], piece: slice, values: Packed
+    rings: Sequence[Ring],
+    columns: Sequence[Elements],
+    piece: slice,
+    values: Packed,
+    sender: Party,
 ) -> None:
     """Put the elements that `pack_rows` has packed into the columns."""
-    for column, elements in zip(columns, unpacked(_layout(rings, piece), values), strict=True):
+    arrays = unpacked(_layout(rings, piece), values, sender)
+    for column, elements in zip(columns, arrays, strict=True):
         column[piece] = elements
 
 

@@ -82,10 +82,6 @@ class AlignmentPlan:
         """Return the rings of the row elements of a list; none at level 1."""
         return self.rows.get(owner, ())
 
-    def row_bytes(self, owner: Party) -> int:
-        """Return the bytes of a row."""
-        return sum(ring.bytes for ring in self.rings(owner))
-
     def name(self, purpose: str, *parts: str | int) -> bytes:
         """Return the label of a message or a stream of this run."""
         return label(f"alignment {purpose}", self.label, *parts)

@@ -39,8 +39,8 @@ The same holds for a star, whose bits are simulated with the winners.
 Leakage: the winners, and the bit of each set of a star, to the analyst and the sites; the sizes of
 the sets and the margin to all. An argmax of scores that differ by more than `ArgmaxPlan` states
 can have a wrong winner.
-Cost: with sets of 33 to 64 values in Z_2^64, the dealer sends 36.3 bytes for each pair of values
-and 8 for each value; each site sends each other site 5.3 bytes for each pair and 9 for each value.
+Cost: with sets of 33 to 64 values in Z_2^64, the dealer sends 36 bytes for each pair of values
+and 8 for each value; each site sends each other site 5.3 for each pair and 8.8 for each value.
 Rounds: 8, if all pairs fit into one part; each further part of pairs takes 5. One site alone finds
 the winners in the clear. A star costs the same for s - 1 pairs, s values and one rank of a set of s
 values, and as many rounds.

@@ -80,11 +80,12 @@ def deal_argmax(keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> Program[None]
     rho = dealer.scores()
     for part in plan.pair_parts:
         name = plan.name("pairs", part.number)
-        yield from send({first: OneHots(dealer.digits(part, rho), name)})
-        yield from send({first: BitProducts(dealer.products(part), name)})
-        yield from send({first: BitNumbers(dealer.numbers(part), name)})
+        yield from send({first: OneHots(plan.digit_ring.pack(dealer.digits(part, rho)), name)})
+        yield from send({first: BitProducts(dealer.products(part).ravel(), name)})
+        yield from send({first: BitNumbers(plan.rank_ring.pack(dealer.numbers(part)), name)})
     for part in plan.value_parts:
-        yield from send({first: OneHots(dealer.one_hots(part), plan.name("values", part.number))})
+        one_hots = plan.one_hot_ring.pack(dealer.one_hots(part))
+        yield from send({first: OneHots(one_hots, plan.name("values", part.number))})
 
 
 class _Dealer:

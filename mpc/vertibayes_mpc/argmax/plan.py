@@ -227,27 +227,31 @@ class ArgmaxPlan:
     @property
     def dealt_bytes(self) -> int:
         """The number of bytes that the dealer sends, to the first site."""
-        ranks = self.rank_words * self.one_hot_ring.dtype.itemsize
-        return len(self.ranked) * ranks * self.is_shared + self._dealt_for_pairs
+        counts = (self.rank_words * part.size for part in self.value_parts)
+        ranks = sum(map(self.one_hot_ring.packed_size, counts))
+        return ranks * self.is_shared + self._dealt_for_pairs
 
     @property
     def _dealt_for_pairs(self) -> int:
-        one_hots = self.digits * self.digit_ring.dtype.itemsize
-        numbers = one_hots + self.rank_ring.dtype.itemsize
         products = sum(2 * pairs - 1 for pairs in self.levels)
-        return sum(part.size * numbers + part.packed * products for part in self.pair_parts)
+        return sum(
+            self.digit_ring.packed_size(self.digits * part.size)
+            + self.rank_ring.packed_size(part.size)
+            + part.packed * products
+            for part in self.pair_parts
+        )
 
     @property
     def sent_bytes(self) -> int:
         """The number of bytes that each site sends to each other site."""
-        ranks = len(self.ranked) * self.rank_ring.dtype.itemsize
+        ranks = sum(self.rank_ring.packed_size(part.size) for part in self.value_parts)
         return (self._sent_for_pairs + ranks) * self.is_shared + self.shown_bytes
 
     @property
     def _sent_for_pairs(self) -> int:
         bits = sum(part.packed for part in self.pair_parts)
         bits *= sum(3 * pairs - 1 for pairs in self.levels) + 1
-        return self.values * self.ring.dtype.itemsize + bits
+        return self.ring.packed_size(self.values) + bits
 
     @property
     def memory(self) -> int:

@@ -32,9 +32,9 @@ from vertibayes_mpc.argmax.messages import (
 )
 from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, RankPlan, StarPlan
 from vertibayes_mpc.commitments import Holder
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements, receive
+from vertibayes_mpc.labelled import Labelled, expected, labelled_elements, receive
 from vertibayes_mpc.ring import Elements, Ring
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.rounds import Party, Program, exchange
 from vertibayes_mpc.sharing import zero_share
 
 
@@ -231,8 +231,8 @@ class _Contest:
         self, kind: type[Labelled], ours: Elements, ring: Ring, name: bytes
     ) -> Program[list[Elements]]:
         """Send elements to all other sites; return theirs and ours."""
-        outbox = dict.fromkeys(self.others, kind(ours, name))
-        expect = dict.fromkeys(self.others, Expect(kind, ours.size + LABEL_BYTES))
+        outbox = dict.fromkeys(self.others, kind(ring.pack(ours), name))
+        expect = dict.fromkeys(self.others, expected(kind, ring, ours.size))
         received = yield from exchange(outbox, expect)
         theirs = (labelled_elements(m, s, ring, ours.shape, name) for s, m in received.items())
         return [ours, *theirs]

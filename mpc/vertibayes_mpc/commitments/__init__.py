@@ -1,6 +1,6 @@
 """Committed columns: each site masks its columns once, and sends them to the other sites.
 
-    P -> sites    Xhat = X + A      mod 2^16 or 2^32    X: the column's indicators, except the first
+    P -> sites    Xhat = X + A      mod 2^k             X: the column's indicators, except the first
                   xhat = x + a      mod 2^24            x: the column's codes
                   uhat = u + c      mod 2^48            u: 1 where the value is missing
 
@@ -15,8 +15,9 @@ them is the key of the orders in which shuffled codes are revealed (`Holder.site
 Security: honest-but-curious. A masked column is uniform for everybody who does not know the stream.
 Its holder and the dealer know the stream; the dealer does not receive the masked column.
 Leakage: n, the number of codes of each column.
-Cost: 1 round for each block of rows; per record, a column takes 2 or 4 bytes for each indicator, 3
-for the code, and 6 if values may be missing, to each other site.
+Cost: 1 round for each block of rows; per record, a column takes k bits for each indicator, 24
+for the code, and 48 if values may be missing, to each other site. k is 14, 16, 20, 24 or 32, so
+that 2^k > n (`Ring.holding`).
 """
 
 from vertibayes_mpc.commitments.columns import CodeColumn, Column, PartColumn, SharedColumn

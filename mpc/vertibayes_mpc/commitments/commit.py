@@ -15,14 +15,13 @@ from vertibayes_mpc.labelled import (
     LABEL_BYTES,
     Labelled,
     Layout,
-    Packed,
     Piece,
     labelled_bytes,
     size_of,
     unpacked,
 )
 from vertibayes_mpc.randomness import Stream
-from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.ring import Elements, Packed
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 
 
@@ -95,7 +94,7 @@ def commit(site: Holder) -> Program[dict[Party, bytes]]:
             packed = labelled_bytes(received[peer], peer, size_of(layout), label)
             if peer in digests:
                 digests[peer].update(packed.data)
-            _keep(site, peer, block, unpacked(layout, packed))
+            _keep(site, peer, block, unpacked(layout, packed, peer))
     return {peer: digest.digest() for peer, digest in digests.items()}
 
 

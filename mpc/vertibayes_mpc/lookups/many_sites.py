@@ -28,10 +28,10 @@ from functools import reduce
 
 import numpy as np
 
-from vertibayes_mpc.labelled import Layout, Packed, packed, size_of, unpacked
+from vertibayes_mpc.labelled import Layout, packed, size_of, unpacked
 from vertibayes_mpc.lookups.plan import LookupPlan, Masks, Slice
 from vertibayes_mpc.lookups.rounds import Lookup, Step, factors
-from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.ring import Elements, Packed
 from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.unit_vectors import unit_shares
 
@@ -67,7 +67,7 @@ def look_up(
     ours = counts + masks.rotation()
     rotated, inbox = yield from _revealed(plan.rotated(part), holders, me, ours, dealt)
     if is_first:
-        high, low, result = unpacked(pieces, inbox[dealer])
+        high, low, result = unpacked(pieces, inbox[dealer], dealer)
     else:
         high, low, result = map(masks.elements, DRAWN, pieces)
     x, y = masks.left(), masks.right()
@@ -93,11 +93,11 @@ def _revealed(
     if me != first:
         yield Step({first: packed(layout, [share])}, {})
         inbox = yield Step({}, {first: piece.size})
-        return next(unpacked(layout, inbox[first])), inbox
+        return next(unpacked(layout, inbox[first], first)), inbox
     inbox = yield Step({}, {**dict.fromkeys(others, piece.size), **dealt})
     total = share.astype(piece.ring.dtype)
     for other in others:
-        total += next(unpacked(layout, inbox[other]))
+        total += next(unpacked(layout, inbox[other], other))
     total = piece.ring.reduce(total)
     yield Step(dict.fromkeys(others, packed(layout, [total])), {})
     return total, inbox

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from vertibayes_mpc.commitments import Holder
-from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.lookups import many_sites, two_sites
 from vertibayes_mpc.lookups.plan import LookupPlan, Masks, Slice
 from vertibayes_mpc.lookups.rounds import Dealt, Lookup, together
 from vertibayes_mpc.randomness import Stream
-from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.ring import Elements, Packed
 from vertibayes_mpc.rounds import Party, Program, send
 
 

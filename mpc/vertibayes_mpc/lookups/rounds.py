@@ -21,9 +21,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, Packed, labelled_bytes
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
 from vertibayes_mpc.lookups.plan import LookupPlan, Slice
-from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.ring import Elements, Packed
 from vertibayes_mpc.rounds import Expect, Party, Program, exchange
 from vertibayes_mpc.unit_vectors import turned
 

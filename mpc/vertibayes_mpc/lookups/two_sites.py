@@ -30,10 +30,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.labelled import Packed, packed, size_of, unpacked
+from vertibayes_mpc.labelled import packed, size_of, unpacked
 from vertibayes_mpc.lookups.plan import LookupPlan, Masks, Slice
 from vertibayes_mpc.lookups.rounds import Lookup, Step, factors
-from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.ring import Elements, Packed
 from vertibayes_mpc.rounds import Party
 
 
@@ -87,8 +87,8 @@ def look_up(
     if me == second:
         sizes[dealer] = size_of(plan.dealt(part))
     inbox = yield Step({peer: packed(plan.rotated(part), [ours])}, sizes)
-    own = drawn(masks) if me == first else Bits(*unpacked(plan.dealt(part), inbox[dealer]))
-    (theirs,) = unpacked(plan.rotated(part), inbox[peer])
+    own = drawn(masks) if me == first else Bits(*unpacked(plan.dealt(part), inbox[dealer], dealer))
+    (theirs,) = unpacked(plan.rotated(part), inbox[peer], peer)
     one_hots = _unpacked_bits(own.high, plan.high), _unpacked_bits(own.low, plan.low)
     shares = factors(plan, part, one_hots, ours + theirs, bits=1)
     if me == second:
@@ -96,13 +96,13 @@ def look_up(
     x, y = masks.left(), masks.right()
     sent = packed(plan.factors(part), [shares + np.concatenate([x, y])])
     inbox = yield Step({peer: sent}, {peer: size_of(plan.factors(part))})
-    (masked,) = unpacked(plan.factors(part), inbox[peer])
+    (masked,) = unpacked(plan.factors(part), inbox[peer], peer)
     left, right = np.split(masked, 2)
     product = ring.column_dots(shares[: plan.width] + left, shares[plan.width :])
     product = product - ring.column_dots(x, right) + own.cross - masks.words("product")
     sent = packed(plan.product(part), [product])
     inbox = yield Step({peer: sent}, {peer: size_of(plan.product(part))})
-    (other,) = unpacked(plan.product(part), inbox[peer])
+    (other,) = unpacked(plan.product(part), inbox[peer], peer)
     return ring.reduce(ring.column_dots((product + other)[None], own.sign[None]) + own.signed)
 
 

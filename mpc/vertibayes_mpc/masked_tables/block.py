@@ -8,10 +8,10 @@ import numpy as np
 
 from vertibayes_mpc.commitments import Holder, Term
 from vertibayes_mpc.commitments.operands import Form
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from vertibayes_mpc.labelled import Labelled, expected, labelled_elements
 from vertibayes_mpc.masked_tables.plan import Masks, Plan, Step
 from vertibayes_mpc.ring import Elements
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.rounds import Party, Program, exchange
 
 
 class Masked(Labelled, kind="masked"):
@@ -42,11 +42,13 @@ class Block:
         """Take one round of extension: send what others need, keep what they send."""
         me, sizes = self.site.party, self.site.commitments.width
         rows = self.plan.selection.rows(self.block)
-        outbox = {to: self._message(terms) for (sender, to), terms in step.items() if sender == me}
+        sent = {to: tuple(terms) for (sender, to), terms in step.items() if sender == me}
+        messages = {terms: self._message(terms) for terms in dict.fromkeys(sent.values())}
+        outbox = {to: messages[terms] for to, terms in sent.items()}
         senders = {sender: terms for (sender, to), terms in step.items() if to == me}
         shapes = {sender: (sum(map(sizes, terms)), rows) for sender, terms in senders.items()}
         expect = {
-            sender: Expect(self._kind(sender, terms), shapes[sender][0] * rows + LABEL_BYTES)
+            sender: expected(self._kind(sender, terms), self.ring, shapes[sender][0] * rows)
             for sender, terms in senders.items()
         }
         received = yield from exchange(outbox, expect)
@@ -55,13 +57,13 @@ class Block:
             values = labelled_elements(message, sender, self.ring, shape, label)
             self._keep(sender, senders[sender], values)
 
-    def _kind(self, sender: Party, terms: list[Term]) -> type[Masked] | type[Part]:
+    def _kind(self, sender: Party, terms: Sequence[Term]) -> type[Masked] | type[Part]:
         return Masked if self.site.commitments.lead(terms[0]) == sender else Part
 
-    def _message(self, terms: list[Term]) -> Masked | Part:
+    def _message(self, terms: tuple[Term, ...]) -> Masked | Part:
         kind = self._kind(self.site.party, terms)
         values = [(self.masked if kind is Masked else self.part)(t) for t in terms]
-        return kind(np.concatenate(values), self.plan.label)
+        return kind(self.ring.pack(np.concatenate(values)), self.plan.label)
 
     def _keep(self, sender: Party, terms: list[Term], values: Elements) -> None:
         at = 0
@@ -168,7 +170,8 @@ class Block:
             return self.clear(term)
         if not self.holds(term):
             return self.masked(term)
-        return self.ring.reduce(self.masked(term) - self.mask(term))
+        unmasked = self.masked(term) - self.mask(term)
+        return self.ring.reduce(unmasked, out=unmasked)
 
     def part(self, term: Term) -> Elements:
         """Return this site's part of a term that another site computes."""
@@ -178,7 +181,7 @@ class Block:
             total -= self.ring.kron(self.mask(left), self.unmasked(right))
         if self.holds(right):
             total -= self.ring.kron(self.masked(left), self.mask(right))
-        return self.ring.reduce(total)
+        return total
 
     def _put_together(self, term: Term) -> Elements:
         if self.is_own(term):

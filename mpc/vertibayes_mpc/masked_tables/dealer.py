@@ -61,10 +61,11 @@ class MaskBlock:
         dealt = {
             to: ts for (sender, to), ts in step.items() if sender == self.plan.commitments.dealer
         }
-        return {
-            to: Part(np.concatenate([self._correction(t) for t in ts]), self.plan.label)
-            for to, ts in dealt.items()
-        }
+        return {to: self._part(terms) for to, terms in dealt.items()}
+
+    def _part(self, terms: list[Term]) -> Part:
+        values = np.concatenate([self._correction(term) for term in terms])
+        return Part(self.ring.pack(values), self.plan.label)
 
     def _correction(self, term: Term) -> Elements:
         """Return sum over s != t of A_s(left) (x) A_t(right), less the holders' parts."""
@@ -99,4 +100,4 @@ def _correction(plan: Plan, products: Elements, lead: Party) -> Correction:
     """Return the lead's part of the correction."""
     columns = plan.columns(plan.rights_at(lead))
     values = products[np.ix_(plan.rows_of(plan.dealt_to(lead)), columns)]
-    return Correction(plan.commitments.ring.reduce(values), plan.label)
+    return Correction(plan.commitments.ring.pack(values), plan.label)

@@ -45,7 +45,7 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
     ring = site.commitments.ring
     peers = {peer: site.peer_keys[peer] for peer in plan.parties if peer != site.party}
     zeros = zero_share(site.party, peers, ring, plan.label, plan.cells)
-    yield from send_share(ring.reduce(shares + zeros), analyst)
+    yield from send_share(shares + zeros, ring, analyst)
 
 
 def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:

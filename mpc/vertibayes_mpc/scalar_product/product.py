@@ -12,10 +12,10 @@ from typing import TypeAlias
 import numpy as np
 
 from vertibayes_mpc.errors import DealReusedError
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements, receive
+from vertibayes_mpc.labelled import Labelled, expected, labelled_elements, receive
 from vertibayes_mpc.randomness import Stream, label
 from vertibayes_mpc.ring import Elements, Ring
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange, send
+from vertibayes_mpc.rounds import Party, Program, exchange, send
 from vertibayes_mpc.sharing import open_sum, send_share
 
 Factor: TypeAlias = tuple[Party, ...]  # one party, with its data; several, with a product of masks
@@ -163,7 +163,7 @@ def scalar_product(
         raise ValueError(f"the receiver must not be the dealer, who knows the masks: {receiver}")
     share = yield from share_product(own, product, vectors)
     if own.party != receiver:
-        yield from send_share(share, receiver)
+        yield from send_share(share, product.ring, receiver)
         return None
     others = [party for party in product.parties if party != receiver]
     total = yield from open_sum(others, product.ring, product.count)
@@ -225,13 +225,13 @@ def _exchange(party: Party, sub: Subprotocol, masked: Elements) -> Program[list[
     singles, joint = sub.sent_to(party)
     outbox: dict[Party, MaskedFactor] = {}
     if sub.factor_of(party) == (party,):
-        message = MaskedFactor(ring.reduce(masked), sub.label)
+        message = MaskedFactor(ring.pack(masked), sub.label)
         outbox = {peer: message for peer in sub.product.parties if peer != party}
     shapes: dict[Party, tuple[int, ...]] = {peer: sub.product.shape for (peer,) in singles}
     kinds: dict[Party, type[Labelled]] = dict.fromkeys(shapes, MaskedFactor)
     if joint:
         shapes[dealer], kinds[dealer] = (len(joint), *sub.product.shape), MaskedMasks
-    expect = {p: Expect(kind, math.prod(shapes[p]) + LABEL_BYTES) for p, kind in kinds.items()}
+    expect = {p: expected(kind, ring, math.prod(shapes[p])) for p, kind in kinds.items()}
     received = yield from exchange(outbox, expect)
     factors: list[Elements] = []
     for sender, theirs in received.items():
@@ -246,7 +246,7 @@ def deal_product(keys: Mapping[Party, Stream], product: Product) -> Program[None
     lead, *others = product.parties
     for party in others:
         total = total - product.split(keys[party])
-    yield from send({lead: ProductCorrection(product.ring.reduce(total), product.label)})
+    yield from send({lead: ProductCorrection(product.ring.pack(total), product.label)})
 
 
 def _deal(
@@ -275,7 +275,7 @@ def _send_masked(sub: Subprotocol, masked: Mapping[Factor, Elements]) -> Program
     for party in sub.product.parties:
         _, joint = sub.sent_to(party)
         if joint:
-            values = sub.product.ring.reduce(np.stack([masked[f] for f in joint]))
+            values = sub.product.ring.pack(np.stack([masked[f] for f in joint]))
             outbox[party] = MaskedMasks(values, sub.label)
     if outbox:
         yield from send(outbox)

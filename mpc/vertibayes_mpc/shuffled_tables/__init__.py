@@ -39,7 +39,7 @@ the last together read every holder between them (`tests/privacy/test_tags.py`).
 Leakage: the revealed tables to the analyst; n, the number of codes and which tables are asked, to
 all; how many records are complete, to the holders. A record with a missing value is counted with
 probability 2^-48.
-Cost: 2 k n ceil(b/8) bytes per table, whatever the number of its cells; where records drop out,
+Cost: 2 k n b / 8 bytes per table (b above 8 is even), whatever its cells; where records drop out,
 6 n (4 k - 3) more. Rounds: k, and 2 more where records drop out, for all tables of a query.
 
 References

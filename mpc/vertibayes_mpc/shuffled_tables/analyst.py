@@ -67,7 +67,7 @@ def _opened(plan: ShufflePlan, site: Party, message: Codes) -> _Shares:
         raise MalformedMessageError(site, reason)
     numbers = zip(dropping, message.complete.tolist(), strict=True)
     complete: dict[int, int] = {table.index: count for table, count in numbers}
-    return _Shares(unpacked(layout, message.values), complete)
+    return _Shares(unpacked(layout, message.values, site), complete)
 
 
 def _count(

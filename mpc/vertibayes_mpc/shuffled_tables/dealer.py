@@ -8,9 +8,8 @@ from functools import partial
 import numpy as np
 
 from vertibayes_mpc.commitments.columns import column_mask
-from vertibayes_mpc.labelled import Packed
 from vertibayes_mpc.randomness import Stream
-from vertibayes_mpc.ring import Elements
+from vertibayes_mpc.ring import Elements, Packed
 from vertibayes_mpc.rounds import Party, Program, send
 from vertibayes_mpc.shuffled_tables.plan import Masks, ShuffledTable, ShufflePlan, Streams
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.commitments import Holder
-from vertibayes_mpc.labelled import Labelled, Packed, Piece, exchange_arrays
-from vertibayes_mpc.ring import Elements, Ring
+from vertibayes_mpc.labelled import Labelled, Piece, exchange_arrays
+from vertibayes_mpc.ring import Elements, Packed, Ring
 from vertibayes_mpc.rounds import Party, Program, send
 from vertibayes_mpc.sharing import zero_share
 from vertibayes_mpc.shuffled_tables.plan import (

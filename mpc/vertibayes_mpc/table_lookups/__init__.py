@@ -20,7 +20,7 @@ read m off a share of the sums, which zero shares prevent. The dealer with one s
 Leakage: to the analyst the sums; to all the number of records, who holds which axes, the sizes of
 the tables; to the sites the tables.
 Cost: for a table with 2^b rows among k sites, 8 2^b bytes dealt for each record, and k (k - 1)
-times 1 or 2 bytes sent; 8 bytes for each record and column from each site to the analyst. 3 rounds,
+times b bits sent; 8 bytes for each record and column from each site to the analyst. 3 rounds,
 and one for each further part of the records.
 
 References

@@ -107,8 +107,8 @@ class TableLookupPlan:
     @property
     def sent_bytes(self) -> int:
         """The bytes that sites send each other and the analyst, labels aside."""
-        shown = len(self.parties) * self.columns * self.ring.bytes
-        return self.shared.sent_bytes + shown * self.selection.records
+        shown = self.ring.packed_size(self.columns * self.selection.records)
+        return self.shared.sent_bytes + len(self.parties) * shown
 
     @property
     def memory(self) -> int:
@@ -155,7 +155,7 @@ def show_rows(
     peers = {peer: site.peer_keys[peer] for peer in plan.parties if peer != site.party}
     name = label("table lookup zeros", plan.name)
     zeros = zero_share(site.party, peers, plan.ring, name, shares.size)
-    yield from send_share(plan.ring.reduce(shares.ravel() + zeros), analyst)
+    yield from send_share(shares.ravel() + zeros, plan.ring, analyst)
 
 
 def _padded(plan: TableLookupPlan, place: int, table: NDArray[np.int64]) -> Elements:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from vertibayes_mpc.ring import Packed
 
 OPEN, KEPT, GIVEN = range(3)  # of a release: not counted yet; share kept; share sent or about to be
 
@@ -34,16 +35,14 @@ class RunRecord:
     shown: list[Shown] = field(default_factory=list)  # what the steps have shown that were answered
     state: int = OPEN  # `OPEN`, `KEPT` or `GIVEN`
     label: bytes = b""  # the label of the release whose share is kept
-    share: NDArray[np.unsignedinteger] = field(
-        default_factory=lambda: np.zeros(0, np.uint64), repr=False
-    )
+    share: Packed = field(default_factory=lambda: np.zeros(0, np.uint8), repr=False)
 
     def begin(self, place: int) -> None:
         """Note that a step begins, and forget a share that has not been sent."""
         self.begun = max(self.begun, place + 1)
-        self.state, self.label, self.share = OPEN, b"", np.zeros(0, np.uint64)
+        self.state, self.label, self.share = OPEN, b"", np.zeros(0, np.uint8)
 
-    def keep_share(self, name: bytes, share: NDArray[np.unsignedinteger]) -> None:
+    def keep_share(self, name: bytes, share: Packed) -> None:
         """Keep the share of a release."""
         self.state, self.label, self.share = KEPT, name, share.copy()
 
@@ -68,7 +67,7 @@ class RunRecord:
         if state not in (OPEN, KEPT, GIVEN) or begun < len(shown) or share.dtype.kind != "u":
             raise ValueError("the record of a run is damaged")
         study, name = bytes.fromhex(content["study"]), bytes.fromhex(content["label"])
-        return cls(study, begun, shown, state, name, share)
+        return cls(study, begun, shown, state, name, share.view(np.uint8))
 
 
 class Runs:
@@ -128,7 +127,7 @@ class Runs:
         self._last.pop(contract.hex(), None)
         self._keep(True)
 
-    def keep_share(self, contract: bytes, name: bytes, share: NDArray[np.unsignedinteger]) -> None:
+    def keep_share(self, contract: bytes, name: bytes, share: Packed) -> None:
         """Keep this site's share of a release, before any site sends its own."""
         self._last[contract.hex()].keep_share(name, share)
         self._keep(True)

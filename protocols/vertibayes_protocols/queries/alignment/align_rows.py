@@ -27,8 +27,8 @@ Leakage: to all sites and the dealer how many people are in the study, and the n
 sites of the columns; to the analyst how many people are in which of the lists. Not hidden: what the
 tables themselves say. If a cell of a site's own columns is 0, or as large as in its whole list,
 then whoever knows both learns of each such person whether it is in the study (docs/alignment.md).
-Cost: as `vertibayes_mpc.alignment`, and one round. A row takes 2 or 4 bytes for each indicator, 3
-for each code and 6 for each flag of missing values.
+Cost: as `vertibayes_mpc.alignment`, and one round. A row takes 14 to 32 bits for each indicator
+(`Ring.holding`), 3 bytes for each code and 6 for each flag of missing values.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ class ScoreTable(OddsQuery[NDArray[np.int64], ScorePlan]):
         own = plan.counts.indices.reduce(indices.astype(plan.counts.indices.dtype))
         counts = yield from share_counts(holder, plan.counts, own)
         values = yield from _by_the_rule(holder, plan, counts, site.randomness)
-        yield from send_share(values, site.analyst)
+        yield from send_share(values, plan.ring, site.analyst)
 
     def run_dealer(self, dealer: DealerRole, plan: ScorePlan) -> Program[None]:
         """Deal what lookups, comparisons and counts need."""

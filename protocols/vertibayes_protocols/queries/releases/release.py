@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.errors import ImpossibleTablesError, UnknownFaultyPartyError
-from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, expected, labelled_elements
 from vertibayes_mpc.lookups import deal_lookups
 from vertibayes_mpc.masked_tables import deal_tables, share_tables
 from vertibayes_mpc.masked_tables.basis import tables_of
@@ -142,15 +142,17 @@ class Release(StudyQuery[list[NDArray[np.int64]], ReleasePlan]):
             site.ledger.note(FAILED, site.party, ())
             raise
         if is_shuffled:
-            yield from send_share(share, site.analyst)
+            yield from send_share(share, plan.ring, site.analyst)
             if site.party in plan.counted.shuffles.parties:
                 yield from count_shuffled(site.holder, plan.counted.shuffles, site.analyst)
             return
         if site.run is not None:
-            site.memory.runs.keep_share(site.run.approved.contract.digest, plan.label, share)
+            site.memory.runs.keep_share(
+                site.run.approved.contract.digest, plan.label, plan.ring.pack(share)
+            )
         yield from all_have_counted(site.party, plan)
         give()
-        yield from send_share(share, site.analyst)
+        yield from send_share(share, plan.ring, site.analyst)
 
     def run_dealer(self, dealer: DealerRole, plan: ReleasePlan) -> Program[None]:
         """Deal what tables and lookups need."""
@@ -228,8 +230,9 @@ def _check_sums(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[No
     peers = {peer: site.peer_keys[peer] for peer in parties if peer != site.party}
     sums = np.array([shares[cells].sum(dtype=ring.dtype) for cells in plan.checked], ring.dtype)
     sums = ring.reduce(sums + zero_share(site.party, peers, ring, name, len(sums)))
-    expect = dict.fromkeys(peers, Expect(TableSums, len(sums) + LABEL_BYTES))
-    received = yield from exchange(dict.fromkeys(peers, TableSums(sums, name)), expect)
+    expect = dict.fromkeys(peers, expected(TableSums, ring, len(sums)))
+    ours = TableSums(ring.pack(sums), name)
+    received = yield from exchange(dict.fromkeys(peers, ours), expect)
     for peer, message in received.items():
         sums = sums + labelled_elements(message, peer, ring, sums.shape, name)
     if (ring.reduce(sums) != plan.study.records).any():
@@ -272,7 +275,7 @@ def all_have_counted(party: Party, plan: ReleasePlan) -> Program[None]:
     """Wait until all sites have kept their shares."""
     ring, name = plan.ring, label("counted", plan.label)
     peers = [peer for peer in plan.study.sites if peer != party]
-    ours = Counted(np.zeros(0, ring.dtype), name)
+    ours = Counted(np.zeros(0, np.uint8), name)
     expect = dict.fromkeys(peers, Expect(Counted, LABEL_BYTES + 1))
     received = yield from exchange(dict.fromkeys(peers, ours), expect)
     for peer, message in received.items():
@@ -293,7 +296,7 @@ def give_again(site: SiteRole, give: Give) -> Program[None]:
 def open_kept(plan: ReleasePlan) -> Program[Elements]:
     """Add up the shares that the sites have kept: they must be of one release."""
     sites, count = plan.study.sites, plan.counted.products.cells
-    expect = dict.fromkeys(sites, Expect(KeptShare, max(count, 1) + LABEL_BYTES))
+    expect = dict.fromkeys(sites, expected(KeptShare, plan.ring, max(count, 1)))
     kept = yield from exchange({}, expect)
     name = kept[sites[0]].label
     if any(message.label != name for message in kept.values()):

@@ -71,9 +71,9 @@ class TableSize(NamedTuple):
     narrow: bool  # whether all its columns are committed as indicators
 
     @property
-    def code_bytes(self) -> int:
-        """The number of bytes that the joint code of a record takes on the wire."""
-        return Ring(max(self.cells - 1, 1).bit_length()).bytes
+    def code_ring(self) -> Ring:
+        """The ring of the joint code of a record."""
+        return Ring(max(self.cells - 1, 1).bit_length())
 
 
 class Columns(NamedTuple):
@@ -106,7 +106,7 @@ class Costs:
         words += FLAG_RING.dtype.itemsize * sum(v.missing for v in study.variables.values())
         self.stored_bytes = study.records * words
         sent = sum(len(study.holders[name]) * self._form_bytes(study, name) for name in self.codes)
-        self.commitment_bytes = study.records * sent * (len(study.sites) - 1)
+        self.commitment_bytes = sent * (len(study.sites) - 1)
         lengths = axis_lengths(study.variables, missing)
         self._axes = {
             name: TableSize(
@@ -120,11 +120,11 @@ class Costs:
         self.weights = lru_cache(maxsize=None)(self._weights)
 
     def _form_bytes(self, study: Study, name: str) -> int:
-        """Return what a holder of a column sends of each record to another site, in bytes."""
-        variable = study.variables[name]
+        """Return what a holder of a column sends to another site, in bytes."""
+        variable, records = study.variables[name], study.records
         width = variable.codes - 1
-        indicators = width * self.ring.bytes if width <= study.most_indicators else 0
-        return indicators + CODE_RING.bytes + FLAG_RING.bytes * variable.missing
+        sent = CODE_RING.packed_size(records) + FLAG_RING.packed_size(records) * variable.missing
+        return sent + self.ring.packed_size(width * records) * (width <= study.most_indicators)
 
     def sizes(self, prefix: Sequence[str], lasts: Sequence[str]) -> list[TableSize]:
         """Return the size of the table of a prefix with each last variable, or of the prefix."""
@@ -169,12 +169,12 @@ class Costs:
         elements = self.records * self.width(prefix)
         messages = (holders if holders > 1 else 0) + self.parties - 2
         work = elements * (2 * holders + messages) * EXTENSION_PS_PER_ELEMENT
-        return Cost(work, elements * messages * self.ring.dtype.itemsize)
+        return Cost(work, self.ring.packed_size(elements * messages))
 
     def products(self, size: TableSize) -> Cost:
         """Return the cost of one table, without the extension of its prefix."""
         work = self.records * size.cells * self.parties * PRODUCT_PS_PER_CELL_AND_RECORD
-        return Cost(work, size.cells * self.parties * self.ring.dtype.itemsize)
+        return Cost(work, self.ring.packed_size(size.cells * self.parties))
 
     def products_memory(self, columns: Columns) -> int:
         """Return the memory, in bytes, that the products of a query take at one party.
@@ -220,13 +220,13 @@ class Costs:
         """Return the cost of one table; a site that holds all its columns counts it alone."""
         if size.holders == 1:
             work = LOCAL_PS + LOCAL_PS_PER_RECORD * self.records
-            return Cost(work, size.cells * self.ring.dtype.itemsize)
+            return Cost(work, self.ring.packed_size(size.cells))
         work = SHUFFLE_STEP_PS + SHUFFLE_STEP_PS_PER_RECORD * self.records
         work *= STEPS_PER_HOLDER * size.holders
-        sent = 2 * size.holders * self.records * size.code_bytes
+        sent = size.code_ring.packed_size(2 * size.holders * self.records)
         if size.missing:
             work = work * MISSING_PERCENT // 100
-            sent += FLAG_RING.bytes * self.records * (4 * size.holders - 3)
+            sent += FLAG_RING.packed_size(self.records * (4 * size.holders - 3))
         return Cost(work, sent)
 
     def _weights(self, size: TableSize) -> tuple[int, int]:
@@ -239,10 +239,11 @@ class Costs:
 
     def shuffle_memory(self, size: TableSize) -> int:
         """Return the memory, in bytes, that one table takes beside `shuffling_memory`."""
-        width = 3 * size.code_bytes + 2 * CODE_RING.dtype.itemsize
+        packed, width = 3 * size.code_ring.packed_size(self.records), 2 * CODE_RING.dtype.itemsize
         if size.missing:
-            width += 3 * FLAG_RING.bytes + 3 * FLAG_RING.dtype.itemsize
-        return width * self.records
+            packed += 3 * FLAG_RING.packed_size(self.records)
+            width += 3 * FLAG_RING.dtype.itemsize
+        return packed + width * self.records
 
     @property
     def all_can_shuffle(self) -> bool:
