@@ -1,15 +1,13 @@
 """The default learner: tests find neighbours, orders the structure, and hill climbing repairs it.
 
-PC-stable's tests find which variables may be neighbours. Best order score search learns a structure
-within these, from random orders and from two that fit the arrows which the tests imply. Greedy hill
-climbing, to which all edges are open, goes on from it: tests remove edges falsely where variables
-determine each other. Edges that hill climbing adds become neighbours, and the order search runs
-again.
+Tests find which variables may be neighbours (`skeleton_by_tables`). Best order score search learns
+a structure in which parents are among a variable's strongest neighbours, from random orders and
+from two that fit the arrows which the tests imply. Greedy hill climbing, to which all edges are
+open, goes on from it: tests remove edges falsely where variables determine each other. Edges that
+hill climbing adds become neighbours, and the order search runs again.
 
-Why two learners: over tables, `hybrid_by_choices` reveals 1.8 times the cells on ALARM (10,000
-records, 10 calls instead of 8), and differs from the true network in 23 edges instead of 14 with
-1,000 records, in 20 instead of 16 where 5 % of the cells are missing. Choices cannot take this
-path, which follows sums of scores.
+Choices cannot take this path, which follows sums of scores and bounds of tests: `hybrid_by_choices`
+is another learner.
 
 References
 ----------
