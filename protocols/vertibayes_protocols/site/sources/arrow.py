@@ -26,6 +26,7 @@ class ArrowTable(NamedTuple):
     names: Sequence[str]  # the names of its columns
     batches: Callable[[Sequence[str]], Iterator[Any]]
     cast: str  # what to do about a column of a type that has no text
+    in_order: bool = False  # whether a batch's dictionaries have what it uses, in the order of use
 
 
 def library(title: str, module: str, extra: str) -> Any:
@@ -71,14 +72,14 @@ def _coded(table: ArrowTable, name: str, array: Any) -> tuple[Iterable[str], Any
 
     array, text = _of_extension(array)
     if pa.types.is_dictionary(array.type):
-        array = _used(array)
+        array = array if table.in_order else _used(array)
         values = _plain(table, name, array.dictionary)
     else:
         if text is text_of:
             array = _plain(table, name, array)
         array = array.dictionary_encode(null_encoding="encode")
         values = array.dictionary
-    return map(text, _values(values)), array.indices.to_numpy(zero_copy_only=False)
+    return map(text, _values(values)), np.from_dlpack(array.indices)  # `to_numpy` imports pandas
 
 
 def _block(array: Any) -> Any:

@@ -44,9 +44,9 @@ def read_csv(
             header = _header(first)
 
             def batches(names: Sequence[str]) -> Iterator[Any]:
-                return _batches(chain([first, second], blocks), header, names)
+                return _batches(chain([first, second], blocks), header, names, keys)
 
-            table = ArrowTable(str(path), header, batches, cast="")
+            table = ArrowTable(str(path), header, batches, cast="", in_order=True)
             return read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)
     except (DataError, OSError, EOFError, ImportError, ValueError, csv.Error, zlib.error):
         return None
@@ -62,13 +62,14 @@ def _header(block: bytes) -> list[str]:
 
 
 def _batches(
-    blocks: Iterator[bytes], header: Sequence[str], names: Sequence[str]
+    blocks: Iterator[bytes], header: Sequence[str], names: Sequence[str], keys: str | None
 ) -> Iterator[Any]:
-    """Return the texts of some columns, one record batch per block."""
+    """Return some columns as codes and the texts of identifiers, one record batch per block."""
     import pyarrow as pa
     from pyarrow import csv as reader
 
-    types = dict.fromkeys(names, pa.string())
+    codes = pa.dictionary(pa.int32(), pa.string())
+    types = {name: pa.string() if name.strip() == keys else codes for name in names}
     convert = reader.ConvertOptions(
         check_utf8=False, column_types=types, include_columns=list(names)
     )
