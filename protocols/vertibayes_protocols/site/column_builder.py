@@ -23,15 +23,16 @@ class PackedTexts(Sequence[str]):
         self._order: NDArray[np.uint32] | None = None  # kept of texts that are all different
 
     @classmethod
-    def joined(cls, blocks: Sequence[NDArray[np.bytes_]]) -> PackedTexts:
-        """Join blocks of any widths."""
+    def joined(cls, blocks: list[NDArray[np.bytes_]]) -> PackedTexts:
+        """Join blocks of any widths; the list is emptied, so that each is released."""
         width = max((block.dtype.itemsize for block in blocks), default=1)
         kind = f"S{-(-width // _WORD) * _WORD}"
         joined = np.empty(sum(map(len, blocks)), kind)
-        start = 0
-        for block in blocks:
-            joined[start : start + len(block)] = block
-            start += len(block)
+        end = len(joined)
+        while blocks:
+            block = blocks.pop()
+            joined[end - len(block) : end] = block
+            end -= len(block)
         return cls(joined)
 
     def __len__(self) -> int:

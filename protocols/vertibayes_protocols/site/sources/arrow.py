@@ -79,7 +79,7 @@ def _coded(table: ArrowTable, name: str, array: Any) -> tuple[Iterable[str], Any
             array = _plain(table, name, array)
         array = array.dictionary_encode(null_encoding="encode")
         values = array.dictionary
-    return map(text, _values(values)), np.from_dlpack(array.indices)  # `to_numpy` imports pandas
+    return _texts(values, text), np.from_dlpack(array.indices)  # `to_numpy` imports pandas
 
 
 def _block(array: Any) -> Any:
@@ -106,9 +106,7 @@ def _each(table: ArrowTable, name: str, array: Any) -> Iterable[str]:
         array = array.dictionary_decode()
     if text is text_of:
         array = _plain(table, name, array)
-    if array.type == pa.string():
-        return (value or "" for value in array.to_pylist())
-    return map(text, _values(array))
+    return _texts(array, text)
 
 
 def _of_extension(array: Any) -> tuple[Any, Callable[[Any], str]]:
@@ -154,11 +152,13 @@ def _plain(table: ArrowTable, name: str, array: Any) -> Any:
     )
 
 
-def _values(values: Any) -> Iterable[object]:
-    """Return Python's values; of floating-point numbers numpy's, which know their width."""
+def _texts(values: Any, text: Callable[[Any], str]) -> Iterable[str]:
+    """Return texts of Python's values; of floating-point numbers numpy's, which know their width."""
     import pyarrow as pa
 
     if pa.types.is_floating(values.type):
-        return np.asarray(values.to_numpy(zero_copy_only=False))
-    listed: list[object] = values.to_pylist()
-    return listed
+        return map(text, np.asarray(values.to_numpy(zero_copy_only=False)))
+    listed = values.to_pylist()
+    if text is text_of and values.type == pa.string():  # quicker, for millions of texts
+        return (value or "" for value in listed)
+    return map(text, listed)

@@ -23,7 +23,7 @@ from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.sources.arrow import ArrowTable, read_arrow
 from vertibayes_protocols.site.text import Choice, TextColumn, open_bytes
 
-BLOCK = 1 << 21  # bytes that pyarrow reads at once; Python reads as many while pyarrow is imported
+BLOCK = 1 << 20  # bytes that pyarrow reads at once
 PIECE = 1 << 18  # bytes that are checked at once, in the processor's cache
 LONG = 1 << 16  # bytes; Python refuses fields of more than twice as many characters
 
