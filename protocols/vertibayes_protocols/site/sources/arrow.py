@@ -153,7 +153,7 @@ def _plain(table: ArrowTable, name: str, array: Any) -> Any:
 
 
 def _texts(values: Any, text: Callable[[Any], str]) -> Iterable[str]:
-    """Return texts of Python's values; of floating-point numbers numpy's, which know their width."""
+    """Return texts of Python's values, or of numpy's floating-point numbers, which have a width."""
     import pyarrow as pa
 
     if pa.types.is_floating(values.type):

@@ -123,7 +123,7 @@ def _checked(records: bytes) -> Iterator[bytes]:
     if not records.isascii():
         records.decode()
     records = records.lstrip(b"\r\n")
-    if b"\0" in records or records.startswith(BOM_UTF8):  # pyarrow would remove a BOM
+    if records.startswith(BOM_UTF8):  # pyarrow would remove it
         raise _UnlikeError
     if records:
         yield records
