@@ -102,6 +102,11 @@ def test_what_pyarrow_could_read_otherwise_is_left_to_python(tmp_path, record):
     assert outcome(read_table, path) == outcome(read_columns, path)
 
 
+def test_a_file_of_one_column_is_left_to_python(tmp_path):
+    """A blank line in it is a missing value."""
+    assert by_blocks(written(tmp_path, "a\n" + "x\n\ny\n" * 99)) is None
+
+
 def test_a_mark_of_byte_order_is_no_part_of_the_header(tmp_path):
     path = written(tmp_path, "\ufeffa,b\n" + "1,2\n" * 99)
     assert content_of(by_blocks(path)) == outcome(read_columns, path)
