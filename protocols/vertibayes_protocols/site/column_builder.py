@@ -134,7 +134,10 @@ class ColumnBuilder:
 
     def finish(self) -> tuple[Sequence[str], Places]:
         """Return the distinct texts, and the place of each record's text among them."""
-        texts, places = tuple(self._texts), np.frombuffer(self._places, self._type)
+        texts, places = (
+            tuple(self._texts),
+            np.frombuffer(self._places, self._type).astype(self._type, copy=False),
+        )
         self._texts, self._places = {}, bytearray()
         return texts, places
 
