@@ -134,10 +134,7 @@ class ColumnBuilder:
 
     def finish(self) -> tuple[Sequence[str], Places]:
         """Return the distinct texts, and the place of each record's text among them."""
-        texts, places = (
-            tuple(self._texts),
-            np.frombuffer(self._places, self._type).astype(self._type, copy=False),
-        )
+        texts, places = tuple(self._texts), np.frombuffer(self._places, self._type)
         self._texts, self._places = {}, bytearray()
         return texts, places
 
@@ -182,6 +179,6 @@ class KeyBuilder(ColumnBuilder):
         return PackedTexts.joined(blocks).distinct()
 
 
-def _smallest(count: int) -> type[np.uint8 | np.uint16 | np.uint32]:
+def _smallest(count: int) -> type[np.unsignedinteger]:
     """Return the smallest type of places among a number of texts."""
     return np.uint8 if count <= 1 << 8 else np.uint16 if count <= 1 << 16 else np.uint32
