@@ -64,6 +64,7 @@ PAGE = {
         findings=2,
         also=("sources",),
     ),
+    "sources_csv": Shown(findings=3),
     "exactness": Shown(rows={"missing values, %": ("0",)}),
     "structures": Shown(
         rows={

@@ -6,11 +6,18 @@ of the identifiers: all that a site does before it serves. pandas reads the same
 and encodes nothing.
 
     python benchmarks/sources.py --records 10_000_000
+
+With ``--alarm FOLDER``, a CSV file of 10^6 records of ALARM's 37 columns and identifiers is read,
+beside pyarrow (the columns as codes, the identifiers as texts), pandas, and Python's reader of CSV.
+"Memory" is the peak beyond what the process has before it reads.
+
+    python benchmarks/sources.py --records 1_000_000 --alarm FOLDER
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import re
@@ -30,8 +37,10 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.sources.database import Database
 from vertibayes_protocols.site.sources.reading import read_table
+from vertibayes_protocols.site.text import read_columns
 
 BATCH = 1 << 18
+OWN = ("vertibayes", "vertibayes, Python's reader")
 READERS = ("csv", "parquet", "duckdb", "postgresql", "pandas csv", "pandas parquet")
 
 
@@ -113,20 +122,84 @@ def read(reader: str, folder: Path, url: str) -> dict[str, float]:
     }
 
 
-def peak() -> int:
+def peak(which: str = "VmHWM") -> int:
     """Return this process's largest memory, in MiB; that of its parent before it does not count."""
     status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024
+    return int(re.search(which + r":\s+(\d+)", status)[1]) // 1024
+
+
+def make_alarm(folder: Path, records: int, given: Path) -> None:
+    """Write records of ALARM, drawn with repetitions, with an identifier each."""
+    header, *lines = gzip.decompress((given / "alarm/alarm.csv.gz").read_bytes()).splitlines()
+    rests = [line.partition(b",")[2] for line in lines]
+    draw = np.random.default_rng(0)
+    chosen = draw.integers(0, len(lines), records)
+    with (folder / "t.csv").open("wb") as file:
+        file.write(b"id," + header.partition(b",")[2] + b"\n")
+        for person, place in zip(draw.permutation(records), chosen, strict=True):
+            file.write(b"p%08d,%s\n" % (person, rests[place]))
+
+
+def read_alarm(reader: str, folder: Path) -> dict[str, float]:
+    """Read ALARM's records once; by vertibayes, to codes and in the order of the identifiers."""
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import csv
+
+    path = folder / "t.csv"
+    with path.open() as file:
+        header = file.readline().strip().split(",")
+    codes = dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string())) | {"id": pa.string()}
+    before, used = peak("VmRSS"), time.process_time()
+    if reader == "pyarrow":
+        kept = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=codes))
+    elif reader == "pandas":
+        kept = pd.read_csv(path)
+    else:
+        kept = (
+            read_table(path, keys="id") if reader == "vertibayes" else read_columns(path, keys="id")
+        )
+    seconds = time.process_time() - used
+    if isinstance(kept, dict):
+        ids = kept.pop("id")
+        data = SiteData.from_text("t", kept, Encoding(), ids, strict=False)
+        del kept
+        kept = data.in_order_of_ids()
+    return {
+        "read s": round(seconds, 2),
+        "all s": round(time.process_time() - used, 2),
+        "memory MiB": peak() - before,
+        "codes MiB": sum(c.nbytes for c in kept.codes.values()) >> 20 if reader in OWN else "",
+    }
+
+
+def run_alarm(records: int, given: Path) -> None:
+    """Print each reader's processor seconds and memory, and the ratio to pyarrow's seconds."""
+    with tempfile.TemporaryDirectory() as name:
+        make_alarm(Path(name), records, given)
+        rows = []
+        for reader in ("pyarrow", "pandas", *OWN):
+            command = [sys.executable, __file__, "--reader", reader, name, "alarm"]
+            ran = subprocess.run(command, capture_output=True, text=True, check=True)
+            rows.append({"reader": reader, **json.loads(ran.stdout)})
+            rows[-1]["times pyarrow"] = f"{rows[-1]['all s'] / rows[0]['all s']:.2f}"
+            print(rows[-1], flush=True)
+    print(table("sources_csv", list(rows[0]), [list(row.values()) for row in rows]))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--alarm", type=Path, metavar="FOLDER", help="the folder of the data")
     parser.add_argument("--reader", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.reader:
         reader, folder, url = given.reader
-        print(json.dumps(read(reader, Path(folder), url)))
+        found = read_alarm(reader, Path(folder)) if url == "alarm" else None
+        print(json.dumps(found or read(reader, Path(folder), url)))
+        return
+    if given.alarm:
+        run_alarm(given.records, given.alarm)
         return
     from tests.protocols.site.postgresql import NoServerError, running
 

@@ -88,6 +88,7 @@ def read_data(site: SiteFile) -> SiteData:
         except ValueError as error:
             raise DataError(f"{title}: {error}") from None
     data = replace(data, identifiers=identifiers)
+    del columns, offered, parts  # as large as the codes, which the order copies
     return data.in_order_of_ids()  # after encoding: its errors name the file's lines
 
 

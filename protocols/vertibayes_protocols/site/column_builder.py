@@ -23,15 +23,16 @@ class PackedTexts(Sequence[str]):
         self._order: NDArray[np.uint32] | None = None  # kept of texts that are all different
 
     @classmethod
-    def joined(cls, blocks: Sequence[NDArray[np.bytes_]]) -> PackedTexts:
-        """Join blocks of any widths."""
+    def joined(cls, blocks: list[NDArray[np.bytes_]]) -> PackedTexts:
+        """Join blocks of any widths; the list is emptied, so that each is released."""
         width = max((block.dtype.itemsize for block in blocks), default=1)
         kind = f"S{-(-width // _WORD) * _WORD}"
         joined = np.empty(sum(map(len, blocks)), kind)
-        start = 0
-        for block in blocks:
-            joined[start : start + len(block)] = block
-            start += len(block)
+        end = len(joined)
+        while blocks:
+            block = blocks.pop()
+            joined[end - len(block) : end] = block
+            end -= len(block)
         return cls(joined)
 
     def __len__(self) -> int:
@@ -111,29 +112,30 @@ class ColumnBuilder:
 
     def __init__(self) -> None:
         self._texts: dict[str, int] = {}
-        self._parts: list[Places] = []
+        self._places = bytearray()  # it grows in place
+        self._type = _smallest(0)
 
     def add(self, texts: Iterable[str]) -> None:
         """Add a batch of records' texts."""
         seen = self._texts
-        places = [seen.setdefault(text, len(seen)) for text in texts]
-        self._parts.append(np.array(places, _smallest(len(seen))))
+        self._append(np.array([seen.setdefault(text, len(seen)) for text in texts], np.uint32))
 
     def add_places(self, texts: Iterable[str], places: NDArray[np.integer]) -> None:
         """Add a batch of records as places among texts, which are in the order of their use."""
         seen = self._texts
         known = [seen.setdefault(text, len(seen)) for text in texts]
-        self._parts.append(np.array(known, _smallest(len(seen)))[places])
+        self._append(np.array(known, _smallest(len(seen)))[places])
+
+    def _append(self, places: Places) -> None:
+        if (smallest := _smallest(len(self._texts))) is not self._type:
+            self._places = bytearray(np.frombuffer(self._places, self._type).astype(smallest))
+            self._type = smallest
+        self._places += places.astype(smallest, copy=False).data
 
     def finish(self) -> tuple[Sequence[str], Places]:
         """Return the distinct texts, and the place of each record's text among them."""
-        texts, parts = tuple(self._texts), self._parts
-        self._texts, self._parts = {}, []
-        places = np.empty(sum(map(len, parts)), _smallest(len(texts)))
-        start = 0
-        for part in parts:
-            places[start : start + len(part)] = part
-            start += len(part)
+        texts, places = tuple(self._texts), np.frombuffer(self._places, self._type)
+        self._texts, self._places = {}, bytearray()
         return texts, places
 
 
@@ -177,6 +179,6 @@ class KeyBuilder(ColumnBuilder):
         return PackedTexts.joined(blocks).distinct()
 
 
-def _smallest(count: int) -> type[np.uint8 | np.uint16 | np.uint32]:
+def _smallest(count: int) -> type[np.unsignedinteger]:
     """Return the smallest type of places among a number of texts."""
     return np.uint8 if count <= 1 << 8 else np.uint16 if count <= 1 << 16 else np.uint32

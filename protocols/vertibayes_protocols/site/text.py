@@ -187,11 +187,16 @@ def same_length(source: str, columns: Mapping[str, TextColumn]) -> int:
 
 def open_text(path: Path) -> TextIO:
     """Open a CSV file in UTF-8, gzipped or not, whatever its name."""
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a CSV file, unpacked if it is gzipped; refuse other kinds of files."""
     binary = _open(path)
     try:
         _check_kind(path, binary.read(LOOKED_AT))
         binary.seek(0)
-        return io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
+        return binary
     except BaseException:
         binary.close()
         raise

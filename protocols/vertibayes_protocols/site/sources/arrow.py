@@ -26,6 +26,7 @@ class ArrowTable(NamedTuple):
     names: Sequence[str]  # the names of its columns
     batches: Callable[[Sequence[str]], Iterator[Any]]
     cast: str  # what to do about a column of a type that has no text
+    in_order: bool = False  # whether a batch's dictionaries have what it uses, in the order of use
 
 
 def library(title: str, module: str, extra: str) -> Any:
@@ -71,14 +72,14 @@ def _coded(table: ArrowTable, name: str, array: Any) -> tuple[Iterable[str], Any
 
     array, text = _of_extension(array)
     if pa.types.is_dictionary(array.type):
-        array = _used(array)
+        array = array if table.in_order else _used(array)
         values = _plain(table, name, array.dictionary)
     else:
         if text is text_of:
             array = _plain(table, name, array)
         array = array.dictionary_encode(null_encoding="encode")
         values = array.dictionary
-    return map(text, _values(values)), array.indices.to_numpy(zero_copy_only=False)
+    return _texts(values, text), np.from_dlpack(array.indices)  # `to_numpy` imports pandas
 
 
 def _block(array: Any) -> Any:
@@ -105,9 +106,7 @@ def _each(table: ArrowTable, name: str, array: Any) -> Iterable[str]:
         array = array.dictionary_decode()
     if text is text_of:
         array = _plain(table, name, array)
-    if array.type == pa.string():
-        return (value or "" for value in array.to_pylist())
-    return map(text, _values(array))
+    return _texts(array, text)
 
 
 def _of_extension(array: Any) -> tuple[Any, Callable[[Any], str]]:
@@ -153,11 +152,13 @@ def _plain(table: ArrowTable, name: str, array: Any) -> Any:
     )
 
 
-def _values(values: Any) -> Iterable[object]:
-    """Return Python's values; of floating-point numbers numpy's, which know their width."""
+def _texts(values: Any, text: Callable[[Any], str]) -> Iterable[str]:
+    """Return texts of Python's values, or of numpy's floating-point numbers, which have a width."""
     import pyarrow as pa
 
     if pa.types.is_floating(values.type):
-        return np.asarray(values.to_numpy(zero_copy_only=False))
-    listed: list[object] = values.to_pylist()
-    return listed
+        return map(text, np.asarray(values.to_numpy(zero_copy_only=False)))
+    listed = values.to_pylist()
+    if text is text_of and values.type == pa.string():  # quicker, for millions of texts
+        return (value or "" for value in listed)
+    return map(text, listed)

@@ -10,6 +10,7 @@ from typing import Any
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.sources.arrow import ArrowTable, library, read_arrow
+from vertibayes_protocols.site.sources.csv_blocks import read_csv
 from vertibayes_protocols.site.sources.database import Database, open_duckdb, open_postgresql
 from vertibayes_protocols.site.text import Choice, TextColumn, read_columns
 
@@ -79,6 +80,9 @@ def read_table(
     if _is_parquet(source):
         with open_parquet(source) as table:
             return read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)
+    columns = read_csv(source, keep_spaces=keep_spaces, choose=choose, keys=keys)
+    if columns is not None:
+        return columns
     return read_columns(source, keep_spaces=keep_spaces, choose=choose, keys=keys)
 
 
