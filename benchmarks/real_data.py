@@ -28,7 +28,8 @@ on_one_thread()
 
 import numpy as np
 
-from vertibayes.cli.inputs import Source, read_sites
+from vertibayes.cli.inputs import read_sites
+from vertibayes.cli.source import Source
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure

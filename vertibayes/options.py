@@ -12,8 +12,7 @@ from typing import Any
 from vertibayes.choosing import Chooser
 from vertibayes.counting import Counter
 from vertibayes.dag import Structure
-from vertibayes.parameters.cpt import PSEUDO_COUNT
-from vertibayes.settings import LEARNING, Algorithm, Missing
+from vertibayes.settings import LEARNING, PSEUDO_COUNT, Algorithm, Missing
 from vertibayes.structure.algorithms import ALGORITHMS, DEFAULT, algorithm_of
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.k2 import check_ordering

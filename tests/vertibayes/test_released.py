@@ -16,7 +16,6 @@ from vertibayes.released import (
     check_options,
     check_validations,
     learn_released,
-    rule_of,
     steps_of,
 )
 from vertibayes.report.rule_cost import cut_cost, noise_cost

@@ -20,10 +20,11 @@ from vertibayes.edges import ArcStrength
 from vertibayes.learning import learn, strengths_of
 from vertibayes.network import Network
 from vertibayes.options import Options
-from vertibayes.released import learn_released, rule_of
+from vertibayes.released import learn_released
 from vertibayes.report.edges import edges_json, report_of_edges
 from vertibayes.report.strengths import draw_learned, report_of_strengths
 from vertibayes.sampling import sample
+from vertibayes.settings import rule_of
 from vertibayes.structure import strengths as module
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import learn_structure

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.cuts import Cuts, with_cuts
-from vertibayes.cli.inputs import Sites, Source, read_sites
+from vertibayes.cli.inputs import Sites, read_sites
 from vertibayes.cli.learned import (
     Results,
     report_of,
@@ -29,6 +29,7 @@ from vertibayes.cli.learned import (
 from vertibayes.cli.outputs import write_model
 from vertibayes.cli.phases import STRENGTHS, STRUCTURE, VALIDATION
 from vertibayes.cli.run import Run
+from vertibayes.cli.source import Source
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
@@ -103,8 +104,6 @@ class Outcome(NamedTuple):
 
 def run_learn(source: Source, task: Task, run: Run) -> None:
     """Run the command over sites in this process."""
-    run.check()
-    task.validations.check()
     if task.rule is not None:
         check_options(task.options, task.validations.validate)
         if source.mdlp is not None:
