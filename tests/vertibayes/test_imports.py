@@ -94,7 +94,11 @@ LEARN = "learn", "--data", "d.csv", "--sites", "2", "--out", "out"
         (("demo", "--sites", "0"), "--sites must be", ("numpy",)),
         ((*LEARN[:2], "no.csv", *LEARN[3:]), "no.csv: no such file", ()),
         ((*LEARN, "--exclude", "q"), "--exclude q: no such column; there are a, b", ()),
-        ((*LEARN, "--target", "q"), "--target q: no such column; there are a, b", ()),
+        (
+            (*LEARN, "--validate", "scv", "--target", "q"),
+            "--target q: no such column; there are a, b",
+            (),
+        ),
         ((*LEARN, "--algorithm", "tan"), "--algorithm tan needs --class-variable", ()),
         (("calibrate", "--data", "d.csv", "--target", "q", "--out", "o"), "q: no such column", ()),
     ],

@@ -19,6 +19,7 @@ from vertibayes.released import (
     steps_of,
 )
 from vertibayes.report.rule_cost import cut_cost, noise_cost
+from vertibayes.settings import rule_of
 from vertibayes.validation.methods import scv
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.release import FamilyTables, Rule

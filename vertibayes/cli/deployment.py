@@ -33,6 +33,7 @@ commands = typer.Typer()
 FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` checks it."
 WHERE = "docs/deploy.md describes a run between machines, step by step."
 File = Annotated[Path, typer.Argument(help=FILE, callback=check_file)]
+Watched = Annotated[Path, typer.Argument(help=FILE)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
 
 
@@ -305,13 +306,7 @@ def _relay(file: File, quiet: Quiet = False) -> None:
     Setting("watch", "flag", "Show the changes until the party or the run has ended.", False),
     Setting("interval", "number", "With --watch: seconds between two looks; 1 if not given."),
 )
-def _status(
-    file: Annotated[Path, typer.Argument(help=FILE)],
-    *,
-    prometheus: bool,
-    watch: bool,
-    interval: float | None,
-) -> None:
+def _status(file: Watched, *, prometheus: bool, watch: bool, interval: float | None) -> None:
     """Print what a party does, or how far the run of a study is.
 
     Of site.toml, dealer.toml or relay.toml the command says whether the party runs, its sessions
