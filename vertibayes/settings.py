@@ -120,7 +120,8 @@ LEARNING = (
             "structure is learned; all records if not given.", least=1),
     Setting("bootstrap", "whole", "Number of samples, drawn from the learned network, on which the "
             "structure is learned again, to show how sure each edge is; this asks the sites "
-            "nothing. 10, or as many as a minute allows, if not given; 0 for none.", least=0,
+            "nothing. If not given, up to 10, for at most as long as learning took; 0 for "
+            "none.", least=0,
             most=10_000),
 )  # fmt: skip
 VALIDATION = (
