@@ -16,7 +16,7 @@ from vertibayes.counting.counter import Table
 from vertibayes.structure.search import Asks, Pairs, Search
 from vertibayes_protocols.variables import Family
 
-NEIGHBOURS = 9  # of a variable, while it is not known which pairs depend
+NEIGHBOURS = 12  # of a variable, while it is not known which pairs depend
 
 
 def dependent_pairs(
@@ -93,10 +93,11 @@ def _wider(
 ) -> list[Family]:
     """Return families of so many variables, of each child and some of its neighbours."""
     families: dict[frozenset[str], Family] = {}
+    density = sum(map(len, near.values())) / max(len(near) * (len(near) - 1), 1)
+    share *= density ** (1.5 * (variables - 3))
     for child, neighbours in near.items():
         sets = combinations(sorted(neighbours), variables - 1)
-        dense = (len(neighbours) / max(len(near) - 1, 1)) ** (variables - 3)
-        for parents in islice(sets, ceil(share * dense * comb(len(neighbours), variables - 1))):
+        for parents in islice(sets, ceil(share * comb(len(neighbours), variables - 1))):
             first, *others = sorted((child, *parents[:-1]))  # tables share products of these
             family = Family(first, (*others, parents[-1]))
             cells = prod(search.lengths[name] for name in family.members)
