@@ -42,17 +42,12 @@ def dependent_pairs(
 
 
 def by_neighbours(shares: Mapping[int, float], calls: int) -> Asks:
-    """Return what a search asks that begins with all pairs.
+    """Return what a search asks that begins with all pairs, and then makes so many `calls`.
 
-    Parameters
-    ----------
-    shares : mapping of int to float
-        For each number of variables of a table, for which share of the sets of a variable and its
-        neighbours the search asks for the table, if all variables are neighbours: those whose pair
-        depends. With fewer neighbours, more sets of four and more variables are separated before.
-        Tables with more cells than records have no evidence, and are not asked for.
-    calls : int
-        The number of calls after the first.
+    `shares` has, for each number of variables of a table, for which share of the sets of a variable
+    and its neighbours (those whose pair depends) the search asks for the table, if all variables
+    are neighbours. With fewer neighbours, more sets of four and more variables are separated
+    before. Tables with more cells than records have no evidence, and are not asked for.
     """
 
     def asks(search: Search, pairs: Pairs | None) -> list[list[Family]]:
