@@ -28,11 +28,12 @@ on_one_thread()
 
 import numpy as np
 
-from vertibayes.cli.inputs import Source, read_sites
+from vertibayes.cli.inputs import read_sites
+from vertibayes.cli.source import Source
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
-from vertibayes.options import Options, families_of
+from vertibayes.options import Options, calls_of
 from vertibayes.parameters.cpt import scores
 from vertibayes.structure.learners import k2
 from vertibayes_protocols.federation import federate
@@ -103,7 +104,7 @@ def measure(path: Path, sites: int, repeats: int, memory: int) -> dict[str, Any]
     seconds, (structure, counter, traffic) = timed(secure, repeats)
     plain_seconds, plain = timed(lambda: k2(PlainCounter(pooled)), repeats)
     theirs = pyagrum_k2(pooled, repeats)
-    forecast = counter.forecast(families_of(counter, Options()))
+    forecast = counter.forecast(*calls_of(counter, Options(algorithm="k2")))
     return {
         "records": pooled.records,
         "variables": len(pooled.variables),

@@ -49,10 +49,11 @@ from vertibayes.inference.marginals import Marginals
 from vertibayes.learning import learn
 from vertibayes.network import Network, read_model
 from vertibayes.options import Options
-from vertibayes.parameters.cpt import PSEUDO_COUNT, fit_cpts
+from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.report.release.tracing import tracing_power
 from vertibayes.sampling import sample
+from vertibayes.settings import PSEUDO_COUNT
 from vertibayes.structure.learners import k2
 from vertibayes.table_scores import free_parameters
 from vertibayes_protocols.queries.releases.plan import ReleaseNoise, function_of

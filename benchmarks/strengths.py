@@ -37,8 +37,9 @@ from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
 from vertibayes.edges import ArcStrength, Edge
 from vertibayes.network import Network, from_pgmpy
-from vertibayes.parameters.cpt import PSEUDO_COUNT, fit_cpts
+from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.sampling import sample
+from vertibayes.settings import PSEUDO_COUNT
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.gains import edge_gains
 from vertibayes.structure.learners import learn_structure

@@ -27,10 +27,11 @@ from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.network import Network
-from vertibayes.parameters.cpt import PSEUDO_COUNT, scores
+from vertibayes.parameters.cpt import scores
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
+from vertibayes.settings import PSEUDO_COUNT
 from vertibayes.splitting import split_columns
 from vertibayes.validation.methods import public, scv, svdg
 from vertibayes_protocols.federation import federate

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from vertibayes.drawing.svg import draw
 from vertibayes.edges import Edge
 from vertibayes_protocols.variables import Family
 
@@ -97,6 +96,8 @@ class Structure:
 
     def _repr_svg_(self) -> str:
         """Return a drawing, which notebooks show."""
+        from vertibayes.drawing.svg import draw
+
         return draw(self)
 
     def order(self) -> list[str]:

@@ -1,9 +1,19 @@
-"""Forecast the cost of a run from public sizes, before any table is asked for."""
+"""Forecast the cost of a run from public sizes, before any table is asked for.
+
+The work is that of `vertibayes_protocols.queries.tables.costs`, and that of Python for each query,
+table and cell: at the counter, and at a learner that scores the table. It was measured on one
+machine, and a short measurement says how much slower this one is. `benchmarks/forecasts.py`
+compares forecasts with runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
+from time import perf_counter
+
+import numpy as np
 
 from vertibayes.words import counted, size
 from vertibayes_protocols.queries.tables.costs import Cost, Costs
@@ -12,7 +22,12 @@ from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family
 
 QUERY_ROUNDS = 3  # ask, answer, go
-CALL_ROUNDS = 10  # of a further call of a search, about
+OPENING_ROUNDS = 18  # of a study: lists of variables, keys, commitments
+LATENCY = 0.1  # seconds of a round between machines
+# Seconds of Python on the machine of the constants of `Costs`.
+START_SECONDS, QUERY_SECONDS, TABLE_SECONDS, CELL_SECONDS = 0.12, 0.01, 0.00025, 1e-7
+WORK = 1.5  # as many seconds as `Costs` says: it weighs ways, and leaves out what both have
+YARDSTICK_SECONDS = 0.0018  # of `_yardstick`, on that machine
 
 
 @dataclass(frozen=True)
@@ -24,7 +39,7 @@ class Forecast:
     queries: int = 0
     rounds: int = 0
     bytes: int = 0  # the bytes sent on all links
-    seconds: float = 0.0
+    seconds: float = 0.0  # of work of all parties, on machines like this one
     memory: int = 0  # the memory, in bytes, that the largest query takes at one party
 
     def plus(self, other: Forecast) -> Forecast:
@@ -32,33 +47,29 @@ class Forecast:
         sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
         return replace(Forecast(*sums), memory=max(self.memory, other.memory))
 
-    def in_calls(self, calls: int) -> Forecast:
-        """Return the cost of the same tables if a search asks for them in several calls."""
-        further = calls - 1
-        rounds = self.rounds + further * CALL_ROUNDS
-        return replace(self, queries=self.queries + further, rounds=rounds)
-
-    def sentence(self) -> str:
-        """Return the sentence that `learn` prints."""
+    def sentence(self, *, apart: bool = False) -> str:
+        """Return the sentence that `learn` prints; `apart` if parties are on different machines."""
+        waits = f" (waiting {self.rounds * LATENCY:.0f} s at 100 ms each)" if apart else ""
         return (
             f"about {counted(self.tables, 'table')}, {size(self.bytes)}, "
-            f"{counted(self.rounds, 'round')}, {self.seconds:.1f} s of work for the tables, "
+            f"{counted(self.rounds, 'round')}{waits}, {self.seconds:.1f} s of work of all parties, "
             f"and {size(self.memory)} of memory at each party"
         )
 
 
-def forecast(study: Study, families: Sequence[Family], *, missing: bool = False) -> Forecast:
-    """Forecast the cost of a study's commitment, and of tables over all its records."""
+def forecast(study: Study, calls: Sequence[Sequence[Family]], *, missing: bool = False) -> Forecast:
+    """Forecast the cost of a study's commitment, and of calls for tables over all its records."""
     costs = Costs(study, study.records, missing)
-    rounds = QUERY_ROUNDS + 2 + costs.blocks
-    total = Forecast(queries=1, rounds=rounds, bytes=costs.commitment_bytes)
-    for batch in batches(costs, families):
-        total = total.plus(_query(costs, grouped(batch)))
-    return total
+    rounds = OPENING_ROUNDS + costs.blocks
+    total = Forecast(queries=1, rounds=rounds, bytes=costs.commitment_bytes, seconds=START_SECONDS)
+    for families in calls:
+        for batch in batches(costs, families):
+            total = total.plus(_query(costs, grouped(batch)))
+    return replace(total, seconds=total.seconds * slowness())
 
 
 def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:
-    """Forecast the cost of one query."""
+    """Forecast the cost of one query on the machine of the constants."""
     cost, taken, shuffled, extended, chain = Cost(), Load(), 0, 0, 0
     for group in groups:
         (ways, own), sizes = choose_ways(costs, group), costs.sizes(*group)
@@ -71,5 +82,25 @@ def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:
         shuffled += sum(ways)
         taken = taken.plus(own)
     rounds = QUERY_ROUNDS + extended * costs.blocks + 2 * bool(taken.columns.rows) + chain
-    seconds = cost.picoseconds / 1e12
+    seconds = WORK * cost.picoseconds / 1e12 + QUERY_SECONDS
+    seconds += TABLE_SECONDS * taken.tables + CELL_SECONDS * taken.cells
     return Forecast(taken.tables, shuffled, 1, rounds, cost.bytes, seconds, taken.memory(costs))
+
+
+@cache
+def slowness() -> float:
+    """Return how many times as long as on the machine of the constants work takes here."""
+    return min(_yardstick() for _ in range(5)) / YARDSTICK_SECONDS
+
+
+def _yardstick() -> float:
+    """Return the seconds of a little work on arrays and in Python."""
+    start = perf_counter()
+    codes = np.arange(100_000, dtype=np.uint32)
+    for shift in range(5):
+        codes = codes * np.uint32(2_654_435_761) + np.uint32(shift)
+        np.bincount(codes >> np.uint32(26))
+    seen: dict[int, int] = {}
+    for number in range(10_000):
+        seen[number % 97] = seen.get(number % 97, 0) + 1
+    return perf_counter() - start

@@ -21,6 +21,11 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path}: cannot be read ({error})") from None
 
 
+def is_names(value: object) -> bool:
+    """Whether a value is a list of texts."""
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
 def _why(error: json.JSONDecodeError) -> str:
     """Say what is wrong: two frequent mistakes have names, which do not depend on the Python."""
     if not error.doc.strip():

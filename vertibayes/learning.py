@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from time import perf_counter
 
 from vertibayes.choosing import TableChooser
@@ -18,7 +19,6 @@ from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
 from vertibayes.settings import Missing
-from vertibayes.structure.algorithms import algorithm_of
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.gains import edge_gains
 from vertibayes.structure.search import Fits, Progress, silent
@@ -26,7 +26,8 @@ from vertibayes.structure.strengths import SAMPLES, Strengths, arc_strengths
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family
 
-SECONDS = 60.0  # for the samples that show how sure edges are, unless their number is given
+# Samples whose number is not given take as long as learning did, between these bounds in seconds.
+SECONDS = 2.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,10 @@ def strengths_of(
 
     The sites are asked for nothing. A run by choices learns from the samples by choices too, among
     the candidates that the sites of the study could compare (`fits`).
+
+    A given number of samples is drawn, so that two runs agree, unless `max_seconds` ends them.
+    Otherwise a sample follows if it is expected to end before the samples took as long as learning
+    did (`SECONDS`): how many they are depends on the machine, but not which. There is always one.
     """
     planned = SAMPLES if options.bootstrap is None else options.bootstrap
     records = options.structure_records or counter.records
@@ -156,15 +161,16 @@ def strengths_of(
         max_parents=options.search(counter).max_parents,
         structure_records=None,
     )
-    seconds = options.max_seconds or (SECONDS if options.bootstrap is None else None)
-    began = perf_counter()
+    limits = [inf if options.max_seconds is None else options.max_seconds]
+    if options.bootstrap is None:
+        least, most = SECONDS
+        limits.append(min(max(least, learned.structure_seconds + learned.parameters_seconds), most))
+    seconds, began, done = min(limits), perf_counter(), 0
 
     def learn(sample: PlainCounter) -> Structure:
-        left = None if seconds is None else max(began + seconds - perf_counter(), 1e-3)
-        source = sample if fits is None else _Candidates(sample, fits)
-        ends = algorithm_of(again.by).ends_in_time
-        limited = replace(again, max_seconds=left) if ends else again
-        return limited.learn_structure(source, silent)
+        nonlocal done
+        done += 1
+        return again.learn_structure(sample if fits is None else _Candidates(sample, fits), silent)
 
     def tell(stage: str, done: int, most: int) -> None:
         left = (perf_counter() - began) / max(done, 1) * (most - done)
@@ -178,7 +184,7 @@ def strengths_of(
         gains=learned.gains,
         constraints=options.constraints,
         progress=tell,
-        time_is_up=lambda: seconds is not None and perf_counter() > began + seconds,
+        time_is_up=lambda: (perf_counter() - began) * (1 + 1 / done) > seconds,
     )
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from vertibayes.choosing import Chooser
 from vertibayes.counting import Counter
 from vertibayes.dag import Structure
-from vertibayes.parameters.cpt import PSEUDO_COUNT
-from vertibayes.settings import LEARNING, Algorithm, Missing
+from vertibayes.settings import LEARNING, PSEUDO_COUNT, Algorithm, Missing
 from vertibayes.structure.algorithms import ALGORITHMS, DEFAULT, algorithm_of
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.k2 import check_ordering
@@ -23,7 +22,7 @@ from vertibayes.structure.learners import (
     max_parents_of,
     search_of,
 )
-from vertibayes.structure.search import Progress, Search, never
+from vertibayes.structure.search import Pairs, Progress, Search, never
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 
@@ -185,6 +184,14 @@ def families_of(counter: Counter | Chooser, options: Options) -> list[Family]:
     if options.structure is not None:
         return list(options.structure.families)
     return algorithm_of(options.by).widest(options.search(counter))
+
+
+def calls_of(counter: Counter, options: Options, pairs: Pairs | None = None) -> list[list[Family]]:
+    """Return the families of the calls that a run typically makes; `pairs` are known to depend."""
+    if options.structure is not None:
+        return [list(options.structure.families)]
+    search, algorithm = options.search(counter), algorithm_of(options.by)
+    return [algorithm.widest(search)] if algorithm.asks is None else algorithm.asks(search, pairs)
 
 
 def notices(source: Counter | Chooser, options: Options) -> Iterator[str]:

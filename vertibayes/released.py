@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import log2
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from vertibayes.choosing import Chooser, follow
 from vertibayes.choosing.secret import fits_of
@@ -27,6 +27,7 @@ from vertibayes.dag import Structure
 from vertibayes.learning import Learned, learn_cpts
 from vertibayes.options import Options, checks, families_of, how_missing
 from vertibayes.parameters.em import NoValueError
+from vertibayes.settings import USED_BY
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.learners import in_order
 from vertibayes.structure.search import Fits, Progress, Search, silent
@@ -37,13 +38,6 @@ from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 ReleaseTables: TypeAlias = Callable[[FamilyTables], list[Table]]
-
-USED_BY = {  # which rules use a setting of a rule
-    "fewest": ("cut", "rounded"),
-    "epsilon": ("laplace", "gaussian"),
-    "delta": ("gaussian",),
-    "dishonest": ("laplace", "gaussian"),
-}
 
 
 @dataclass(frozen=True)
@@ -59,18 +53,6 @@ class Released:
     bits: float
     too_large: int  # the number of families that were left out of the candidates
     resolution: float  # in nats
-
-
-def rule_of(values: Mapping[str, Any], name: str = "rule") -> Rule | None:
-    """Return the rule of the values of `vertibayes.settings.RELEASE`; None without a rule."""
-    kind, own = values[name], Rule("exact")
-    given = {key: values[key] for key in USED_BY}
-    for key, kinds in USED_BY.items():
-        if given[key] != getattr(own, key) and kind not in kinds:
-            raise ValueError(
-                f"`{key}` needs `{name}` {' or '.join(kinds)}, got {kind or 'no rule'}"
-            )
-    return None if kind is None else Rule(kind, **given)
 
 
 def steps_of(

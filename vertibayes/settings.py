@@ -6,11 +6,12 @@ heavy is imported here: the command line needs these for its help.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from vertibayes_protocols.calibration.choices import Mixing, Start
-from vertibayes_protocols.release import RuleKind
+from vertibayes_protocols.release import Rule, RuleKind
 from vertibayes_protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
 Learner: TypeAlias = Literal["bayesian_network", "naive_bayes", "calibration", "prediction"]
@@ -29,13 +30,14 @@ Via: TypeAlias = Literal["additive", "masked", "product"]
 Drift: TypeAlias = Literal["none", "x", "y", "xy"]
 FixedNetwork: TypeAlias = Literal["chain", "ring", "star", "complete"]
 DrawnNetwork: TypeAlias = Literal["tree", "erdos-renyi", "small-world"]  # two draws differ
+PSEUDO_COUNT = 0.5  # default number that is added to each cell of a CPT
 NETWORKS = (*get_args(DrawnNetwork), *get_args(FixedNetwork))
 
 LEARNER = Setting(
     "learner", "text", "What is learned.", "bayesian_network", choices=get_args(Learner)
 )
 QUIET = Setting("quiet", "flag", "Print errors and warnings only.", False)
-OUT = Setting("out", "path", "Folder for the results, which must be new or empty.", REQUIRED)
+OUT = Setting("out", "folder", "Folder for the results, which must be new or empty.", REQUIRED)
 
 # ---- how records are read ------------------------------------------------------------------------
 
@@ -113,12 +115,13 @@ LEARNING = (
             "EM.", 0, least=0),
     Setting("pseudo_count", "number", "Count added to each cell of the CPTs, so that no prediction "
             "has probability zero; 0 gives the maximum likelihood. Counts, structure and scores "
-            "are exact either way.", 0.5, least=0),
+            "are exact either way.", PSEUDO_COUNT, least=0),
     Setting("structure_records", "whole", "Number of records in a random sample on which the "
             "structure is learned; all records if not given.", least=1),
     Setting("bootstrap", "whole", "Number of samples, drawn from the learned network, on which the "
             "structure is learned again, to show how sure each edge is; this asks the sites "
-            "nothing. 10, or as many as a minute allows, if not given; 0 for none.", least=0,
+            "nothing. If not given, up to 10, for at most as long as learning took; 0 for "
+            "none.", least=0,
             most=10_000),
 )  # fmt: skip
 VALIDATION = (
@@ -303,3 +306,22 @@ SIMULATION = (  # of nodes in this process
             "value in the file; all: each column with three or more different numbers, except "
             "those that categorical, cut or bounds name.", (), shown="COLUMN,...|all"),
 )  # fmt: skip
+
+USED_BY = {  # which rules use a setting of a rule
+    "fewest": ("cut", "rounded"),
+    "epsilon": ("laplace", "gaussian"),
+    "delta": ("gaussian",),
+    "dishonest": ("laplace", "gaussian"),
+}
+
+
+def rule_of(values: Mapping[str, Any], name: str = "rule") -> Rule | None:
+    """Return the rule of the values of `RELEASE`; None without a rule."""
+    kind, own = values[name], Rule("exact")
+    given = {key: values[key] for key in USED_BY}
+    for key, kinds in USED_BY.items():
+        if given[key] != getattr(own, key) and kind not in kinds:
+            raise ValueError(
+                f"`{key}` needs `{name}` {' or '.join(kinds)}, got {kind or 'no rule'}"
+            )
+    return None if kind is None else Rule(kind, **given)

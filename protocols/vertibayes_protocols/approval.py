@@ -9,22 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from vertibayes_mpc.rounds import Message, Party
-from vertibayes_protocols.calibration.nodes import Checkpoints
 from vertibayes_protocols.choices import Choices
-from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.release import FamilyTables
-from vertibayes_protocols.study import Study
 from vertibayes_protocols.wire import FREE
+
+if TYPE_CHECKING:  # learners need the steps alone
+    from vertibayes_protocols.calibration.nodes import Checkpoints
+    from vertibayes_protocols.contract import Contract
+    from vertibayes_protocols.study import Study
 
 R = TypeVar("R")
 Step: TypeAlias = Choices | FamilyTables
 Winners: TypeAlias = tuple[int, ...]  # of each set, the place of the winner; none of a release
 Steps: TypeAlias = Generator[Step, Winners, R]  # a learner, as it asks
-StepsOf: TypeAlias = Callable[[Study], Steps[object]]
+StepsOf: TypeAlias = Callable[["Study"], Steps[object]]
 Phase: TypeAlias = Literal["begin", "opening", "answer"]
 
 

@@ -21,7 +21,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
-    "seconds", "names or file", "pairs", "columns", "sizes", "list",
+    "seconds", "names or file", "pairs", "columns", "sizes", "list", "any path",
+    "folder", "new file",
 ]  # fmt: skip
 
 REQUIRED: Final = object()  # the default of a setting that must be given
@@ -84,6 +85,9 @@ KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be
     "list": ("a list of texts", lambda value: _is_list(value, _is_text)),
     "sizes": ("a number above 0 for each site, as { a = 1_000 }", _is_sizes),
     "path": ("the path of a file", _is_text),
+    "any path": ("the path of a file or folder", _is_text),
+    "new file": ("the path of a new file", _is_text),
+    "folder": ("the path of a new or empty folder", _is_text),
     "size": ("an amount of memory, as 512MiB", _is_whole),
     "seconds": ('a span of time, as 90 (seconds) or "10 min"', _is_number),
     "names or file": (

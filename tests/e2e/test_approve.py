@@ -84,7 +84,7 @@ def test_the_digest_is_that_of_the_analyst(capsys, folder):
 
 def test_a_blank_name_does_not_approve(capsys, folder):
     code, _, error = approve(capsys, folder, "--yes", "--by", " ")
-    assert code == 2 and "--by must name who approves, got ' '" in error
+    assert code == 2 and "--by must be a text that is not empty, got" in error
     assert not (folder / "north" / "memory" / "approved").exists()
 
 

@@ -11,7 +11,8 @@ from tests.e2e.command import FILES as LEARNED
 from tests.e2e.command import read_rows, run, write
 from vertibayes.calibration.models import to_naive_bayes
 from vertibayes.calibration.rc import risk_based_calibration
-from vertibayes.cli.inputs import Source, read_pooled
+from vertibayes.cli.inputs import read_pooled
+from vertibayes.cli.source import Source
 from vertibayes.naive_bayes.model_file import read_naive_bayes
 from vertibayes.network import read_model
 from vertibayes_protocols.calibration.classifier import naive_bayes
@@ -236,7 +237,7 @@ MISTAKES = [
         "times is expected; specify a larger size, or a lower rate",
     ),
     (("--numbers", "a"), "--numbers a: the column has '"),
-    (("--holdout", 0.5, "--test", "t.csv"), "--test and --holdout both say what to test on"),
+    (("--holdout", 0.5, "--test", __file__), "--test and --holdout both say what to test on"),
     (("--holdout", 0.001), "--holdout 0.001 of 300 records: none is left to test on"),
     (("x.csv",), "unexpected argument 'x.csv'"),
 ]

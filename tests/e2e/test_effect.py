@@ -75,7 +75,7 @@ def test_an_outcome_that_causes_the_exposure_is_named(patients, capsys):
     [
         (["--exposure", "smoke", "--outcome", "lung"], "specify --model FILE or --data FILE"),
         (["--exposure", "smoke", "--outcome", "lung", "DATA"], "specify --model FILE, whose"),
-        (["--exposure", "q", "--outcome", "lung", "DATA"], "--exposure q: no such variable"),
+        (["--exposure", "q", "--outcome", "lung", "DATA"], "--exposure q: no such column"),
         (["--exposure", "smoke", "--outcome", "lung=maybe", "DATA"], "the states are no, yes"),
         (["--exposure", "smoke", "--outcome", "smoke", "--adjust", "none", "DATA"], "two variable"),
         (["--exposure", "smoke", "--outcome", "lung", "--adjust", "w", "DATA"], "--adjust w: no"),

@@ -40,7 +40,7 @@ def bad_options():
     )
     yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"
     yield (
-        ["--sites", "2", "--id-column", "a"],
+        ["--sites", "1", "--id-column", "a"],
         {},
         "records 1 and 3 have the same identifier in 'a'",
     )
@@ -96,7 +96,7 @@ def bad_options():
     yield (
         ["--sites", "2", "--ordering", "o.json"],
         {"o.json": '["a", "b", "c"]'},
-        "has unknown variables: c",
+        "--ordering c: no such column; there are a, b",
     )
     yield (
         ["--sites", "2", "--ordering", "o.json"],
@@ -120,7 +120,7 @@ def bad_options():
     yield (
         structure,
         {"s.json": '{"nodes": ["a", "b", "c"], "edges": []}'},
-        "has nodes that are no variables: c",
+        "--structure c: no such column; there are a, b",
     )
     yield structure, {"s.json": "[]"}, "s.json: not a structure; expected {"
     known = ["--sites", "2", "--constraints", "c.json"]
@@ -247,12 +247,12 @@ def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option,
     ("options", "reason"),
     [
         (["--max-parents", 20], "--max-parents must be between 0 and 7"),
-        (["--ordering", "o.json"], "the ordering has unknown variables: q"),
-        (["--structure", "s.json"], "the structure has nodes that are no variables: q"),
+        (["--ordering", "o.json"], "--ordering q: no such column; there are a, b"),
+        (["--structure", "s.json"], "--structure q: no such column; there are a, b"),
         (["--structure-records", 21], "must have between 1 and 20 records, got 21"),
         (["--structure-records", 15], "they would leave out 5"),
         (["--memory", "100B"], "allow more memory or fewer parents"),
-        (["--validate", "scv", "--target", "q"], "--target q: no such variable; there are a, b"),
+        (["--validate", "scv", "--target", "q"], "--target q: no such column; there are a, b"),
     ],
 )
 def test_an_error_in_the_arguments_comes_without_warnings_of_the_data(
@@ -307,7 +307,7 @@ def test_other_separators_are_named(tmp_path, capsys):
             "--validate must be a list of public, scv or svdg, got x",
         ),
         (["--validate", "public", "--target", "a"], "--public FILE belong together"),
-        (["--validate", "scv", "--target", "z"], "--target z: no such variable; there are a, b"),
+        (["--validate", "scv", "--target", "z"], "--target z: no such column; there are a, b"),
         (
             ["--validate", "svdg", "--target", "a", "--folds", "1"],
             "--folds must be a whole number, at least 2, got 1",

@@ -9,7 +9,8 @@ import pytest
 
 from tests.e2e.command import FILES, outputs, predict, read_rows, write
 from vertibayes.cli import main
-from vertibayes.cli.inputs import Source, read_pooled
+from vertibayes.cli.inputs import read_pooled
+from vertibayes.cli.source import Source
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import read_model

@@ -67,3 +67,52 @@ def test_nothing_imports_the_estimators_which_need_the_extra_sklearn(graph):
     assert "vertibayes.sklearn.nodes" in estimators
     for module in graph.modules - estimators:
         assert not graph.find_modules_directly_imported_by(module) & estimators, module
+
+
+HEAVY = (
+    "cryptography",
+    "pandas",
+    "pgmpy",
+    "scipy",
+    "vertibayes.learning",
+    "vertibayes.network",
+    "vertibayes_mpc.ring",
+    "vertibayes_protocols.queries",
+    "vertibayes_protocols.session",
+)
+LEARN = "learn", "--data", "d.csv", "--sites", "2", "--out", "out"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason", "more"),
+    [
+        ((*LEARN, "--max-parents", "-1"), "--max-parents must be", ("numpy",)),
+        ((*LEARN, "--constraints", "no.json"), "no.json: no such file", ("numpy",)),
+        ((*LEARN[:-1], "d.csv"), "d.csv is not a folder", ("numpy",)),
+        (("learn", "no.toml", "--out", "out"), "no.toml: no such file", ("numpy",)),
+        (("site", "no.toml"), "no.toml: no such file", ("numpy",)),
+        (("demo", "--sites", "0"), "--sites must be", ("numpy",)),
+        ((*LEARN[:2], "no.csv", *LEARN[3:]), "no.csv: no such file", ()),
+        ((*LEARN, "--exclude", "q"), "--exclude q: no such column; there are a, b", ()),
+        (
+            (*LEARN, "--validate", "scv", "--target", "q"),
+            "--target q: no such column; there are a, b",
+            (),
+        ),
+        ((*LEARN, "--algorithm", "tan"), "--algorithm tan needs --class-variable", ()),
+        (("calibrate", "--data", "d.csv", "--target", "q", "--out", "o"), "q: no such column", ()),
+    ],
+)
+def test_a_mistake_is_named_before_anything_heavy_is_imported(tmp_path, arguments, reason, more):
+    """The second record is broken, which nobody who reads the columns alone can see."""
+    (tmp_path / "d.csv").write_text("a,b\n0,x\n1\n")
+    code = (
+        "import sys\nfrom vertibayes.cli import main\n"
+        f"try:\n    main({list(arguments)})\nexcept SystemExit:\n    print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert reason in ran.stderr
+    loaded = ran.stdout.split()
+    assert "vertibayes.cli.app" in loaded
+    assert not {name for name in loaded if name.startswith((*HEAVY, *more))}

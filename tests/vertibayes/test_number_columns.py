@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vertibayes.cli.inputs import Source
 from vertibayes.cli.number_columns import ALL, with_bounds
+from vertibayes.cli.source import Source
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.text import TextColumn
 

@@ -16,10 +16,10 @@ from vertibayes.released import (
     check_options,
     check_validations,
     learn_released,
-    rule_of,
     steps_of,
 )
 from vertibayes.report.rule_cost import cut_cost, noise_cost
+from vertibayes.settings import rule_of
 from vertibayes.validation.methods import scv
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.release import FamilyTables, Rule

@@ -20,10 +20,11 @@ from vertibayes.edges import ArcStrength
 from vertibayes.learning import learn, strengths_of
 from vertibayes.network import Network
 from vertibayes.options import Options
-from vertibayes.released import learn_released, rule_of
+from vertibayes.released import learn_released
 from vertibayes.report.edges import edges_json, report_of_edges
 from vertibayes.report.strengths import draw_learned, report_of_strengths
 from vertibayes.sampling import sample
+from vertibayes.settings import rule_of
 from vertibayes.structure import strengths as module
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import learn_structure
@@ -127,12 +128,13 @@ def test_few_nodes_and_records_work(truth):
         strengths(truth, samples=-1)
 
 
-def test_a_sample_that_ends_after_the_time_does_not_count(truth):
+def test_the_time_ends_the_samples_after_any_but_there_is_one(truth):
     answers = iter([False, False, True])
     result = strengths(truth, time_is_up=lambda: next(answers))
-    assert (result.samples, result.planned) == (2, 6)
-    none = strengths(truth, time_is_up=lambda: True)
-    assert none.samples == 0 and none.edges == () and none.averaged.edges == ()
+    assert (result.samples, result.planned) == (3, 6)
+    assert result.edges == strengths(truth, samples=3).edges
+    one = strengths(truth, time_is_up=lambda: True)
+    assert one.samples == 1 and one.edges == strengths(truth, samples=1).edges
 
 
 # ---- the averaged structure ----------------------------------------------------------------------
@@ -255,6 +257,43 @@ def test_samples_have_as_many_records_as_the_search_and_follow_its_order(data, m
     assert all(place[p] < place[c] for p, c in result.averaged.edges)
 
 
+class Clock:
+    """A clock that a sample moves on by a number of seconds."""
+
+    def __init__(self, monkeypatch, seconds):
+        self.now = 0.0
+        draw_ = module.sample
+
+        def drawn(*arguments):
+            self.now += seconds
+            return draw_(*arguments)
+
+        monkeypatch.setattr(module, "sample", drawn)
+        monkeypatch.setattr("vertibayes.learning.perf_counter", lambda: self.now)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "given_", "took", "samples"),
+    [
+        (3.0, {}, 10.0, 3),  # a fourth would take the samples to twelve seconds
+        (3.0, {}, 1e9, 10),
+        (8.0, {}, 1e9, 7),  # a minute
+        (50.0, {}, 10.0, 1),
+        (0.4, {}, 0.1, 5),  # two seconds
+        (50.0, {"bootstrap": 12}, 10.0, 12),
+        (3.0, {"bootstrap": 12, "max_seconds": 7.0}, 1e9, 2),
+    ],
+)
+def test_samples_take_no_longer_than_learning_unless_their_number_is_given(
+    data, monkeypatch, seconds, given_, took, samples
+):
+    counter, options = PlainCounter(data), Options(algorithm="hybrid", **given_)
+    learned = replace(learn(counter, options), structure_seconds=took, parameters_seconds=0.0)
+    Clock(monkeypatch, seconds)
+    result = strengths_of(learned, counter, options, quiet)
+    assert (result.samples, result.planned) == (samples, given_.get("bootstrap", 10))
+
+
 def test_max_seconds_limits_the_samples(data):
     options = Options(algorithm="hybrid", bootstrap=10_000, max_seconds=0.2)
     counter = PlainCounter(data)
@@ -291,7 +330,11 @@ def test_the_report_says_how_many_edges_are_sure_and_what_the_samples_do_not_hav
     summary = {"variables": {"a": {"missing": False}}}
     [line] = report_of_strengths(learned, summary)
     assert "edges in at least 80% of 3 samples from the learned network" in line
-    assert "do not have" not in line
+    assert "do not have" not in line and "time" not in line
+    few = replace(learned, strengths=replace(learned.strengths, planned=100))
+    [line] = report_of_strengths(few, summary)
+    assert "in at least 80% of 3 of 100 samples from the learned network" in line
+    assert line.endswith("; the time ended the samples: --bootstrap N draws N")
     missing = {"variables": {"a": {"missing": True}}, "release": {"rule": {"kind": "cut"}}}
     [line] = report_of_strengths(learned, missing)
     assert line.endswith("the samples do not have missing cells or the errors of the rule")

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
-from vertibayes.cli.options import as_options, check_arguments, takes, values_of
+from vertibayes.cli.folders import check_file
+from vertibayes.cli.options import as_options, check_alone, takes, values_of
 from vertibayes.cli.roster import roster_commands
 from vertibayes.settings import (
     AUC_OPTIONS,
@@ -34,6 +35,7 @@ from vertibayes.settings import (
     SPLIT,
     TEST,
     VALIDATION,
+    rule_of,
 )
 from vertibayes_protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
@@ -67,11 +69,12 @@ ASKED = (  # by `effect`
 MISSING_STATE = Setting("missing_state", "flag", "For a model learned with --missing state: take "
                         "missing values as that state.", False)  # fmt: skip
 PREDICTED = (
-    Setting("out", "path", "New CSV file, with a line for each record; JSON with --auc.", REQUIRED),
-    Setting("model", "path", "model.json, .bif, .bifxml or naive_bayes.json."),
+    Setting("out", "new file", "New CSV file, with a line for each record; JSON with --auc.",
+            REQUIRED),
+    Setting("model", "any path", "model.json, .bif, .bifxml or naive_bayes.json."),
     Setting("target", "text", "Variable to predict; its column is not used."),
-    Setting("data", "path", "FILE, as CSV or Parquet, with any of the model's variables."),
-    Setting("study", "path", "study.toml, whose sites hold the records' values; in place of "
+    Setting("data", "any path", "FILE, as CSV or Parquet, with any of the model's variables."),
+    Setting("study", "any path", "study.toml, whose sites hold the records' values; in place of "
             "--data."),
     MISSING_STATE,
 )  # fmt: skip
@@ -127,32 +130,38 @@ def _learn(
     synthetic.csv. An option with several values takes them separated by commas, or is repeated.
     """
     stop_on_signal()
-    check_arguments(context.args)
     if study is not None:
-        from vertibayes.cli.study import check_alone, run_study
-
         check_alone(context, study)
+        check_file(study)
+        from vertibayes.cli.study import run_study
+
         return run_study(study, given["out"], given["quiet"], given["risk_appetite"])
     if not given["data"]:
         raise ValueError("specify a study.toml or --data FILE: neither was given")
-    from vertibayes.cli.inputs import Source
-    from vertibayes.cli.json_files import options_from
-    from vertibayes.cli.learn import Task, judged, run_learn
-    from vertibayes.cli.run import Run
+    rule = rule_of(values_of(RELEASE_OPTIONS, given), "release")
+    if given["risk_appetite"] is not None and rule is None:
+        raise ValueError("--risk-appetite needs --release")
+
+    from vertibayes.cli.json_files import check_options, options_from
+    from vertibayes.cli.source import Source
     from vertibayes.cli.validations import Validations
-    from vertibayes.released import rule_of
 
     source = Source(**values_of([*SPLIT, *READING, *MDLP, MEMORY], given))
-    options = options_from(values_of(LEARNING, given))
     validations = Validations(**values_of(VALIDATION, given))
-    rule = rule_of(values_of(RELEASE_OPTIONS, given), "release")
+    validations.check()
+    options = options_from(values_of(LEARNING, given))
+    check_options(options, given["target"], source)
+
+    from vertibayes.cli.learn import Task, judged, run_learn
+    from vertibayes.cli.run import Run
+
     task = judged(Task(options, validations, rule), given["risk_appetite"])
     return run_learn(source, task, Run(given["out"], given["quiet"]))
 
 
 @app.command("nb", context_settings=EXTRA)
 @takes(ONE_FILE, OUT, *NAIVE_BAYES, PARTIES, *TEST, BOUNDS, *READING, QUIET)
-def _nb(context: typer.Context, **given: Any) -> None:
+def _nb(**given: Any) -> None:
     """Learn a naive Bayes classifier, with noise or without.
 
     For example: vertibayes nb --data cars.csv --target class --method vdpnb --parties 6 --epsilon 1
@@ -162,13 +171,15 @@ def _nb(context: typer.Context, **given: Any) -> None:
     ledger.json; with --bounds, naive_bayes.json in place of the three models. An option with
     several values takes them separated by commas, or is repeated.
     """
-    check_arguments(context.args)
-    from vertibayes.cli.inputs import Source
+    from vertibayes.cli.source import Source, check_columns
+
+    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING, *TEST], given))
+    check_columns(source, {"--target": [given["target"]]})
+
     from vertibayes.cli.naive_bayes import run_nb
     from vertibayes.cli.naive_bayes_learning import Request
     from vertibayes.cli.run import Run
 
-    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING, *TEST], given))
     request = Request(**values_of([*NAIVE_BAYES, PARTIES], given))
     run_nb(source, request, Run(given["out"], given["quiet"], sums=True))
 
@@ -178,7 +189,7 @@ def _nb(context: typer.Context, **given: Any) -> None:
     *(ONE_FILE, OUT, *CALIBRATION[:1], *SIMULATION, *CALIBRATION[1:], *TEST),
     *(BOUNDS, *READING, QUIET),
 )
-def _calibrate(context: typer.Context, **given: Any) -> None:
+def _calibrate(**given: Any) -> None:
     """Calibrate a classifier at the nodes of a network.
 
     For example: vertibayes calibrate --data cars.csv --target class --nodes 50 --network tree
@@ -191,16 +202,18 @@ def _calibrate(context: typer.Context, **given: Any) -> None:
     naive_bayes.json in place of the three models. An option with several values takes them
     separated by commas, or is repeated.
     """
-    check_arguments(context.args)
-    from vertibayes.cli.calibrate import run_calibrate
-    from vertibayes.cli.calibrate_learned import Request
-    from vertibayes.cli.inputs import Source
-    from vertibayes.cli.run import Run
+    from vertibayes.cli.source import Source, check_columns
 
     values = values_of([*CALIBRATION, *SIMULATION], given)
     read = values_of([BOUNDS, *READING, *TEST], given)
     read |= {"numbers": values.pop("numbers"), "target": values["target"]}
     source = Source((str(given["data"]),), **read)
+    check_columns(source, {"--target": [given["target"]]})
+
+    from vertibayes.cli.calibrate import run_calibrate
+    from vertibayes.cli.calibrate_learned import Request
+    from vertibayes.cli.run import Run
+
     request = Request(**values)
     run_calibrate(source, request, Run(given["out"], given["quiet"]))
 
@@ -229,8 +242,8 @@ def _report(
 @app.command("demo")
 @takes(
     replace(OUT, default=None),
-    Setting("records", "whole", "Number of records to draw from ALARM.", 10_000),
-    Setting("sites", "whole", "Number of sites that hold the columns.", 3),
+    Setting("records", "whole", "Number of records to draw from ALARM.", 10_000, least=0),
+    Setting("sites", "whole", "Number of sites that hold the columns.", 3, least=1, most=37),
     Setting("seed", "whole", "Seed of the records and of the split.", 0),
 )
 def _demo(**given: Any) -> None:
@@ -242,7 +255,7 @@ def _demo(**given: Any) -> None:
 
 @app.command("predict", context_settings=EXTRA)
 @takes(*PREDICTED, IDENTIFIERS, MISSING_CODES, *AUC_OPTIONS)
-def _predict(context: typer.Context, **given: Any) -> None:
+def _predict(**given: Any) -> None:
     """Predict a variable from what each record has of the others.
 
     OUT has, for each record, the identifier if --id-column is given, the most probable state, the
@@ -256,15 +269,18 @@ def _predict(context: typer.Context, **given: Any) -> None:
     prediction (learner = "prediction"), and the owners of its sites have approved it; --out is then
     the only further option. Or its sites set free_tables.
     """
-    check_arguments(context.args)
-    from vertibayes.cli.predict import run_predict
-    from vertibayes.released import rule_of
-
     data, study, missing_state = given["data"], given["study"], given["missing_state"]
     out, model, target = given["out"], given["model"], given["target"]
     if (data is None) == (study is None):
         raise ValueError("specify either --data FILE or --study study.toml")
+    if study is None and (model is None or target is None):
+        needed = "--target NAME, the variable to predict" if model else "--model FILE"
+        raise ValueError(f"specify {needed}")
     released = values_of(AUC_OPTIONS, given)
+    if data is not None and released["auc"] is None:
+        check_file(model)
+        check_file(data)
+
     rule, bins = rule_of(released, "auc"), released["bins"]
     if rule is None and bins != BINS.default:
         raise ValueError("--bins needs --auc, or bins in [learning]")
@@ -279,9 +295,8 @@ def _predict(context: typer.Context, **given: Any) -> None:
         return run_predict_study(study, out, model, target, rule, bins)
     if rule is not None:
         raise ValueError("--auc needs --study: `vertibayes learn --validate` has an AUC of a file")
-    if model is None or target is None:
-        needed = "--target NAME, the variable to predict" if model else "--model FILE"
-        raise ValueError(f"specify {needed}")
+    from vertibayes.cli.predict import run_predict
+
     values = values_of([IDENTIFIERS, MISSING_CODES], given)
     return run_predict(model, data, target, out, missing_state=missing_state, **values)
 
@@ -289,7 +304,6 @@ def _predict(context: typer.Context, **given: Any) -> None:
 @app.command("cuts", context_settings=EXTRA)
 @takes(*MDLP, *SPLIT, *READING, MEMORY)
 def _cuts(
-    context: typer.Context,
     study: Annotated[
         Path | None,
         typer.Argument(help="A study.toml, whose sites set binning to intervals in their files."),
@@ -305,20 +319,28 @@ def _cuts(
 
     `vertibayes learn --mdlp` does the same and learns from the bins.
     """
-    from vertibayes.cli.cuts import run_cuts, run_study_cuts
-    from vertibayes.cli.inputs import Source
-
-    check_arguments(context.args)
-    if study is not None:
-        return run_study_cuts(study, given["mdlp"])
-    if not given["data"]:
+    if study is None and not given["data"]:
         raise ValueError("specify a study.toml or --data FILE: neither was given")
-    return run_cuts(Source(**values_of([*MDLP, *SPLIT, *READING, MEMORY], given)))
+    if given["mdlp"] is None:
+        raise ValueError("specify the class: --mdlp COLUMN")
+    if study is not None:
+        check_file(study)
+        from vertibayes.cli.cuts import run_study_cuts
+
+        return run_study_cuts(study, given["mdlp"])
+    from vertibayes.cli.source import Source, check_source
+
+    source = Source(**values_of([*MDLP, *SPLIT, *READING, MEMORY], given))
+    check_source(source)
+
+    from vertibayes.cli.cuts import run_cuts
+
+    return run_cuts(source)
 
 
 @app.command("effect", context_settings=EXTRA)
 @takes(*ASKED, *SPLIT, *READING, MEMORY)
-def _effect(context: typer.Context, **given: Any) -> None:
+def _effect(**given: Any) -> None:
     """Print the risk of an outcome if all records had one exposure.
 
     For example: vertibayes effect --model results/model.json --exposure smoke --outcome lung=yes
@@ -327,13 +349,17 @@ def _effect(context: typer.Context, **given: Any) -> None:
 
     These risks are effects only under assumptions that no data can check; the command prints them.
     """
-    check_arguments(context.args)
-    from vertibayes.cli.effect import Question, run_effect
-    from vertibayes.cli.inputs import Source
-
     asked, values = values_of(ASKED, given), values_of([*SPLIT, *READING, MEMORY], given)
-    model = asked.pop("model")
-    run_effect(Question(**asked), model, Source(**values) if given["data"] else None)
+    model, source = asked.pop("model"), None
+    if given["data"]:
+        from vertibayes.cli.source import Source, check_source
+
+        source = Source(**values)
+        check_source(source, {"--exposure": [asked["exposure"]]})
+
+    from vertibayes.cli.effect import Question, run_effect
+
+    run_effect(Question(**asked), model, source)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,11 +19,12 @@ from vertibayes.cli.calibrate_learned import (
     calibrate,
     finish,
 )
-from vertibayes.cli.inputs import Sites, Source, read_pooled
+from vertibayes.cli.inputs import Sites, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds
 from vertibayes.cli.outputs import described_columns
 from vertibayes.cli.run import Run
+from vertibayes.cli.source import Source
 from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
@@ -55,7 +56,6 @@ MOST_SHOWN = 6  # columns whose bounds a warning has; summary.json has all
 
 def run_calibrate(source: Source, request: Request, run: Run) -> None:
     """Run the command; see its help."""
-    run.check()
     request = request.checked()
     structure = read_structure(request.structure)
     sites = read_pooled(source, with_bounds)

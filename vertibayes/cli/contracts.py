@@ -16,8 +16,8 @@ from vertibayes.cli.declared import (
 )
 from vertibayes.cli.study_settings import learner_of, options_of, placed
 from vertibayes.contract import BAYESIAN_NETWORK, options_json
-from vertibayes.released import check_options, rule_of
-from vertibayes.settings import RELEASE, VALIDATION
+from vertibayes.released import check_options
+from vertibayes.settings import RELEASE, VALIDATION, rule_of
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import StudyFile, own_keys

@@ -10,7 +10,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from vertibayes.cli.inputs import Sites, Source, read_sites
+from vertibayes.cli.inputs import Sites, read_sites
+from vertibayes.cli.source import Source
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.discretization import discretize, edges_of, pre_binned
 from vertibayes.study import connect_study
@@ -113,18 +114,14 @@ def _ask(sites: Sites, columns: list[str], target: str) -> Cuts:
 
 def run_cuts(source: Source) -> None:
     """Print the cuts of columns of sites in this process, as options of ``learn``."""
-    if source.mdlp is None:
-        raise ValueError("specify the class: --mdlp COLUMN")
     cuts = with_cuts(source)[1]
     assert cuts is not None  # the class is given
     lines = [f"--cut {quote(text)}" for text in cuts.texts]
     sys.stdout.write("".join(f"{line}\n" for line in [*lines, *_about(cuts)]))
 
 
-def run_study_cuts(path: Path, target: str | None) -> None:
+def run_study_cuts(path: Path, target: str) -> None:
     """Print the cuts of columns of a study, as lines of each site's file."""
-    if target is None:
-        raise ValueError("specify the class: --mdlp COLUMN")
     StudyFile.read(path)
     with connect_study(path) as counter:
         columns = [name for name in pre_binned(counter.variables) if name != target]

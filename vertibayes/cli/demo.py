@@ -26,7 +26,6 @@ from vertibayes.splitting import split_columns
 def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
     """Run the demo and print its results."""
     run = Run(out)
-    run.check()
     truth = alarm()
     _say(f"Drawing {records} records of {len(truth.variables)} variables from the ALARM network.")
     pooled = sample(truth, records, seed)

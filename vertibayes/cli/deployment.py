@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vertibayes.cli.folders import check_file, check_folder
 from vertibayes.cli.options import takes
 from vertibayes_protocols.settings import REQUIRED, Setting
 
@@ -31,7 +32,8 @@ commands = typer.Typer()
 
 FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` checks it."
 WHERE = "docs/deploy.md describes a run between machines, step by step."
-File = Annotated[Path, typer.Argument(help=FILE)]
+File = Annotated[Path, typer.Argument(help=FILE, callback=check_file)]
+Watched = Annotated[Path, typer.Argument(help=FILE)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
 
 
@@ -120,7 +122,7 @@ def _keygen(
 @commands.command("init")
 @takes(
     Setting("sites", "text", "Names of the sites, separated by commas: a,b,c.", REQUIRED),
-    Setting("out", "path", "Folder for the files, which must be new or empty.", REQUIRED),
+    Setting("out", "any path", "Folder for the files, which must be new or empty.", REQUIRED),
     Setting("dealer", "text", "Name of the dealer.", "dealer"),
     Setting("analyst", "text", "Name of the analyst, or names, separated by commas.", "analyst"),
     Setting("address", "text", "Relay's address, HOST:PORT."),
@@ -140,7 +142,7 @@ def _init(sites: str, out: Path, dealer: str, analyst: str, **given: Any) -> Non
 @takes(
     Setting("parties", "text", "Sites, dealer and analyst: a,b,dealer,analyst.", REQUIRED),
     Setting("host", "text", "Host name or IPv4 address of the relay.", REQUIRED),
-    Setting("out", "path", "Folder for the certificates; root.key stays there.", REQUIRED),
+    Setting("out", "any path", "Folder for the certificates; root.key stays there.", REQUIRED),
     Setting("days", "whole", "Days for which the certificates are valid.", 365),
     Setting("new_root", "flag", "Replace the root, and all certificates with it.", False),
 )
@@ -259,8 +261,6 @@ def _approve(
     then on, until the last day if there is one: a run stops at its next query. Every change of the
     study needs another approval.
     """
-    from vertibayes.cli.approve import run_approve, run_list, run_withdraw
-
     stop_on_signal()
     if (study is not None) + given.pop("list") + (withdraw is not None) != 1:
         raise ValueError("specify one of study.toml, --list and --withdraw DIGEST")
@@ -269,6 +269,11 @@ def _approve(
             f"{site}: no such file; run the command in the site's folder, or specify its file, as "
             "--site FOLDER/site.toml"
         )
+    if study is not None:
+        check_file(study)
+
+    from vertibayes.cli.approve import run_approve, run_list, run_withdraw
+
     if study is not None:
         run_approve(study, site, **given)
     elif withdraw is not None:
@@ -301,7 +306,7 @@ def _relay(file: File, quiet: Quiet = False) -> None:
     Setting("watch", "flag", "Show the changes until the party or the run has ended.", False),
     Setting("interval", "number", "With --watch: seconds between two looks; 1 if not given."),
 )
-def _status(file: File, *, prometheus: bool, watch: bool, interval: float | None) -> None:
+def _status(file: Watched, *, prometheus: bool, watch: bool, interval: float | None) -> None:
     """Print what a party does, or how far the run of a study is.
 
     Of site.toml, dealer.toml or relay.toml the command says whether the party runs, its sessions
@@ -385,7 +390,9 @@ def _up(
     For practice; each party is a process. Without certificates, as `init --practice` leaves the
     files, the command also approves the study at all sites; with them, each site's owner does.
     """
+    stop_on_signal()
+    check_folder(out)
+    check_file(study)
     from vertibayes.cli.up import run_up
 
-    stop_on_signal()
     run_up(study, out, quiet)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from math import isnan, prod
 from pathlib import Path
 
-from vertibayes.cli.inputs import Sites, Source, read_sites
+from vertibayes.cli.inputs import Sites, read_sites
 from vertibayes.cli.notices import warn
+from vertibayes.cli.source import Source
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.inference.adjustment import (
     MOST_SETS,

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from vertibayes.cli.json_files import read_partition
-from vertibayes.cli.options import separated
+from vertibayes.cli.source import Source, check_columns, check_source, read_partition
 from vertibayes.splitting import deal_columns
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.identifiers import Identifiers, check_ids, combined, rule_of
-from vertibayes_protocols.site.numerals import number
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.variables import Variable
@@ -28,74 +23,6 @@ ALIGN = (
     "with --align RULE, as --align exact or --align digits, the study is of the people whom all "
     "sites hold"
 )
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where the data are and how they are read.
-
-    The fields are the values of `vertibayes.settings.SPLIT`, `READING`, `BOUNDS`, `MEMORY` and
-    `MDLP`, whose help says what each does; `memory` is in bytes.
-    """
-
-    data: tuple[str, ...]
-    sites: int | None = None
-    partition: Path | None = None
-    align: str | None = None
-    id_column: str | None = None
-    exclude: tuple[str, ...] = ()
-    missing_codes: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    bins: float = 0.1
-    max_states: int = 100
-    cut: tuple[str, ...] = ()
-    binning: str = "equal-frequency"
-    ignore_case: tuple[str, ...] = ()
-    keep_spaces: bool = False
-    strict: bool = False
-    seed: int = 0
-    memory: int = GIBIBYTE
-    bounds: tuple[str, ...] = ()
-    mdlp: str | None = None
-    pre_bins: int = 64
-    numbers: tuple[str, ...] = ()  # columns that stay numbers, between bounds that the data have
-    target: str = ""  # the class, which never does
-    test: Path | None = None  # records to test on, or which share of `data` they are
-    holdout: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.test is not None and self.holdout is not None:
-            raise ValueError("--test and --holdout both say what to test on: give one of them")
-
-    def options(self, *names: str) -> dict[str, Any]:
-        """Return fields, as entries of the options in summary.json."""
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """The rule of each column of the identifier; none if the files have the same people."""
-        return () if self.align is None else tuple(separated(self.align))
-
-    @property
-    def id_columns(self) -> tuple[str, ...]:
-        """The columns of the identifier: several only if each has a rule."""
-        if self.id_column is None:
-            return ()
-        return tuple(separated(self.id_column)) if len(self.rules) > 1 else (self.id_column,)
-
-    @property
-    def encoding(self) -> Encoding:
-        """How columns become variables."""
-        return Encoding(
-            missing_codes=self.missing_codes,
-            categorical=self.categorical,
-            bins=self.bins,
-            max_states=self.max_states,
-            cuts=dict(map(_cut, self.cut)),
-            binning=self.binning,
-            ignore_case=self.ignore_case,
-            bounds=dict(map(_bounds, self.bounds)),
-        )
 
 
 @dataclass(frozen=True)
@@ -148,69 +75,27 @@ Bounded: TypeAlias = Callable[[Source, Mapping[str, TextColumn]], Source]
 
 def read_sites(source: Source) -> Sites:
     """Read the data of all sites."""
-    named = [_named(text) for text in source.data]
-    if all(name is None for name, _ in named) and len(named) == 1:
-        return _split_file(source, named[0][1])
-    if all(name is not None for name, _ in named):
-        return _file_per_site(source, [(name or "", path) for name, path in named])
-    raise ValueError("--data: specify one FILE to be split, or NAME=FILE for each site")
+    check_source(source)
+    files = source.files
+    if files[0][0] is None:
+        return _split_file(source, files[0][1])
+    return _file_per_site(source, [(name or "", path) for name, path in files])
 
 
 def read_pooled(source: Source, bounded: Bounded | None = None) -> Sites:
     """Read one file as the data of one site, under the file's name, to be dealt to parties."""
-    held = _take(source, Path(source.data[0]))
+    check_columns(source)
+    held = _take(source, source.files[0][1])
     if bounded is not None:
         source = bounded(source, held.columns)
-    _check_names(source, [held])
+    _check_codes(source, [held])
     data = held.encoded(source)
     return _gathered(source, [held], [data], {str(held.path): data})
 
 
-def _cut(text: str) -> tuple[str, list[Decimal]]:
-    """Return the column's name and the edges of one ``--cut``."""
-    named = _ascending(text)
-    if named is None:
-        raise ValueError(f"--cut {text}: expected COLUMN=NUMBERS, ascending, as --cut age=18,65")
-    return named
-
-
-def _bounds(text: str) -> tuple[str, tuple[float, float]]:
-    """Return the column's name and the bounds of one ``--bounds``."""
-    name, bounds = _ascending(text) or ("", [])
-    if len(bounds) != 2:
-        raise ValueError(
-            f"--bounds {text}: expected COLUMN=LOW,HIGH, two ascending numbers, as "
-            "--bounds age=17,90"
-        )
-    return name, (float(bounds[0]), float(bounds[1]))
-
-
-def _ascending(text: str) -> tuple[str, list[Decimal]] | None:
-    """Split NAME=NUMBERS; None if the name is missing or the numbers do not ascend."""
-    name, _, texts = text.rpartition("=")
-    numbers = [number(part) for part in texts.split(",")]
-    known = [part for part in numbers if part is not None]
-    ascending = all(low < high for low, high in pairwise(known))
-    return (name, known) if name and len(known) == len(numbers) and ascending else None
-
-
-def _check_names(source: Source, files: Sequence[Held]) -> None:
-    """Refuse options that name a column that no file has."""
+def _check_codes(source: Source, files: Sequence[Held]) -> None:
+    """Refuse codes for missing values of columns that no file has."""
     names = [name for held in files for name in held.columns]
-    for name in source.exclude:
-        if not any(name in held.excluded for held in files):
-            raise DataError(f"--exclude {name}: no such column; there are {', '.join(names)}")
-    encoding = source.encoding
-    given = {
-        "--categorical": encoding.categorical,
-        "--cut": encoding.cuts,
-        "--ignore-case": encoding.ignore_case,
-        "--bounds": encoding.bounds,
-    }
-    for option, columns in given.items():
-        for name in columns:
-            if name not in names:
-                raise DataError(f"{option} {name}: no such column; there are {', '.join(names)}")
     known = {*names, *source.id_columns, *source.exclude}
     for code in source.missing_codes:
         named = not _occurs(code, files) and "=" in code
@@ -252,25 +137,12 @@ def _occurs(code: str, files: Sequence[Held]) -> bool:
     )
 
 
-def _named(text: str) -> tuple[str | None, Path]:
-    """Split NAME=FILE; return None and the path for FILE, whose name may have an equals sign."""
-    name, equals, path = text.partition("=")
-    if not equals or Path(text).exists():
-        return None, Path(text)
-    if not name or not path:
-        raise ValueError(f"--data {text}: a name or a file is missing; expected NAME=FILE")
-    return name, Path(path)
-
-
 def _take(source: Source, path: Path) -> Held:
     """Read a file; take out its identifiers and the excluded columns."""
     keys = source.id_columns[0] if len(source.id_columns) == 1 else None
     columns = read_table(path, keep_spaces=source.keep_spaces, keys=keys)
     ids = identifiers = None
     if source.id_columns:
-        for name in source.id_columns:
-            if name not in columns:
-                raise DataError(f"{path}: no column {name!r} (--id-column)")
         parts = {name: columns.pop(name) for name in source.id_columns}
         ids = combined([*parts.values()])
         if source.rules:
@@ -290,14 +162,8 @@ def _take(source: Source, path: Path) -> Held:
 
 def _split_file(source: Source, path: Path) -> Sites:
     """Split a file's columns over sites; no site gets the columns that are left out."""
-    if source.rules:
-        raise ValueError("--align matches the files of several sites: give --data NAME=FILE each")
     held = _take(source, path)
-    _check_names(source, [held])
-    if source.partition is not None and source.sites is not None:
-        raise ValueError("--sites and --partition both say who holds what: specify one")
-    if source.partition is None and source.sites is None:
-        raise ValueError("specify --sites K or --partition FILE, or --data NAME=FILE per site")
+    _check_codes(source, [held])
     parts = None
     if source.partition is not None:
         parts = read_partition(source.partition, list(held.columns))
@@ -318,12 +184,6 @@ def _split_file(source: Source, path: Path) -> Sites:
 
 def _file_per_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
     """Read one file per site, and bring the records into one order."""
-    if source.sites is not None or source.partition is not None:
-        raise ValueError(
-            "--sites and --partition split one file: omit them if each site has its own file"
-        )
-    if source.id_column is None and len(files) > 1:
-        raise ValueError("specify --id-column: it shows which records of the files belong together")
     _check_rules(source)
     held: dict[str, Held] = {}
     holder: dict[str, str] = {}
@@ -340,7 +200,7 @@ def _file_per_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
                 )
             holder[name] = site
     read = list(held.values())
-    _check_names(source, read)
+    _check_codes(source, read)
     if not source.rules:
         _check_same_records(held)
     data = {site: file.encoded(source) for site, file in held.items()}

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.cuts import Cuts, with_cuts
-from vertibayes.cli.inputs import Sites, Source, read_sites
+from vertibayes.cli.inputs import Sites, read_sites
 from vertibayes.cli.learned import (
     Results,
     report_of,
@@ -29,16 +29,19 @@ from vertibayes.cli.learned import (
 from vertibayes.cli.outputs import write_model
 from vertibayes.cli.phases import STRENGTHS, STRUCTURE, VALIDATION
 from vertibayes.cli.run import Run
+from vertibayes.cli.source import Source
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned, learn, strengths_of
-from vertibayes.options import Options, checks, families_of, how_missing, notices, sample_rows
+from vertibayes.options import Options, calls_of, checks, how_missing, notices, sample_rows
 from vertibayes.released import check_options, check_validations, learn_released
 from vertibayes.report.disclosure import disclosure
 from vertibayes.report.edges import edges_json
 from vertibayes.report.release import Appetite, read_appetite, write_release
-from vertibayes.structure.search import Fits, Progress
+from vertibayes.structure.algorithms import algorithm_of
+from vertibayes.structure.search import Fits, Pairs, Progress
+from vertibayes.structure.typical import dependent_pairs
 from vertibayes_protocols.alignment import MOST_SIZE, AlignmentLimits, AlignmentRequest
 from vertibayes_protocols.errors import RecordsDifferError, refusing
 from vertibayes_protocols.federation import federate
@@ -47,9 +50,7 @@ from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.roles import Party
-
-# By algorithm: medians over the networks of docs/results.md. The calls of others are few.
-TYPICAL_CALLS = {"hybrid": 8, "hill_climbing": 6, "tabu": 10}
+from vertibayes_protocols.variables import Family
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,6 @@ class Outcome(NamedTuple):
 
 def run_learn(source: Source, task: Task, run: Run) -> None:
     """Run the command over sites in this process."""
-    run.check()
-    task.validations.check()
     if task.rule is not None:
         check_options(task.options, task.validations.validate)
         if source.mdlp is not None:
@@ -121,7 +120,9 @@ def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any
     with place.opened(task, run) as opened:
         seconds = perf_counter() - start
         source, task = opened.source, opened.task
-        cost = expected(source, task.options) if isinstance(source, SecureCounter) else None
+        cost, apart = None, opened.sender is not None
+        if isinstance(source, SecureCounter):
+            cost = expected(source, task.options, apart=apart)
         notes = notices(source, task.options), task.validations.warnings()
         run.warn(chain(opened.warnings, *notes))
         if cost is not None and not run.quiet:
@@ -129,7 +130,12 @@ def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any
         run.watch.phase(STRUCTURE)
         with run.progress(opened.study.watchers) as progress:
             if isinstance(source, SecureCounter):
-                outcome = _by_tables(source, task.options, cost, progress)
+                shown: Progress = progress
+                options = task.options
+                follows = options.structure is None and algorithm_of(options.by).follows_pairs
+                if follows and not run.quiet:
+                    shown = _Renewed(progress, source, task.options, apart)
+                outcome = _by_tables(source, task.options, cost, shown)
             else:
                 outcome = _by_choices(source, opened, progress)
             run.warn(filter(None, [outcome.warning]))
@@ -211,16 +217,45 @@ def _conclude(
     return learned, summary
 
 
-def expected(counter: SecureCounter, options: Options) -> str:
-    """Return a sentence about the cost of a run, before it asks for a table."""
-    cost = counter.forecast(families_of(counter, options), missing=options.missing == "state")
-    calls = TYPICAL_CALLS.get(options.by)
-    if options.structure is not None or calls is None:
-        return cost.sentence()
-    return (
-        f"{cost.in_calls(calls).sentence()}; typical, not an upper bound: the data decide "
-        f"for which tables {options.by} asks"
-    )
+def expected(
+    counter: SecureCounter, options: Options, pairs: Pairs | None = None, *, apart: bool = False
+) -> str:
+    """Return a sentence about the cost of a run; after a call, `pairs` are those that depend."""
+    calls = calls_of(counter, options, pairs)
+    cost = counter.forecast(*calls, missing=options.missing == "state").sentence(apart=apart)
+    if options.structure is not None or not algorithm_of(options.by).follows_pairs:
+        return cost
+    why = f"the data decide for which tables {options.by} asks"
+    return f"{cost}; typical, not an upper bound: {why}"
+
+
+def depending(counter: SecureCounter, options: Options) -> list[tuple[str, str]]:
+    """Return the pairs that depend, of those whose tables were revealed."""
+    search = options.search(counter)
+    pairs = [Family(b, (a,)) for a, b in combinations(search.names, 2)]
+    known = counter.known(pairs, missing=search.missing, rows=search.rows)
+    tables = counter.tables(known, missing=search.missing, rows=search.rows)
+    return dependent_pairs(known, tables, search.records)
+
+
+@dataclass
+class _Renewed:
+    """Progress that says once what a search is now expected to cost, after its first call."""
+
+    progress: Progress
+    counter: SecureCounter
+    options: Options
+    apart: bool
+    said: bool = False
+
+    def __call__(self, stage: str, done: int, most: int) -> None:
+        """Show progress."""
+        if not self.said and self.counter.calls:
+            self.said = True
+            pairs = depending(self.counter, self.options)
+            cost = expected(self.counter, self.options, pairs, apart=self.apart)
+            sys.stderr.write(f"now expected: {cost}\n")
+        self.progress(stage, done, most)
 
 
 # ---- sites in this process -----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.cli.inputs import Source, read_pooled
+from vertibayes.cli.inputs import read_pooled
 from vertibayes.cli.naive_bayes_learning import (
     OF_NOISE,
     Holders,
@@ -23,6 +23,7 @@ from vertibayes.cli.naive_bayes_learning import (
     score,
 )
 from vertibayes.cli.run import Run
+from vertibayes.cli.source import Source
 from vertibayes.cli.tested import about_lost, divided_records
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import log_proba
@@ -44,7 +45,6 @@ MUCH = 10  # of epsilon
 
 def run_nb(source: Source, request: Request, run: Run) -> None:
     """Run the command; see its help."""
-    run.check()
     request = request.checked()
     sites = read_pooled(source)
     sites.check_known(request.target, "--target")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from vertibayes.cli.inputs import Source
+from vertibayes.cli.source import Source
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.encoded import encode
 from vertibayes_protocols.site.encoding import Encoding

@@ -6,11 +6,13 @@ import csv
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
+from vertibayes.cli.folders import check_file, check_folder, check_new
 from vertibayes_protocols.settings import REQUIRED, Setting
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -22,23 +24,50 @@ TYPES: Mapping[str, Any] = {
     "whole": int,
     "number": float,
     "path": Path,
+    "any path": Path,
+    "folder": Path,
+    "new file": Path,
     "names or file": Path,
 }  # of option values as the command line reads them; str for other kinds
 
 
 def takes(*settings: Setting) -> Callable[[F], F]:
-    """Give a command an option for each setting, by name or in ``**given``; see `values_of`."""
+    """Give a command an option for each setting, by name or in ``**given``; see `values_of`.
+
+    Wrong values and files that do not exist are refused before the command imports anything.
+    """
     names = {setting.name for setting in settings}
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first = inspect.Parameter("context", kind, annotation=typer.Context)
 
     def decorate(command: F) -> F:
         signature = inspect.signature(command, eval_str=True)
-        own = [p for n, p in signature.parameters.items() if n not in {*names, "given"}]
-        parameters = [*own, *map(_parameter, settings)]
-        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in parameters}
-        return command
+        own = {n: p for n, p in signature.parameters.items() if n not in {*names, "given"}}
+        parameters = [*({"context": first} | own).values(), *map(_parameter, settings)]
+
+        @wraps(command)
+        def checked(context: typer.Context, **given: Any) -> None:
+            check_arguments(context.args)
+            for setting in settings:
+                _check_path(setting, _value(setting, given[setting.name]))
+            command(**given, **({"context": context} if "context" in own else {}))
+
+        checked.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        checked.__annotations__ = {p.name: p.annotation for p in parameters}
+        return cast("F", checked)
 
     return decorate
+
+
+def _check_path(setting: Setting, value: Any) -> None:
+    """Refuse a file that does not exist, and results that cannot be written."""
+    if not isinstance(value, Path) or value == setting.default:
+        return
+    check = {"folder": check_folder, "new file": check_new, "any path": None}.get(
+        setting.kind, check_file
+    )
+    if check is not None:
+        check(value)
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
@@ -90,6 +119,18 @@ def check_arguments(unexpected: Sequence[str], expected: str = "options") -> Non
             f"unexpected argument {unexpected[0]!r}: expected {expected}; separate several values "
             "of an option by commas, as --exclude a,b, or repeat the option"
         )
+
+
+def check_alone(context: typer.Context, study: Path) -> None:
+    """Refuse an argument that is not a study file, and options beside one."""
+    if study.suffix != ".toml":
+        check_arguments([str(study)], "a study.toml or options")
+    for name in context.params:
+        given = context.get_parameter_source(name)
+        by_hand = given is not None and given.name not in ("DEFAULT", "DEFAULT_MAP")
+        if by_hand and name not in ("study", "out", "quiet", "risk_appetite"):
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"{option} cannot be combined with a study.toml: set it in [learning]")
 
 
 def as_options(error: str, settings: Iterable[Setting]) -> str:

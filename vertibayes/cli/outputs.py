@@ -6,7 +6,6 @@ import csv
 import errno
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -14,52 +13,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from vertibayes.cli.folders import is_free
 from vertibayes.model_file import WRITERS
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.model_file import write_naive_bayes
 from vertibayes.network import Network
-from vertibayes.words import size
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.storage.whole_file import naming, replacing, sync
 from vertibayes_protocols.variables import Variable
 
 MODELS = "model.json", "model.bif", "model.bifxml"
 NUMBERS_MODEL = "naive_bayes.json"  # of a model with numbers, which other formats do not have
-LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; with a number, of a failed run before
 EMPTY: Mapping[str, Any] = MappingProxyType({})
-LEAST_FREE = 1_000_000  # bytes free on the disk of the results before a run: models are smaller
 
 
 class UnwrittenError(ValueError):
     """The results could not be written to their folder; the message says where they are."""
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse, before a run, a folder that cannot take its results.
-
-    The folder must be new or empty, except for ledgers of runs that failed, and on a disk with free
-    space.
-    """
-    parent = folder.resolve()
-    while not parent.exists():
-        parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise ValueError(f"--out {folder}: {parent} is not a folder that can be written to")
-    if not is_free(folder):
-        raise ValueError(f"--out {folder}: it has files; specify a new or empty folder")
-    free = shutil.disk_usage(parent).free
-    if free < LEAST_FREE:
-        raise ValueError(
-            f"--out {folder}: the disk of {parent} is full ({size(free)} free); free at least "
-            f"{size(LEAST_FREE)}"
-        )
-
-
-def is_free(folder: Path) -> bool:
-    """Whether a folder is new, or has at most the ledgers of runs that failed."""
-    if not folder.exists():
-        return True
-    return folder.is_dir() and all(LEDGER.fullmatch(path.name) for path in folder.iterdir())
 
 
 def write_folder(folder: Path, write: Callable[[Path], object]) -> None:

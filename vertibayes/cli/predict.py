@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -39,7 +38,6 @@ def run_predict(
     and a note on records that are impossible under the model. Warnings on standard error name these
     records, variables that the file does not have, and values that the model does not know.
     """
-    check_new(out)
     known = read_naive_bayes(model) if is_naive_bayes(model) else read_model(model)
     variables = known.variables if isinstance(known, Network) else known.schema.variables
     check_target(target, variables)
@@ -58,15 +56,6 @@ def run_predict(
         prediction = _by_naive_bayes(known, records, target)
     warn(_warnings(records, data, prediction))
     write_prediction(out, variables[target], prediction, (id_column or "", records.ids))
-
-
-def check_new(out: Path) -> None:
-    """Refuse a file that exists or cannot be written, with a ValueError."""
-    if out.exists():
-        raise ValueError(f"--out {out}: the file exists; specify a new one")
-    folder = out.resolve().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"--out {out}: {folder} is not a folder that can be written to")
 
 
 def check_target(target: str, variables: Iterable[str], name: str = "--target") -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.declared import network_of, prediction_of
 from vertibayes.cli.phases import PREDICTING, WRITING
-from vertibayes.cli.predict import check_new, check_target, write_prediction
+from vertibayes.cli.predict import check_target, write_prediction
 from vertibayes.cli.study_settings import learner_of, placed
 from vertibayes.cli.watched_run import watched_run
 from vertibayes.inference.prediction import Prediction
@@ -39,7 +39,6 @@ def run_predict_study(
     study: Path, out: Path, model: Path | None, target: str | None, rule: Rule | None, bins: int
 ) -> None:
     """Write a CSV file with a line for each record of a study, or the AUC as JSON."""
-    check_new(out)
     file = StudyFile.read(study)
     contract = None
     if learner_of(file) == "prediction":

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from vertibayes import __version__
+from vertibayes.cli.folders import is_free
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import UnwrittenError, check_folder, is_free, write_folder, write_json
+from vertibayes.cli.outputs import UnwrittenError, write_folder, write_json
 from vertibayes.cli.phases import WRITING
 from vertibayes.cli.progress import Progress, progress_shown
 from vertibayes.cli.report import add_report
@@ -37,11 +38,6 @@ class Run:
     ledger: Ledger | None = None  # the analyst's, as soon as there is one
     warnings: list[str] = field(default_factory=list)  # that the run has printed
     lines: list[str] = field(default_factory=list)  # to print at its end
-
-    def check(self) -> None:
-        """Refuse a folder that cannot take the results, before any work."""
-        if self.out is not None:
-            check_folder(self.out)
 
     def __enter__(self) -> Run:
         return self

@@ -6,16 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from vertibayes.cli.calibrate_study import check_site as check_calibrated
 from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
 from vertibayes.cli.contracts import contract_of, has_contract
 from vertibayes.cli.learn import Task, judged, learn_at
 from vertibayes.cli.machines import Machines
 from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
-from vertibayes.cli.options import check_arguments
-from vertibayes.cli.outputs import check_folder
 from vertibayes.cli.run import Run
 from vertibayes.cli.study_settings import learner_of, options_of, validations_of
 from vertibayes.cli.watched_run import watched_run
@@ -24,21 +20,8 @@ from vertibayes_protocols.deployment.files import SiteFile, StudyFile
 from vertibayes_protocols.site.data import SiteData
 
 
-def check_alone(context: typer.Context, study: Path) -> None:
-    """Refuse an argument that is not a study file, and options beside one."""
-    if study.suffix != ".toml":
-        check_arguments([str(study)], "a study.toml or options")
-    for name in context.params:
-        given = context.get_parameter_source(name)
-        by_hand = given is not None and given.name not in ("DEFAULT", "DEFAULT_MAP")
-        if by_hand and name not in ("study", "out", "quiet", "risk_appetite"):
-            option = "--" + name.replace("_", "-")
-            raise ValueError(f"{option} cannot be combined with a study.toml: set it in [learning]")
-
-
 def run_study(path: Path, out: Path, quiet: bool, appetite: Path | None = None) -> None:
     """Learn what a study's file describes, and write the results."""
-    check_folder(out)
     file = StudyFile.read(path)
     learner = learner_of(file)
     if learner == "prediction":

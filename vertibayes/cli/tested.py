@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.cli.inputs import Source
+from vertibayes.cli.source import Source
 from vertibayes.records import read_records
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData

@@ -15,7 +15,6 @@ from time import monotonic, sleep
 from vertibayes.cli.approve import approvable
 from vertibayes.cli.check import reach
 from vertibayes.cli.contracts import has_contract
-from vertibayes.cli.outputs import check_folder
 from vertibayes.cli.processes import child_command, child_environment, end_children
 from vertibayes_protocols.approval import today
 from vertibayes_protocols.deployment.approvals import Approval, write_approval
@@ -28,7 +27,6 @@ START_SECONDS = 60.0
 
 def run_up(study: Path, out: Path, quiet: bool) -> None:
     """Start the relay, the dealer and the sites, learn, and end them all."""
-    check_folder(out)
     file = StudyFile.read(study)
     host, port = file.relay.host_and_port
     if not is_this_machine(host):

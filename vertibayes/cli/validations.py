@@ -6,21 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vertibayes.counting import Counter
-from vertibayes.dag import Structure
-from vertibayes.learning import Learned, fit
-from vertibayes.network import Network
-from vertibayes.options import Options
-from vertibayes.records import Records, read_records
 from vertibayes.settings import Validate
-from vertibayes.structure.search import Progress
-from vertibayes.validation.measures import Band, Calibration, Roc
-from vertibayes.validation.methods import Validation, check_folds, public, scv, svdg
 from vertibayes.words import counted
-from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.variables import Variable
+
+if TYPE_CHECKING:
+    from vertibayes.counting import Counter
+    from vertibayes.dag import Structure
+    from vertibayes.learning import Learned
+    from vertibayes.network import Network
+    from vertibayes.options import Options
+    from vertibayes.records import Records
+    from vertibayes.structure.search import Progress
+    from vertibayes.validation.measures import Band, Calibration, Roc
+    from vertibayes.validation.methods import Validation
+    from vertibayes_protocols.variables import Variable
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Validations:
         """Read the public records; refuse impossible validations before a table is revealed."""
         if not self.validate:
             return self
+        from vertibayes.records import read_records
+        from vertibayes.validation.methods import check_folds
+        from vertibayes_protocols.policy import Policy
+
         if self.target not in variables:
             raise ValueError(
                 f"`target` {self.target}: no such variable; there are {', '.join(variables)}"
@@ -87,6 +92,9 @@ class Validations:
         self, counter: Counter, learned: Learned, options: Options, progress: Progress
     ) -> dict[str, Validation]:
         """Run the validations."""
+        from vertibayes.learning import fit
+        from vertibayes.validation.methods import public, scv, svdg
+
         structure, target = learned.network.structure, self.target or ""
         results: dict[str, Validation] = {}
 

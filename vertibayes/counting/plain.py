@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.counting.counter import Table, check_families
-from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
+
+if TYPE_CHECKING:
+    from vertibayes_protocols.site.data import SiteData
 
 _States: TypeAlias = tuple[NDArray[np.unsignedinteger], NDArray[np.bool_] | None]  # and complete
 

@@ -89,16 +89,24 @@ class SecureCounter:
         session, sites, dealer = federation.session, federation.sites, federation.dealer
         return cls(open_study(session, sites, dealer, **options), kept)
 
-    def forecast(self, families: Sequence[Family], *, missing: bool = False) -> Forecast:
-        """Return what the tables of families, over all records, cost at most; sends nothing.
+    def forecast(self, *calls: Sequence[Family], missing: bool = False) -> Forecast:
+        """Return what calls cost that ask for families over all records; sends nothing.
 
         Raises
         ------
         ValueError
             As `check`.
         """
-        check_families(self.variables, families, missing)
-        return forecast(self.study, families, missing=missing)
+        for families in calls:
+            check_families(self.variables, families, missing)
+        return forecast(self.study, calls, missing=missing)
+
+    def known(
+        self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
+    ) -> list[Family]:
+        """Return the families whose tables `tables` has without asking."""
+        asked = [Asked(family, missing, rows) for family in families]
+        return [one.family for one in asked if not self._revealed.new([one])]
 
     @property
     def revealed(self) -> Iterator[tuple[Rows, Table]]:

@@ -24,10 +24,9 @@ from vertibayes.counting import Counter
 from vertibayes.dag import Structure
 from vertibayes.model import with_missing_state, without_missing
 from vertibayes.network import Network
+from vertibayes.settings import PSEUDO_COUNT
 from vertibayes.table_scores import free_parameters, k2_scores, log_likelihoods
 from vertibayes_protocols.variables import Rows, Variable
-
-PSEUDO_COUNT = 0.5  # default number that is added to each cell of a CPT
 
 
 def fit_cpts(

@@ -19,8 +19,9 @@ from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.propagation import Batch, batches
 from vertibayes.model import without_missing
 from vertibayes.network import Network
-from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from
+from vertibayes.parameters.cpt import check_pseudo_count, network_from
 from vertibayes.parameters.widening import Widening
+from vertibayes.settings import PSEUDO_COUNT
 from vertibayes_protocols.site.data import SiteData
 
 Counts: TypeAlias = list[NDArray[np.float64]]

@@ -26,9 +26,10 @@ from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.marginals import Marginals
 from vertibayes.model import without_missing
 from vertibayes.network import Network
-from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from
+from vertibayes.parameters.cpt import check_pseudo_count, network_from
 from vertibayes.parameters.em import Counts, EmFit, NoValueError, check_steps, em_steps
 from vertibayes.parameters.widening import widen
+from vertibayes.settings import PSEUDO_COUNT
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 

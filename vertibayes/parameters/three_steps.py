@@ -19,9 +19,10 @@ import numpy as np
 from vertibayes.counting import Counter
 from vertibayes.dag import Structure
 from vertibayes.model import with_missing_state
-from vertibayes.parameters.cpt import PSEUDO_COUNT, network_from
+from vertibayes.parameters.cpt import network_from
 from vertibayes.parameters.em import EmFit, fit_em
 from vertibayes.sampling import sample
+from vertibayes.settings import PSEUDO_COUNT
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Rows
 

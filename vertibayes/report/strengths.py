@@ -71,21 +71,19 @@ def report_of_strengths(learned: Learned, summary: Mapping[str, Any]) -> list[st
     strengths = learned.strengths
     if strengths is None:
         return []
-    if not strengths.samples:
-        return [
-            "arc strengths: none, as the time did not allow one sample (--bootstrap with a number, "
-            "or more --max-seconds)"
-        ]
     edges = learned.network.structure.edges
     sure = sum(strengths.by_edge[edge].strength >= DOUBTFUL for edge in edges)
-    asked = "" if strengths.samples == strengths.planned else f" (of {strengths.planned}: time)"
-    samples = f"{counted(strengths.samples, 'sample')}{asked} from the learned network"
+    drawn, planned = strengths.samples, strengths.planned
+    samples = f"{'' if drawn == planned else f'{drawn} of '}{counted(planned, 'sample')}"
+    samples += " from the learned network"
     if edges:
         sure_of = f"{sure} of {counted(len(edges), 'edge')} in at least {DOUBTFUL:.0%} of {samples}"
     else:
         sure_of = f"no edge was learned; {samples}"
     averaged = counted(len(strengths.averaged.edges), "edge")
-    return [f"arc strengths: {sure_of}; averaged structure: {averaged}{_caveat(learned, summary)}"]
+    late = "" if drawn == planned else "; the time ended the samples: --bootstrap N draws N"
+    caveats = _caveat(learned, summary)
+    return [f"arc strengths: {sure_of}; averaged structure: {averaged}{late}{caveats}"]
 
 
 def _caveat(learned: Learned, summary: Mapping[str, Any]) -> str:

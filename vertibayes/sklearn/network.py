@@ -29,8 +29,8 @@ from vertibayes.discretization import discretize, pre_binned
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.learning import learn
 from vertibayes.options import Options
-from vertibayes.parameters.cpt import PSEUDO_COUNT
 from vertibayes.released import learn_released
+from vertibayes.settings import PSEUDO_COUNT
 from vertibayes.sklearn.reading import (
     are_sites,
     check_sites,

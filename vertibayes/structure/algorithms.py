@@ -13,7 +13,7 @@ from vertibayes.structure.climbing_by_tables import (
 from vertibayes.structure.exact import exact_tables, exact_widest
 from vertibayes.structure.hybrid_by_choices import hybrid_calls, hybrid_steps
 from vertibayes.structure.hybrid_by_tables import hybrid_tables
-from vertibayes.structure.k2 import k2_bits, k2_calls, k2_steps, k2_widest
+from vertibayes.structure.k2 import k2_asks, k2_bits, k2_calls, k2_steps, k2_widest
 from vertibayes.structure.limited_choices import most_bits
 from vertibayes.structure.pc import pc_bits, pc_calls, pc_steps, pc_widest
 from vertibayes.structure.search import Algorithm
@@ -25,12 +25,15 @@ from vertibayes.structure.trees import (
     tree_bits,
     tree_calls,
 )
+from vertibayes.structure.typical import by_neighbours
 
+# What they ask by tables (`asks`): `benchmarks/forecasts.py` has the calls of each.
 ALGORITHMS: Mapping[str, Algorithm] = {
     "hybrid": Algorithm(
         steps=hybrid_steps,
         tables=hybrid_tables,
         widest=typical_families,
+        asks=by_neighbours({3: 1, 4: 0.4, 5: 0.02}, calls=7),
         bits=most_bits,
         calls=hybrid_calls,
         ends_early=True,
@@ -40,12 +43,18 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         steps=hill_climbing_steps,
         tables=hill_climbing_tables,
         widest=typical_families,
+        asks=by_neighbours({3: 0.6, 4: 0.1}, calls=6),
         bits=most_bits,
         calls=hill_climbing_calls,
         ends_early=True,
         ends_in_time=True,
     ),
-    "tabu": Algorithm(tables=tabu_tables, widest=typical_families, ends_in_time=True),
+    "tabu": Algorithm(
+        tables=tabu_tables,
+        widest=typical_families,
+        asks=by_neighbours({3: 0.6, 4: 0.15}, calls=10),
+        ends_in_time=True,
+    ),
     "pc": Algorithm(steps=pc_steps, widest=pc_widest, bits=pc_bits, calls=pc_calls, max_parents=3),
     "chow_liu": Algorithm(
         steps=chow_liu_steps,
@@ -62,7 +71,14 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         max_parents=2,
     ),
     "exact": Algorithm(tables=exact_tables, widest=exact_widest),
-    "k2": Algorithm(steps=k2_steps, widest=k2_widest, bits=k2_bits, calls=k2_calls, max_parents=3),
+    "k2": Algorithm(
+        steps=k2_steps,
+        widest=k2_widest,
+        asks=k2_asks,
+        bits=k2_bits,
+        calls=k2_calls,
+        max_parents=3,
+    ),
 }
 DEFAULT = "hybrid"
 

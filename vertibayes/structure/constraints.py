@@ -106,11 +106,7 @@ class Constraints:
         ValueError
             The message names the variable.
         """
-        if unknown := [name for name in self.names if name not in variables]:
-            places = ", ".join(f"{name} in {self._place(name)}" for name in unknown)
-            raise ValueError(
-                f"the constraints name unknown variables: {places}; remove or correct the names"
-            )
+        self.check_names(variables)
         for child in variables:
             parents = self.required_parents(child)
             if len(parents) > max_parents:
@@ -118,6 +114,14 @@ class Constraints:
                     f"{child} has {len(parents)} required parents, at most {max_parents} are "
                     "allowed; require fewer, or raise max_parents"
                 )
+
+    def check_names(self, variables: Collection[str]) -> None:
+        """Refuse constraints that name other variables; errors as `check`."""
+        if unknown := [name for name in self.names if name not in variables]:
+            places = ", ".join(f"{name} in {self._place(name)}" for name in unknown)
+            raise ValueError(
+                f"the constraints name unknown variables: {places}; remove or correct the names"
+            )
 
     def without(self, left_out: AbstractSet[str]) -> Constraints:
         """Return what the constraints say of the other variables.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log2
 
 from vertibayes.dag import Structure
-from vertibayes.structure.search import Fits, Search
+from vertibayes.structure.search import Fits, Pairs, Search
 from vertibayes_protocols.approval import Steps
 from vertibayes_protocols.choices import Candidate, Choices, Score
 from vertibayes_protocols.variables import Family
@@ -84,6 +84,22 @@ def k2_widest(search: Search) -> list[Family]:
             node = _Node(child, widest[:parents], widest[parents:])
             families += node.families(search.fits)
     return families
+
+
+def k2_asks(search: Search, pairs: Pairs | None) -> list[list[Family]]:
+    """Return what K2 typically asks, step by step: parents have a middling number of states."""
+    del pairs  # each node asks for all candidates anyway
+    lengths = search.lengths
+    order = check_ordering(search.variables, search.ordering)
+    calls: list[list[Family]] = [[] for _ in range(min(search.max_parents, len(order)))]
+    for place, child in enumerate(order):
+        widest = sorted(order[:place], key=lambda name: -lengths[name])
+        for parents in range(min(search.max_parents, place)):
+            at = (place - parents) // 2
+            taken = widest[at : at + parents]
+            left = [name for name in widest if name not in taken]
+            calls[parents] += _Node(child, taken, left).families(search.fits)
+    return calls
 
 
 def k2_bits(variables: int, max_parents: int) -> float:

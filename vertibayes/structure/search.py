@@ -7,7 +7,7 @@ its next step, so that sites of an approved study derive it themselves. A learne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -71,6 +71,9 @@ class Search:
 
 
 StepsOfSearch: TypeAlias = Callable[[Search], Steps[Structure]]
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+# Takes a search and the pairs that depend, if they are known; returns the families of each call.
+Asks: TypeAlias = "Callable[[Search, Pairs | None], list[list[Family]]]"
 SearchTables: TypeAlias = Callable[[Search, Counter, Progress, TimeIsUp], Structure]
 
 
@@ -82,6 +85,7 @@ class Algorithm:
     """
 
     widest: Callable[[Search], list[Family]]  # takes a search
+    asks: Asks | None = None  # what it typically asks; one call for `widest` if None
     steps: StepsOfSearch | None = None  # takes a search; returns its steps by choices
     tables: SearchTables | None = None
     bits: Callable[[int, int], float] | None = None
@@ -89,3 +93,8 @@ class Algorithm:
     max_parents: int = 4  # the largest number of parents of a node if none is given
     ends_early: bool = False
     ends_in_time: bool = False  # whether `tables` ends with the structure so far when time is up
+
+    @property
+    def follows_pairs(self) -> bool:
+        """Whether what `tables` asks after its first call depends on the pairs that depend."""
+        return self.tables is not None and self.asks is not None

@@ -90,8 +90,7 @@ def arc_strengths(
     progress : callable, optional
         Called with ("arc strengths", samples done, samples).
     time_is_up : callable, optional
-        Called after each sample: whether to end. A sample whose learning ends after the time is up
-        does not count, as the learner may have been interrupted.
+        Called after each sample: whether to end.
 
     Returns
     -------
@@ -120,10 +119,9 @@ def arc_strengths(
     learned: list[Structure] = []
     for number in range(samples if records else 0):
         progress(STAGE, number, samples)
-        structure = learn(PlainCounter(sample(network, records, seed + number)))
+        learned.append(learn(PlainCounter(sample(network, records, seed + number))))
         if time_is_up():
             break
-        learned.append(structure)
     edges = strengths_from(network.structure, learned, gains=gains, constraints=constraints)
     threshold = l1_threshold([arc.strength for arc in edges])
     nodes = network.structure.nodes

@@ -14,7 +14,6 @@ import numpy as np
 from vertibayes.counting import Table
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
-from vertibayes.released import USED_BY
 from vertibayes.report.release.appetite import NO_DOMINANCE, Appetite
 from vertibayes.report.release.differences import (
     Difference,
@@ -23,6 +22,7 @@ from vertibayes.report.release.differences import (
     small_cells,
 )
 from vertibayes.report.release.tracing import FALSE_ALARMS, Tracing, tracing
+from vertibayes.settings import USED_BY
 from vertibayes.words import counted
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.variables import Family, Variable, axis_lengths

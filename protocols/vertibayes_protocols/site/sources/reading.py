@@ -86,6 +86,27 @@ def read_table(
     return read_columns(source, keep_spaces=keep_spaces, choose=choose, keys=keys)
 
 
+def read_names(path: Path, *, keep_spaces: bool = False) -> list[str]:
+    """Read the names of a file's columns, and no record."""
+
+    def choose(names: Sequence[str]) -> Sequence[str]:
+        raise _NamesError(names)
+
+    try:
+        read_table(path, keep_spaces=keep_spaces, choose=choose)
+    except _NamesError as read:
+        return list(read.names)
+    raise AssertionError("a table is read without a choice of its columns")
+
+
+class _NamesError(Exception):
+    """The names of a table's columns, by which `read_names` leaves its reader."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(names)
+        self.names = names
+
+
 def _refuse_url(path: Path) -> None:
     """Refuse the URL of a database that was given as a file; it may have a password."""
     kinds = [part for part in path.parts if re.fullmatch("[a-z][a-z0-9+]+:", part)]
