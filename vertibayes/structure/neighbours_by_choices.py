@@ -38,6 +38,7 @@ from vertibayes_protocols.choices import Candidate, Constant, Score
 from vertibayes_protocols.variables import Family
 
 MOST_SEPARATORS = 100  # of a pair
+MOST_TAKEN = 3  # by a variable: the tables of a fourth are half of all lookups
 
 Separators: TypeAlias = Mapping[tuple[int, int], Mask]
 
@@ -60,6 +61,7 @@ def grown(space: SearchSpace, choices: LimitedChoices) -> Steps[list[Mask]]:
         growing = [c for c, winner in zip(sets, winners, strict=True) if winner]
         for (child, own), winner in zip(sets.items(), winners, strict=True):
             taken[child] = own[winner]
+        growing = [c for c in growing if taken[c].bit_count() < MOST_TAKEN]
     return taken
 
 
