@@ -255,7 +255,7 @@ CASES = {
     "three sites, second": Case(3, "b", [(0, 0), (1, 1)], digit_bits=2),
     "three sites, last": Case(3, "c", [(0, 0), (1, 1)], digit_bits=2),
     "three digits, two levels, first": Case(2, "a", all_of(2, 0, 1, 3), 3),
-    "three values, first": Case(2, "a", [(0, 0, 1), (1, 1, 0)], 3, 3, 3),
+    "three values, first": Case(2, "a", [(0, 0, 1), (1, 0, 2)], 3, 3, 3),
     "scores, first": Case(2, "a", all_of(2, 0, 3, 5), 3, 1, stage=masking),
     "scores, last": Case(2, "b", all_of(2, 0, 3, 5), 3, 1, stage=masking),
     "scores of one digit, last": Case(2, "b", all_of(2, 0, 3), 3, 3, stage=masking),

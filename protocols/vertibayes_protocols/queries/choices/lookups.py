@@ -77,11 +77,10 @@ class ChoiceLookups:
 
     tables: ChoiceTables
 
-    @cached_property
+    @property
     def precision(self) -> Precision:
         """The precision of values."""
-        tie_bits = ArgmaxPlan(b"", self.tables.study.sites, self.tables.sizes).tie_bits
-        return Precision.of(self.tables.span, tie_bits, self.tables.records)
+        return self.tables.precision
 
     def argmax(self, name: bytes = b"", shown: bytes = b"") -> ArgmaxPlan:
         """Return the plan of the argmax among all sites of the study; the arguments are labels."""

@@ -1,11 +1,13 @@
 """How large scores can be, and with how many bits they are compared.
 
-Values of candidates are compared modulo 2^b as `value 2^f`, with t bits below them that break ties:
+Values of candidates are compared modulo 2^b as `value 2^f`:
 
-    b = 1 + t + bits(span) + f          a sign, ties, the largest difference of two values, fraction
+    b = 1 + bits(span) + f              a sign, the largest difference of two values, fraction
 
 Fewer bits send fewer bytes. The lookups' approximation needs more fraction bits the more records
-are counted: `f >= 12 + bits(n)` keeps the error of a logarithm near 5e-5 nats or below.
+are counted: `f = 14 + bits(n)` keeps the error of a logarithm near 2e-5 nats or below. It is the
+same for all choices over as many records, unless their values differ by too much, so that shares
+of scores serve later choices too.
 
 Everything is computed in integers, so that all parties agree on it.
 """
@@ -19,6 +21,7 @@ from vertibayes_mpc.ring import Ring
 
 RINGS = tuple(Ring(bits) for bits in (40, 48, 56, 64))  # elements of 64 bits in memory
 LEAST_FRACTION_BITS, MOST_FRACTION_BITS = 12, 36
+FRACTION_BITS = 14  # beyond those of the number of records
 MOST_MILLIONTHS = 10**15  # of a constant: 10^9 nats
 LOOKUP_ERROR_BITS = 10  # an approximate logarithm is at most 2^-10 nats from the logarithm
 
@@ -30,12 +33,12 @@ class Precision(NamedTuple):
     fraction_bits: int
 
     @classmethod
-    def of(cls, span: int, tie_bits: int, records: int) -> Precision:
+    def of(cls, span: int, records: int) -> Precision:
         """Return the precision of values; the smallest ring that suffices, or the largest."""
-        taken = 1 + tie_bits + span.bit_length()
-        needed = taken + LEAST_FRACTION_BITS + records.bit_length()
-        ring = next((ring for ring in RINGS if ring.bits >= needed), RINGS[-1])
-        bits = min(ring.bits - taken, MOST_FRACTION_BITS)
+        taken = 1 + span.bit_length()
+        bits = min(FRACTION_BITS + records.bit_length() + 1, MOST_FRACTION_BITS)
+        ring = next((ring for ring in RINGS if ring.bits >= taken + bits), RINGS[-1])
+        bits = min(ring.bits - taken, bits)
         if bits < LEAST_FRACTION_BITS:
             raise ValueError(
                 f"values of candidates may differ by {span:,} nats, which leaves too little "
