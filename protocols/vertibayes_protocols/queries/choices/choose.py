@@ -2,6 +2,7 @@
 
     sites, dealer    shares of the cells of all tables          vertibayes_mpc.masked_tables
     sites, dealer    shares of logarithms of the counts         vertibayes_mpc.lookups
+    each site        its shares of their sums, which it keeps   or kept in an earlier query
     each site        its shares of the candidates' values       sums
     sites, dealer    the winner of each set                     vertibayes_mpc.argmax
     sites, dealer    whether the errors of the lookups are too small to change it
@@ -12,7 +13,9 @@ ledger.
 Security: honest-but-curious, that of `vertibayes_mpc.masked_tables`, `vertibayes_mpc.lookups` and
 `vertibayes_mpc.argmax`: no party has more than random shares of a table of which it does not hold
 all columns, of a score, or of a comparison. Holders of all columns of a table know its counts
-anyway. Leakage: to the analyst and to all sites of the study the winner of each set, and one bit:
+anyway. A share that is kept is used again without being sent: it is added to others, and what is
+sent of the value has masks and zero shares of the later query. It stays in the memory of the
+session. Leakage: to the analyst and to all sites of the study the winner of each set, and one bit:
 whether it exceeds all others by so much that the errors of the lookups cannot have changed it.
 Which scores are compared, over which records, to all parties. The dealer does not learn the
 winners. Cost: as the tables; a lookup for each count (`vertibayes_mpc.lookups`); a comparison for
@@ -22,9 +25,9 @@ each pair of candidates of a set (`vertibayes_mpc.argmax`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from math import ceil, log2
 from typing import ClassVar, TypeVar
 
@@ -52,6 +55,7 @@ from vertibayes_protocols.choices import (
 from vertibayes_protocols.effects import Effects, Later, Number, Planned, Winners
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, ChoiceLookups, choice_lookups
+from vertibayes_protocols.queries.choices.scored_tables import Kept
 from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products
 from vertibayes_protocols.query import (
     At,
@@ -84,6 +88,7 @@ class ChoicePlan:
     missing: bool  # whether a missing value is a state
     number: int  # the number of the query in the study
     query: bytes  # a digest of the query
+    kept: dict[Kept, int] = field(repr=False)  # this party's shares of earlier sums
 
     @cached_property
     def label(self) -> bytes:
@@ -110,6 +115,11 @@ class ChoicePlan:
     def star(self) -> StarPlan:
         """The plan that says which winners are those of exact scores too."""
         return self.argmax.star(self.needed.margin)
+
+    def keep(self, sums: Elements | None = None) -> None:
+        """Note which sums are known from now on; a site with its shares of them."""
+        shares = repeat(0) if sums is None else map(int, sums)
+        self.kept.update(zip(self.needed.tables.keys, shares))  # noqa: B905  # zeros have no end
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +212,10 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         """Return the plan; a ValueError if the choices do not fit the study."""
         joined = self.joined(at)
         check_variables(joined.study, self.variables)
-        needed, digest = choice_lookups(joined.study, self.step), label("choose", wire.encode(self))
-        return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest)
+        kept = joined.sums.setdefault((self.rows, self.missing), {})
+        needed = choice_lookups(joined.study, self.step, frozenset(kept))
+        digest = label("choose", wire.encode(self))
+        return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest, kept)
 
     def effects(self, plan: ChoicePlan, at: At) -> Effects:
         """Return the effects: winners, to the analyst and to all sites."""
@@ -239,15 +251,19 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         shares = np.zeros(0, holder.commitments.ring.dtype)
         if site.party in plan.products.parties:
             shares = yield from share_tables(holder, plan.products)
-        values = plan.needed.values(site.party, (yield from _sums(holder, plan, shares)))
+        sums = yield from _sums(holder, plan, shares)
+        plan.keep(sums)
+        values = plan.needed.values(site.party, sums)
         won = yield from argmax(holder, plan.argmax, values, site.analyst)
         decided = yield from exceed(holder, plan.star, values, won, site.analyst)
         joined.won, joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
 
     def run_dealer(self, dealer: DealerRole, plan: ChoicePlan) -> Program[None]:
         """Deal what tables, lookups and comparisons need."""
-        yield from deal_tables(dealer.mask_keys, plan.products)
+        if plan.products.parties:
+            yield from deal_tables(dealer.mask_keys, plan.products)
         yield from deal_lookups(dealer.mask_keys, plan.lookups)
+        plan.keep()
         yield from deal_argmax(dealer.mask_keys, plan.argmax)
         yield from deal_argmax(dealer.mask_keys, plan.star)
 
@@ -257,6 +273,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         won = yield from open_argmax(plan.argmax)
         decided = yield from open_argmax(plan.star)
         analyst.joined.won, analyst.joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
+        plan.keep()
         return analyst.joined.won
 
 
@@ -267,6 +284,8 @@ def _sums(site: Holder, plan: ChoicePlan, shares: Elements) -> Program[Elements]
     known = partial(plan.needed.alone, site.party)
     logarithms = yield from look_up_held(site, plan.lookups, counts, known)
     sums = np.zeros(len(plan.needed.tables.lookups), np.uint64)
+    for place, key in enumerate(plan.needed.tables.keys):
+        sums[place] = plan.kept.get(key, 0)
     for held, of_counts in logarithms.items():
         sums[mine[held].lookups] = np.add.reduceat(of_counts, mine[held].begins)
     return sums

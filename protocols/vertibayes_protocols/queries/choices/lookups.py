@@ -27,6 +27,7 @@ from vertibayes_protocols.queries.choices.precision import LOOKUP_ERROR_BITS, Pr
 from vertibayes_protocols.queries.choices.scored_tables import (
     OF_LIKELIHOOD,
     ChoiceTables,
+    Kept,
     Lookup,
     Names,
 )
@@ -133,9 +134,8 @@ class ChoiceLookups:
         """The places of the lookups of each group of holders, equal shifts together."""
         holders, lookups = self.tables.holders, self.tables.lookups
         by_holders: dict[Holders, list[int]] = {}
-        for place in sorted(range(len(lookups)), key=lambda at: lookups[at].shift):
-            if lookups[place].table:
-                by_holders.setdefault(holders[lookups[place].table], []).append(place)
+        for place in sorted(self.tables.asked, key=lambda at: lookups[at].shift):
+            by_holders.setdefault(holders[lookups[place].table], []).append(place)
         return dict(sorted(by_holders.items()))
 
     @cached_property
@@ -306,6 +306,8 @@ class ChoiceLookups:
 
 
 @lru_cache(maxsize=32)
-def choice_lookups(study: Study, choices: Choices) -> ChoiceLookups:
+def choice_lookups(
+    study: Study, choices: Choices, kept: frozenset[Kept] = frozenset()
+) -> ChoiceLookups:
     """Return what choices look up; the parties of one process compute it once."""
-    return ChoiceLookups(ChoiceTables.of(study, choices))
+    return ChoiceLookups(ChoiceTables.of(study, choices, kept))
