@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.lookups import LookupPlan, deal_lookups
-from vertibayes_mpc.masked_tables import Plan, deal_tables, share_tables
+from vertibayes_mpc.masked_tables import Plan, deal_tables
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Program
@@ -56,7 +56,7 @@ from vertibayes_protocols.effects import Effects, Later, Number, Planned, Winner
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, ChoiceLookups, choice_lookups
 from vertibayes_protocols.queries.choices.scored_tables import Kept
-from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products
+from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products, share_parts
 from vertibayes_protocols.query import (
     At,
     Give,
@@ -96,10 +96,10 @@ class ChoicePlan:
         return label("choose", self.joined.commitments.label, self.query)
 
     @cached_property
-    def products(self) -> Plan:
-        """The plan of the tables."""
-        groups = self.needed.tables.groups
-        return plan_products(self.joined, groups, self.rows, self.missing, self.number)
+    def products(self) -> tuple[Plan, ...]:
+        """The plans of the tables, part after part."""
+        asked = self.rows, self.missing, self.number
+        return tuple(plan_products(self.joined, part, *asked) for part in self.needed.parts)
 
     @cached_property
     def lookups(self) -> LookupPlan:
@@ -248,9 +248,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         joined, holder = site.joined, site.holder
         assert joined is not None and holder is not None  # it has joined the study
         holder.begin("choose", plan.number)
-        shares = np.zeros(0, holder.commitments.ring.dtype)
-        if site.party in plan.products.parties:
-            shares = yield from share_tables(holder, plan.products)
+        shares = yield from share_parts(holder, plan.products)
         sums = yield from _sums(holder, plan, shares)
         plan.keep(sums)
         values = plan.needed.values(site.party, sums)
@@ -260,8 +258,8 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
 
     def run_dealer(self, dealer: DealerRole, plan: ChoicePlan) -> Program[None]:
         """Deal what tables, lookups and comparisons need."""
-        if plan.products.parties:
-            yield from deal_tables(dealer.mask_keys, plan.products)
+        for part in plan.products:
+            yield from deal_tables(dealer.mask_keys, part)
         yield from deal_lookups(dealer.mask_keys, plan.lookups)
         plan.keep()
         yield from deal_argmax(dealer.mask_keys, plan.argmax)

@@ -39,9 +39,10 @@ from vertibayes_protocols.queries.tables.costs import (
     MOST_CELLS,
     MOST_TERMS,
     SCORE_BYTES,
+    Columns,
     Costs,
 )
-from vertibayes_protocols.queries.tables.ways import Holders, cells_of
+from vertibayes_protocols.queries.tables.ways import Group, Holders, cells_of
 from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 
@@ -236,17 +237,39 @@ class ChoiceLookups:
         parties, shifts = costs.parties, len({lookup.shift for lookup in self.tables.lookups})
         functions = FUNCTION_BYTES_PER_RECORD * records
         work = FUNCTION_PS_PER_RECORD * shifts * records * parties
-        held = CHOICE_BYTES_PER_CELL * self.tables.cells + SCORE_BYTES * self._scores
-        products = costs.products_memory(costs.columns(self._prefixes))
+        columns = (costs.columns([group.prefix for group in part]) for part in self.parts)
+        products = max(map(costs.products_memory, columns), default=0)
         time = work + costs.products_time(self.tables.groups)
-        return Planned(max(products, functions) + held, time)
+        return Planned(max(products, functions) + self._held, time)
+
+    @cached_property
+    def parts(self) -> list[list[Group]]:
+        """Divide the groups of tables into parts that fit the memory, each alone if it does not."""
+        costs, groups, parts = self._costs, list(self.tables.groups), list[list[Group]]()
+        left = self.tables.study.memory - self._held
+        if costs.products_memory(costs.columns(self._prefixes)) <= left:
+            return [groups] if groups else []
+        columns = Columns()
+        for group in groups:
+            own = costs.columns_of(group.prefix)
+            if not parts or costs.products_memory(columns.plus(own)) > left:
+                parts.append([])
+                columns = Columns()
+            parts[-1].append(group)
+            columns = columns.plus(own)
+        return parts
+
+    @property
+    def _held(self) -> int:
+        """The bytes that cells and scores take."""
+        return CHOICE_BYTES_PER_CELL * self.tables.cells + SCORE_BYTES * self._scores
 
     @cached_property
     def planned(self) -> Planned:
         """What the query takes: one protocol follows the other."""
         lookups, argmax = self.lookups(), self.argmax()
-        held = CHOICE_BYTES_PER_CELL * self.tables.cells + SCORE_BYTES * self._scores
-        memory = max(self.counted.memory, held + lookups.memory, held + argmax.memory)
+        more = max(lookups.memory, argmax.memory)
+        memory = max(self.counted.memory, self._held + more)
         sites = len(self.tables.study.sites)
         compared = argmax.dealt_bytes + sites * (sites - 1) * argmax.sent_bytes
         sent = lookups.dealt_bytes + lookups.sent_bytes + compared
