@@ -35,6 +35,7 @@ from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Describe
+from vertibayes_protocols.queries.choices import choose as choose_module
 from vertibayes_protocols.queries.choices.choose import Choose, portions, score_error
 from vertibayes_protocols.queries.choices.lookups import ChoiceLookups, choice_lookups
 from vertibayes_protocols.site.data import SiteData
@@ -354,6 +355,15 @@ def zero(counts):
     return np.zeros(len(counts), np.int64)
 
 
+def test_no_more_sums_are_kept_than_a_session_may_keep(monkeypatch):
+    monkeypatch.setattr(choose_module, "MOST_KEPT", 8)
+    federation, _ = committed(DATA)
+    for asked in (ASKED, LATER, PREFIXES, LATER):
+        assert chosen(federation, asked) == oracle(DATA, STUDY, asked)
+    kept = [role.joined.sums for role in federation.roles.values()]
+    assert all(0 < sum(map(len, sums.values())) <= 8 for sums in kept)
+
+
 def test_a_party_that_has_lost_its_sums_stops_the_query():
     federation, _ = committed(DATA)
     chosen(federation, ASKED)
@@ -443,10 +453,9 @@ def test_tables_are_divided_into_parts_that_fit():
     needed = choice_lookups(replace(STUDY, memory=memory), PREFIXES)
     costs = needed._costs
     sizes = [costs.products_memory(costs.columns([g.prefix for g in p])) for p in needed.parts]
-    assert (
-        len(sizes) > 1 and needed.counted.memory == max(sizes) + needed._held < one.counted.memory
-    )
-    assert sum(needed.parts, []) == list(needed.tables.groups)
+    assert len(sizes) > 1 and max(sizes) + needed._held < one.counted.memory
+    assert needed.counted.memory == max(sizes) + needed._held
+    assert [group for part in needed.parts for group in part] == list(needed.tables.groups)
 
 
 def test_tables_that_are_counted_in_parts_are_the_same(monkeypatch):

@@ -78,7 +78,8 @@ def fits_of(study: Study, *, missing: bool = False) -> Callable[[Family], bool]:
 
     All columns of the family must be committed as indicators. A query must have the memory for the
     products of the family in any order, and for as many tables of its size as there are variables:
-    a set has no more candidates. The answer follows from public sizes, and is the same for all parties.
+    a set has no more candidates. The answer follows from public sizes, and is the same for all
+    parties.
     """
     costs = Costs(study, study.records, missing)
 

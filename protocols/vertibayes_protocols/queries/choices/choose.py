@@ -24,10 +24,10 @@ each pair of candidates of a set (`vertibayes_mpc.argmax`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from math import ceil, log2
 from typing import ClassVar, TypeVar
 
@@ -73,6 +73,7 @@ from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows
 
 T = TypeVar("T")
+MOST_KEPT = 100_000  # sums of logarithms, by a party in a session
 LEAST_WEIGHT = 10**13  # picoseconds of work: choices of less are one query,
 MOST_PARTS = 8  # and choices of more are divided into about so many
 COMPARED = "which scores are compared, over which records"
@@ -88,7 +89,7 @@ class ChoicePlan:
     missing: bool  # whether a missing value is a state
     number: int  # the number of the query in the study
     query: bytes  # a digest of the query
-    kept: dict[Kept, int] = field(repr=False)  # this party's shares of earlier sums
+    kept: Mapping[Kept, int] = field(repr=False)  # this party's shares of earlier sums
 
     @cached_property
     def label(self) -> bytes:
@@ -117,9 +118,12 @@ class ChoicePlan:
         return self.argmax.star(self.needed.margin)
 
     def keep(self, sums: Elements | None = None) -> None:
-        """Note which sums are known from now on; a site with its shares of them."""
-        shares = repeat(0) if sums is None else map(int, sums)
-        self.kept.update(zip(self.needed.tables.keys, shares))  # noqa: B905  # zeros have no end
+        """Keep the sums that are known from now on: a site its shares of them, others zeros."""
+        keys, held = self.needed.tables.keys, self.joined.sums
+        if sum(map(len, held.values())) + len(keys) <= MOST_KEPT:  # at all parties or at none
+            shares = [0] * len(keys) if sums is None else sums.tolist()
+            of_records = held.setdefault((self.rows, self.missing), {})
+            of_records |= zip(keys, shares, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +216,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         """Return the plan; a ValueError if the choices do not fit the study."""
         joined = self.joined(at)
         check_variables(joined.study, self.variables)
-        kept = joined.sums.setdefault((self.rows, self.missing), {})
+        kept = joined.sums.get((self.rows, self.missing), {})
         needed = choice_lookups(joined.study, self.step, frozenset(kept))
         digest = label("choose", wire.encode(self))
         return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest, kept)

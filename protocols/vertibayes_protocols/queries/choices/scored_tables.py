@@ -23,12 +23,12 @@ Everything here follows from public sizes, and from what was asked before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from math import prod
-from typing import AbstractSet, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.choices import Candidate, Choices, constant_of, scores_of
@@ -114,9 +114,7 @@ class ChoiceTables:
     known: frozenset[int] = frozenset()  # the places of those whose shares are kept
 
     @classmethod
-    def of(
-        cls, study: Study, choices: Choices, kept: AbstractSet[Kept] = frozenset()
-    ) -> ChoiceTables:
+    def of(cls, study: Study, choices: Choices, kept: Set[Kept] = frozenset()) -> ChoiceTables:
         """Return what choices need, beside the sums that are kept."""
         sizes = tuple(map(len, choices.sets))
         if min(sizes, default=0) < 2:
@@ -138,14 +136,14 @@ class ChoiceTables:
         )
         return replace(needed, known=needed._known(kept))._ordered()
 
-    def _known(self, kept: AbstractSet[Kept]) -> frozenset[int]:
+    def _known(self, kept: Set[Kept]) -> frozenset[int]:
         keys = enumerate(self.keys if kept else ())
         return frozenset(place for place, key in keys if key in kept)
 
-    @property
-    def keys(self) -> Iterator[Kept]:
-        """Name the sum of each lookup, in order."""
-        return (Kept.of(lookup, self.precision) for lookup in self.lookups)
+    @cached_property
+    def keys(self) -> tuple[Kept, ...]:
+        """The names of the sums of all lookups."""
+        return tuple([Kept.of(lookup, self.precision) for lookup in self.lookups])
 
     def _ordered(self) -> ChoiceTables:
         """Order the variables of the tables so that they share products."""
