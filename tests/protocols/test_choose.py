@@ -355,6 +355,18 @@ def zero(counts):
     return np.zeros(len(counts), np.int64)
 
 
+def test_sums_in_a_smaller_ring_are_looked_up_again(monkeypatch):
+    """Values that may differ by 10^9 nats need a larger ring; each ring keeps its own shares."""
+    far = replace(ASKED, sets=tuple(((Constant(-(10**15)),), *own) for own in ASKED.sets))
+    with packets(monkeypatch) as seen:
+        federation, _ = committed(DATA)
+        for asked, looked_up in ((ASKED, True), (far, True), (ASKED, False), (far, False)):
+            won, kinds = kinds_of(seen, federation, asked)
+            assert won == oracle(DATA, STUDY, asked) and (kinds > LOOKED_UP) == looked_up
+    rings = {key.precision.ring for key in federation.session.role.joined.sums[Rows(), False]}
+    assert len(rings) == 2
+
+
 def test_no_more_sums_are_kept_than_a_session_may_keep(monkeypatch):
     monkeypatch.setattr(choose_module, "MOST_KEPT", 8)
     federation, _ = committed(DATA)
