@@ -47,7 +47,8 @@ def grown(space: SearchSpace, choices: LimitedChoices) -> Steps[list[Mask]]:
     """Let each variable take the others that predict it best, one a call, as long as AIC rises.
 
     AIC takes more than BIC does: what is no neighbour is separated later, and what is not taken is
-    not considered. A variable may take its children too. It takes as many as it may have parents.
+    not considered. A variable may take its children too. It takes at most `MOST_TAKEN`, and as many
+    as it may have parents.
     """
     taken, growing = list(space.required), list(range(space.size))
     while growing:
