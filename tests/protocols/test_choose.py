@@ -367,6 +367,15 @@ def test_sums_in_a_smaller_ring_are_looked_up_again(monkeypatch):
     assert len(rings) == 2
 
 
+def test_kept_sums_are_not_used_if_the_query_would_not_fit_beside_them(monkeypatch):
+    monkeypatch.setattr(ChoiceLookups, "fits", property(lambda needed: not needed.tables.known))
+    with packets(monkeypatch) as seen:
+        federation, _ = committed(DATA)
+        for _ in range(2):
+            won, kinds = kinds_of(seen, federation, ASKED)
+            assert won == oracle(DATA, STUDY, ASKED) and kinds > LOOKED_UP
+
+
 def test_no_more_sums_are_kept_than_a_session_may_keep(monkeypatch):
     monkeypatch.setattr(choose_module, "MOST_KEPT", 8)
     federation, _ = committed(DATA)

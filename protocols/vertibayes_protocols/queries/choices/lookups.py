@@ -332,5 +332,13 @@ class ChoiceLookups:
 def choice_lookups(
     study: Study, choices: Choices, kept: frozenset[Kept] = frozenset()
 ) -> ChoiceLookups:
-    """Return what choices look up; the parties of one process compute it once."""
-    return ChoiceLookups(ChoiceTables.of(study, choices, kept))
+    """Return what choices look up; the parties of one process compute it once.
+
+    Fewer tables have another order, and fewer lookups other parts: what is kept is not used if the
+    query would then take too much memory, so that choices that fit do so whatever is kept.
+    """
+    if not kept:
+        return ChoiceLookups(ChoiceTables.of(study, choices))
+    full = choice_lookups(study, choices)
+    beside = ChoiceLookups(full.tables.beside(kept))
+    return beside if beside.fits else full

@@ -114,8 +114,8 @@ class ChoiceTables:
     known: frozenset[int] = frozenset()  # the places of those whose shares are kept
 
     @classmethod
-    def of(cls, study: Study, choices: Choices, kept: Set[Kept] = frozenset()) -> ChoiceTables:
-        """Return what choices need, beside the sums that are kept."""
+    def of(cls, study: Study, choices: Choices) -> ChoiceTables:
+        """Return what choices need."""
         sizes = tuple(map(len, choices.sets))
         if min(sizes, default=0) < 2:
             raise ValueError("choices must have sets, of at least two candidates each")
@@ -134,11 +134,12 @@ class ChoiceTables:
         needed = cls(
             study, reader.states, reader.records, sizes, read, constants, tuple(reader.lookups)
         )
-        return replace(needed, known=needed._known(kept))._ordered()
+        return needed._ordered()
 
-    def _known(self, kept: Set[Kept]) -> frozenset[int]:
-        keys = enumerate(self.keys if kept else ())
-        return frozenset(place for place, key in keys if key in kept)
+    def beside(self, kept: Set[Kept]) -> ChoiceTables:
+        """Return what choices need beside the sums that are kept."""
+        known = (place for place, key in enumerate(self.keys) if key in kept)
+        return replace(self, known=frozenset(known))._ordered()
 
     @cached_property
     def keys(self) -> tuple[Kept, ...]:
