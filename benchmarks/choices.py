@@ -1,11 +1,12 @@
 """K2 by choices beside K2 by tables, in one run: structures, seconds, bytes, and how close it was.
 
-    python benchmarks/choices.py [--data FOLDER] [--repeats 5] [--parts prices structures many]
+    python benchmarks/choices.py [--data FOLDER] [--repeats 5] [--parts prices structures many ...]
 
 By choices the analyst learns which candidate wins and sees no table of a candidate. The structures
 are compared with those of plain K2 on pooled records. The margin of a choice is the score of the
 best candidate less that of the second; the bound is how far two scores by choices may be off
-together. Where the margin is below the bound, plain K2 may decide otherwise. How many margins are
+together. The part `search` runs `hybrid` by choices over three sites, without repeats. Where the
+margin is below the bound, plain K2 may decide otherwise. How many margins are
 below the bound is computed from pooled records; how many choices are undecided is what the protocol
 itself reveals. The two can differ: the bound of one query can be below the largest, which is shown,
 and values by choices have errors too, so that a margin of up to twice the bound can be undecided.
@@ -20,8 +21,9 @@ import argparse
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
+from real_data import MIB, resident
 from side_by_side import on_one_thread, seconds_of, table
 
 on_one_thread()
@@ -31,13 +33,15 @@ from pgmpy.utils import get_example_model
 
 from vertibayes.choosing import TableChooser
 from vertibayes.choosing.secret import SecretChooser
+from vertibayes.cli.inputs import Source, read_sites
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.network import from_pgmpy
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
-from vertibayes.structure.learners import k2
+from vertibayes.structure.learners import k2, learn_structure
+from vertibayes.table_scores import log_likelihoods
 from vertibayes_protocols.approval import Winners
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.federation import Federation, federate
@@ -48,6 +52,7 @@ from vertibayes_protocols.variables import Variable
 
 RECORDS = 10_000
 SITES = (2, 3, 5, 8)
+PARTS = ["prices", "structures", "many", "search"]
 
 
 class Margins:
@@ -134,6 +139,33 @@ class ByTables(SecureRun):
         return structure
 
 
+@dataclass
+class Searching(SecureRun):
+    """The hybrid search by choices."""
+
+    calls: int = 0
+    undecided: int = 0
+
+    def learn(self, federation: Federation, order: list[str]) -> Structure:
+        """Learn the structure; keep the numbers of calls and of undecided choices."""
+        session, sites, dealer = federation.session, federation.sites, federation.dealer
+        chooser = Calls(open_study(session, sites, dealer, order=order, choices=True))
+        structure = learn_structure(chooser, "hybrid")
+        self.calls, self.undecided = chooser.calls, chooser.undecided
+        return structure
+
+
+class Calls(SecretChooser):
+    """Counts its calls."""
+
+    calls = 0
+
+    def choose(self, choices: Choices) -> Winners:
+        """Choose."""
+        self.calls += 1
+        return super().choose(choices)
+
+
 def read(folder: Path, name: str, file: str) -> SiteData:
     """Read a reference file."""
     columns = read_columns(folder / name / file)
@@ -210,6 +242,39 @@ def prices(data: SiteData, repeats: int) -> str:
     return table("choices", header, rows)
 
 
+def bic(data: SiteData, structure: Structure) -> float:
+    """Return the BIC of a structure on complete records, in nats."""
+    tables = PlainCounter(data).tables(structure.families)
+    parameters = sum((len(table) - 1) * table[0].size for table in tables)
+    return sum(log_likelihoods(tables)) - parameters * np.log(data.records) / 2
+
+
+def search(folder: Path | None, data: SiteData) -> str:
+    """Run the hybrid search by choices over three sites."""
+    rows = []
+    named = {"alarm": data}
+    if folder is not None:
+        named["adult_train"] = read_binned(folder / "uci" / "adult_train.csv.gz")
+    for name, whole in named.items():
+        run, before, start = Searching(whole, 3), resident("VmRSS", reset=True), process_time()
+        run()
+        seconds, peak = process_time() - start, resident("VmHWM") - before
+        assert run.structure is not None
+        rows.append([name, f"{seconds:.1f}", f"{run.bytes / 1e6:.0f}", run.rounds, run.calls,
+                     round(peak / MIB), len(run.structure.edges),
+                     f"{bic(whole, run.structure):.1f}", run.undecided])  # fmt: skip
+    header = ["data", "CPU s", "MB", "rounds", "calls", "MiB", "edges", "BIC",
+              "undecided choices"]  # fmt: skip
+    return table("choices_search", header, rows)
+
+
+def read_binned(path: Path) -> SiteData:
+    """Read a file whose numbers become ten intervals, as the command does."""
+    found = read_sites(Source((str(path),), sites=1, id_column=None))
+    (whole,) = found.data.values()
+    return whole
+
+
 def once(data: SiteData) -> str:
     """Learn once from many records, both ways."""
     rows = []
@@ -226,7 +291,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--parts", nargs="+", default=["prices", "structures", "many"])
+    parser.add_argument("--parts", nargs="+", default=PARTS)
     given = parser.parse_args()
     data = cases(Path(given.data) if given.data else None)
     if "prices" in given.parts:
@@ -234,6 +299,9 @@ def main() -> None:
         print(f"ALARM, {RECORDS} records, at most 3 parents\n\n{measured}\n")
     if "structures" in given.parts:
         print(f"{structures(data)}\n")
+    if "search" in given.parts:
+        folder = Path(given.data) if given.data else None
+        print(f"hybrid by choices, 3 sites\n\n{search(folder, data['alarm, 0% missing'])}\n")
     if "many" in given.parts:
         many = sample(from_pgmpy(get_example_model("alarm")), given.records, seed=1)
         print(f"ALARM, {given.records} records, 3 sites, once\n\n{once(many)}")

@@ -184,6 +184,8 @@ RESTARTS = "tests/privacy/test_labels_over_restarts.py"
 TABLES, SHUFFLES = "tests/mpc/test_masked_tables.py", "tests/mpc/test_shuffled_tables.py"
 VIEWS, SHUFFLED = "tests/privacy/test_every_view.py", "tests/privacy/test_every_shuffle_view.py"
 DRAWS, LOOKUPS = "tests/mpc/test_draws.py", "tests/privacy/test_every_lookup_view.py"
+CHOOSE = "protocols/vertibayes_protocols/queries/choices/choose.py"
+CHOICES = "tests/protocols/test_choose.py"
 
 OF_MASKS = (
     mutant(
@@ -238,6 +240,36 @@ OF_MASKS = (
         "self.part.batch, purpose",
         DRAWS,
         LOOKUPS,
+    ),
+    mutant(
+        "one mask for the values of two choices",
+        CHOOSE,
+        'label("choose", self.joined.commitments.label, self.query)',
+        'label("choose", self.joined.commitments.label)',
+        CHOICES,
+    ),
+    Mutant(
+        "kept shares of other records",
+        CHOOSE,
+        (
+            ("joined.sums.get((self.rows, self.missing), {})", "joined.sums.get(0, {})"),
+            ("held.setdefault((self.rows, self.missing), {})", "held.setdefault(0, {})"),
+        ),
+        (CHOICES,),
+    ),
+    mutant(
+        "kept shares of another ring",
+        "protocols/vertibayes_protocols/queries/choices/scored_tables.py",
+        "frozenset(lookup.kept), precision)",
+        'frozenset(lookup.kept), precision._replace(ring="any"))',
+        CHOICES,
+    ),
+    mutant(
+        "more shares are kept than a session may keep",
+        CHOOSE,
+        "+ len(keys) <= MOST_KEPT:",
+        "+ len(keys) <= 10 * MOST_KEPT:",
+        CHOICES,
     ),
     mutant(
         "one mask for the parts of unit vectors",

@@ -84,7 +84,10 @@ PAGE = {
         ("edges", "0.5 to 0.8", "0.8 to 0.95", "0.95 to 1"),
         {"edges": ("alarm, parametric: learned edges", "insurance, parametric: learned edges")},
     ),
-    "choices": Shown(("sites", "tables s", "choices s", "tables MB", "choices MB", "structures")),
+    "choices": Shown(
+        ("sites", "tables s", "choices s", "tables MB", "choices MB", "structures"),
+        also=("choices_search",),
+    ),
     "missing": Shown(
         (
             "missing values",

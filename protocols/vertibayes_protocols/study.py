@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -113,6 +114,9 @@ class Joined:
     # At the analyst and the sites.
     won: tuple[int, ...] = ()
     decided: tuple[bool, ...] = ()
+    # By records and missing values: the sums of logarithms that were looked up, with a site's
+    # shares of them; 0 at the dealer and the analyst, who know that they were.
+    sums: dict[Hashable, dict[Any, int]] = field(default_factory=dict, repr=False)
     _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 
     def selection(self, rows: Rows) -> Selection:

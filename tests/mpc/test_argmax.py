@@ -105,9 +105,8 @@ def check_costs(plans, transcript):
 def sets_of_scores(draw):
     """Sets of some sizes, rings and digits; scores up to the bound, many of them equal."""
     sizes = draw(st.lists(st.sampled_from([2, 2, 3, 4, 5, 17, 63, 64, 65]), max_size=4))
-    ties = max((size - 1).bit_length() for size in (2, *sizes))
-    ring = Ring(draw(st.integers(ties + 3, 64)))
-    most = draw(st.sampled_from([2, 1 << ring.bits - 2 - ties]))
+    ring = Ring(draw(st.integers(3, 64)))
+    most = draw(st.sampled_from([2, 1 << ring.bits - 2]))
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
     return ring, [generator.integers(1 - most, most, size) for size in sizes]
 
@@ -129,29 +128,30 @@ def test_sets_of_very_different_sizes(number):
     generator = np.random.default_rng(number)
     scores = [generator.integers(-3, 4, size) for size in (2, 300, 63, 2, 64, 65)]
     plan, outputs, transcript = run(scores, number)
-    assert plan.tie_bits == 9 and plan.rank_words == 8
+    assert plan.rank_bits == 9 and plan.rank_words == 8
     check(scores, plan, outputs, transcript)
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_scores_at_the_bound(number):
     for ring in (Ring(64), Ring(24), Ring(8)):
-        far = 1 << ring.bits - 1 - 2  # what two scores must not differ by
+        far = 1 << ring.bits - 1  # what two scores must not differ by
         half = far >> 1
         scores = [
             np.array([-half + 1, half - 1, half - 1, -half + 1]),
             np.array([0, far - 1, 1, far - 1]),
             np.array([0, 1 - far, 0, -1]),
-            np.array([far - 1, far, far + 1, far - 1]),  # only differences must fit
             np.zeros(4, np.int64),
         ]
+        if ring.bits < 64:  # of numpy's own integers too
+            scores.append(np.array([far - 1, far, far + 1, far - 1]))  # only differences must fit
         plan, outputs, transcript = run(scores, number, ring=ring)
         check(scores, plan, outputs, transcript)
 
 
 def test_scores_beyond_the_bound_compare_wrongly():
-    """The bound is sharp: at a difference of 2^(bits - 1 - tie_bits) the winner can be wrong."""
-    _, outputs, _ = run([np.array([1 << 64 - 1 - 1, 0])], 2)
+    """The bound is sharp: at a difference of 2^(bits - 1) the winner can be wrong."""
+    _, outputs, _ = run([np.array([1 << 62, -(1 << 62)])], 2)
     assert outputs["analyst"].tolist() == [1]
 
 
@@ -262,8 +262,8 @@ def test_a_star_says_which_winners_lead_by_more_than_the_margin(drawn, number, d
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_leads_at_the_bound_of_scores(number):
-    """Scores may differ by 2^(bits - 1 - tie_bits) - 1, and the margin may be larger."""
-    far = (1 << 24 - 1 - 2) - 1
+    """Scores may differ by 2^(bits - 1) - 1, and the margin may be larger."""
+    far = (1 << 24 - 1) - 1
     scores = [np.array([0, far, 0]), np.array([-far, 0, -far]), np.array([0, 0, far - 1])]
     for margin, expected in [(far - 1, [1, 1, 0]), (far, [0, 0, 0]), (2**80, [0, 0, 0])]:
         _, outputs, _ = run_with_star(scores, margin, number, ring=Ring(24))
@@ -302,7 +302,6 @@ def test_parties_with_different_margins_stop():
         ({"sites": ("a", "a")}, "each once"),
         ({"sizes": (2, 1)}, "from 2 to 4096 values, got from 1 to 2"),
         ({"sizes": (4097,)}, "got from 4097"),
-        ({"ring": Ring(6), "sizes": (65,)}, "at least 8 bits"),
         ({"digit_bits": 7}, "from 1 to 6, got 7"),
         ({"most_pairs": 0}, "at least 1"),
     ],

@@ -16,7 +16,8 @@ coalition does not know. The parts, levels and pairs of larger cases repeat thes
 
 A star, of which the winners are public, is enumerated in the same way, the last value as the winner
 of each set. What the same values are masked with in the argmax before it is enumerated together
-with what they are masked with in the star.
+with what they are masked with in the star. So is what kept shares are masked with in two argmaxes:
+candidates of a later query are other sums of the same shares, which no message has.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from vertibayes_mpc.rounds import send
 from vertibayes_mpc.scheduler import run_all
 
 pytestmark = pytest.mark.laws
+LATER = b"later query"
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +80,14 @@ def masking_twice(site, plan, values, settings):
     ours, after = elements(values, plan.ring, settings), plan.star(0)
     yield from _Contest(site, plan)._masked(ours)
     yield from _Contest(site, after)._masked(_winners_first(site, after, ours, last_of(plan)))
+
+
+def comparing_again(site, plan, kept, settings):
+    """Reveal masked sums of kept shares to the sites, in one query and in a later one."""
+    later = replace(plan, label=LATER)
+    for asked, sums in ((plan, kept), (later, [kept[1] - kept[0], kept[1]])):
+        ours = elements(np.array(sums), plan.ring, settings)
+        yield from _Contest(site, asked)._masked(ours)
 
 
 def last_of(plan):
@@ -119,7 +129,7 @@ def elements(numbers, ring, settings):
 
 def dealt(stage, keys, plan):
     """Send what the dealer sends for a stage."""
-    if stage is masking_twice:
+    if stage in (masking_twice, comparing_again):
         return
     if stage in (whole, star):
         yield from deal_argmax(keys, plan)
@@ -268,7 +278,7 @@ CASES = {
     "three sites, second": Case(3, "b", [(0, 0), (1, 1)], digit_bits=2),
     "three sites, last": Case(3, "c", [(0, 0), (1, 1)], digit_bits=2),
     "three digits, two levels, first": Case(2, "a", all_of(2, 0, 1, 3), 3),
-    "three values, first": Case(2, "a", [(0, 0, 1), (1, 1, 0)], 3, 3, 3),
+    "three values, first": Case(2, "a", [(0, 0, 1), (1, 0, 2)], 3, 3, 3),
     "scores, first": Case(2, "a", all_of(2, 0, 3, 5), 3, 1, stage=masking),
     "scores, last": Case(2, "b", all_of(2, 0, 3, 5), 3, 1, stage=masking),
     "scores of one digit, last": Case(2, "b", all_of(2, 0, 3), 3, 3, stage=masking),
@@ -284,6 +294,8 @@ CASES = {
     "star, three values, first": Case(2, "a", all_of(3, 0, 1), 3, 3, 3, star),
     "argmax and star, scores, first": Case(2, "a", all_of(2, 0, 3), 3, stage=masking_twice),
     "argmax and star, scores, last": Case(2, "b", all_of(2, 0, 3), 3, stage=masking_twice),
+    "kept shares, first": Case(2, "a", all_of(2, 0, 3), 3, stage=comparing_again),
+    "kept shares, last": Case(2, "b", all_of(2, 0, 3), 3, stage=comparing_again),
     "star, dealer and analyst": Case(2, "", all_of(4, 0, 1), 5, 5, 4, star),
     "dealer and analyst": Case(2, "", all_of(3, 0, 1, 2), 5, 5, 3),
     "dealer and analyst, three sites": Case(3, "", all_of(3, 0, 1, 2), 5, 5, 3),
@@ -365,6 +377,13 @@ def test_a_star_with_the_masks_of_its_argmax_is_rejected(honest, monkeypatch):
 
     monkeypatch.setattr(ArgmaxPlan, "star", reused)
     assert is_rejected(CASES[f"argmax and star, scores, {honest}"])
+
+
+@pytest.mark.parametrize("honest", ["first", "last"])
+def test_kept_shares_under_the_masks_of_the_query_before_are_rejected(honest, monkeypatch):
+    """A query that masked a candidate as the candidate of an earlier query was masked."""
+    monkeypatch.setattr("tests.privacy.test_every_argmax_view.LATER", b"query")
+    assert is_rejected(CASES[f"kept shares, {honest}"])
 
 
 def no_zeros(party, peers, ring, name, count):

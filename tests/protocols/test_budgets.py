@@ -108,6 +108,7 @@ def test_no_party_takes_more_memory_than_it_has_planned(ask, states, records, nu
     query = ask(study, families(study, number, width))
     with federation, measured(federation) as taken:
         federation.session.ask(query)
+        federation.roles["site-1"].joined.sums.clear()  # as before the query
         plan = query.plan(At.of(federation.roles["site-1"]))
     planned = plan.needed.planned if ask is choices else plan.planned
     assert max(party.most for party in taken.values()) <= planned.memory
@@ -128,6 +129,7 @@ def test_plans_of_random_queries_are_bounds(ask, states, records, number, width,
     query = ask(study, families(study, number, width))
     with federation, measured(federation) as taken:
         federation.session.ask(query)
+        federation.roles["site-1"].joined.sums.clear()  # as before the query
         plan = query.plan(At.of(federation.roles["site-1"]))
     planned = plan.needed.planned if ask is choices else plan.planned
     most = max(party.most for party in taken.values())

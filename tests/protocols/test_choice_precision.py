@@ -56,11 +56,11 @@ def test_a_constant_is_rounded_to_the_nearest_unit():
 @pytest.mark.parametrize("span", [1, 1000, 2**20, 2**40])
 @pytest.mark.parametrize("records", [1, 10_000, 10**6])
 def test_all_parts_of_a_value_fit_the_ring(span, records):
-    ring, fraction = Precision.of(span, 6, records)
-    assert 1 + 6 + span.bit_length() + fraction <= ring.bits <= 64
+    ring, fraction = Precision.of(span, records)
+    assert 1 + span.bit_length() + fraction <= ring.bits <= 64
     assert 12 <= fraction <= 36
 
 
 def test_values_that_leave_no_precision_are_an_error():
     with pytest.raises(ValueError, match="too little precision"):
-        Precision.of(2**50, 6, 100)
+        Precision.of(2**56, 100)

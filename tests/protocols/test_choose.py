@@ -29,13 +29,15 @@ from tests.protocols.small import (
 from tests.protocols.test_choice_precision import k2_score, log_likelihood
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
+from vertibayes_mpc.errors import ProtocolError
 from vertibayes_protocols.choices import Choices, Constant, Score, constants_last
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Describe
+from vertibayes_protocols.queries.choices import choose as choose_module
 from vertibayes_protocols.queries.choices.choose import Choose, portions, score_error
-from vertibayes_protocols.queries.choices.lookups import choice_lookups
+from vertibayes_protocols.queries.choices.lookups import ChoiceLookups, choice_lookups
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Family, Rows, Variable
@@ -274,6 +276,123 @@ def of_sender(seen, party):
     return [packet[1] for message, packet in seen if message.sender == party]
 
 
+# ---- sums that are kept --------------------------------------------------------------------------
+
+
+LATER = Choices((((score("zx"), score("x", sign=-1)), (score("xz"), score("z", sign=-1)), ()),))
+LOOKED_UP = {"lookup", "lookup masks"}
+
+
+COUNTED = {"masked", "part", "correction"}
+
+
+def kinds_of(seen, federation, asked):
+    """Choose; return the winners, and the kinds of all messages."""
+    before = len(seen)
+    winners = chosen(federation, asked)
+    return winners, {sent.message.kind for sent, _ in seen[before:]}
+
+
+@pytest.mark.parametrize("kind", ["k2", "likelihood"])
+def test_sums_that_were_looked_up_are_not_looked_up_again(kind, monkeypatch):
+    """The variables of a family come in another order, and the scores in another candidate."""
+    first = Choices((((score("xz"),), (score("x"),), (score("zx"),), (score("z"),)),), score=kind)
+    later = replace(LATER, score=kind)
+    with packets(monkeypatch) as seen:
+        federation, _ = committed(DATA)
+        won, kinds = kinds_of(seen, federation, first)
+        assert won == oracle(DATA, STUDY, first) and kinds > LOOKED_UP and kinds & COUNTED
+        for asked in (later, first):
+            won, kinds = kinds_of(seen, federation, asked)
+            assert won == oracle(DATA, STUDY, asked) and not kinds & (LOOKED_UP | COUNTED)
+            assert federation.session.role.joined.decided == leads(DATA, STUDY, asked)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"rows": Rows(1, 0, 20)}, {"missing": True}, {"score": "likelihood"}]
+)
+def test_sums_of_other_records_states_or_scores_are_looked_up(changes, monkeypatch):
+    asked = replace(ASKED, **changes)
+    with packets(monkeypatch) as seen:
+        federation, _ = committed(GAPS)
+        chosen(federation, ASKED)
+        won, kinds = kinds_of(seen, federation, asked)
+    assert kinds > LOOKED_UP and kinds & COUNTED
+    if "rows" not in changes:
+        assert won == oracle(GAPS, study_of(GAPS), asked)
+
+
+@given(worlds(), st.lists(choices(), min_size=2, max_size=3))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+def test_winners_with_kept_sums_are_those_of_the_same_integers(data, queries):
+    study = study_of(data, memory=1 << 24)
+    federation, _ = committed(data, study, policy=Policy(free_tables=True, fewest_records=1))
+    for asked in queries:
+        assert chosen(federation, asked) == oracle(data, study, asked)
+
+
+def test_sites_share_each_kept_sum_and_the_others_keep_none():
+    """The shares add up to the sums; the analyst and the dealer know which there are."""
+    federation, _ = committed(DATA)
+    chosen(federation, ASKED)
+    everyone = [role.joined for role in federation.roles.values()]
+    everyone.append(federation.session.role.joined)
+    (kept, *others) = [joined.sums[ASKED.rows, False] for joined in everyone]
+    assert kept and all(other.keys() == kept.keys() for other in others)
+    assert not any(others[-1].values()) and any(kept.values())
+    functions = functions_of("k2", 40, next(iter(kept)).precision.fraction_bits)
+    for key in kept:
+        if key.table == key.kept == {"x", "z"} and key.shift == 1:
+            table = integer_score(DATA, score("xz"), lambda r: (functions(r)[0], zero), False)
+            total = sum(of_site[key] for of_site in (kept, *others[:-1]))
+            assert total % 2**key.precision.ring.bits == table % 2**key.precision.ring.bits
+            break
+    else:
+        raise AssertionError("the table was not looked up")
+
+
+def zero(counts):
+    return np.zeros(len(counts), np.int64)
+
+
+def test_sums_in_a_smaller_ring_are_looked_up_again(monkeypatch):
+    """Values that may differ by 10^9 nats need a larger ring; each ring keeps its own shares."""
+    far = replace(ASKED, sets=tuple(((Constant(-(10**15)),), *own) for own in ASKED.sets))
+    with packets(monkeypatch) as seen:
+        federation, _ = committed(DATA)
+        for asked, looked_up in ((ASKED, True), (far, True), (ASKED, False), (far, False)):
+            won, kinds = kinds_of(seen, federation, asked)
+            assert won == oracle(DATA, STUDY, asked) and (kinds > LOOKED_UP) == looked_up
+    rings = {key.precision.ring for key in federation.session.role.joined.sums[Rows(), False]}
+    assert len(rings) == 2
+
+
+def test_kept_sums_are_not_used_if_the_query_would_not_fit_beside_them(monkeypatch):
+    monkeypatch.setattr(ChoiceLookups, "fits", property(lambda needed: not needed.tables.known))
+    with packets(monkeypatch) as seen:
+        federation, _ = committed(DATA)
+        for _ in range(2):
+            won, kinds = kinds_of(seen, federation, ASKED)
+            assert won == oracle(DATA, STUDY, ASKED) and kinds > LOOKED_UP
+
+
+def test_no_more_sums_are_kept_than_a_session_may_keep(monkeypatch):
+    monkeypatch.setattr(choose_module, "MOST_KEPT", 8)
+    federation, _ = committed(DATA)
+    for asked in (ASKED, LATER, PREFIXES, LATER):
+        assert chosen(federation, asked) == oracle(DATA, STUDY, asked)
+    kept = [role.joined.sums for role in federation.roles.values()]
+    assert all(0 < sum(map(len, sums.values())) <= 8 for sums in kept)
+
+
+def test_a_party_that_has_lost_its_sums_stops_the_query():
+    federation, _ = committed(DATA)
+    chosen(federation, ASKED)
+    federation.roles["b"].joined.sums.clear()
+    with pytest.raises(ProtocolError):
+        chosen(federation, LATER)
+
+
 # ---- refusals ------------------------------------------------------------------------------------
 
 
@@ -343,6 +462,28 @@ def test_sets_are_divided_into_queries_that_fit():
     assert opened.choose(asked) == oracle(DATA, study, asked)
     assert opened.joined.decided == leads(DATA, study, asked)
     assert opened.score_error(asked) == score_error(study, asked) < 1e-3
+
+
+PREFIXES = Choices(((gain("xyz"), gain("zwx"), gain("ywz"), gain("yxw")),))
+
+
+def test_tables_are_divided_into_parts_that_fit():
+    one = choice_lookups(STUDY, PREFIXES)
+    assert one.parts == [list(one.tables.groups)] and len(one.tables.groups) > 4
+    memory = one.counted.memory - 10_000
+    needed = choice_lookups(replace(STUDY, memory=memory), PREFIXES)
+    costs = needed._costs
+    sizes = [costs.products_memory(costs.columns([g.prefix for g in p])) for p in needed.parts]
+    assert len(sizes) > 1 and max(sizes) + needed._held < one.counted.memory
+    assert needed.counted.memory == max(sizes) + needed._held
+    assert [group for part in needed.parts for group in part] == list(needed.tables.groups)
+
+
+def test_tables_that_are_counted_in_parts_are_the_same(monkeypatch):
+    alone = property(lambda needed: [[group] for group in needed.tables.groups])
+    monkeypatch.setattr(ChoiceLookups, "parts", alone)
+    federation, _ = committed(DATA)
+    assert chosen(federation, PREFIXES) == oracle(DATA, STUDY, PREFIXES)
 
 
 def test_a_set_that_does_not_fit_names_its_largest_table():

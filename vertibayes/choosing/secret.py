@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 
 from vertibayes_protocols.approval import Winners
 from vertibayes_protocols.choices import Choices
@@ -76,15 +77,18 @@ def fits_of(study: Study, *, missing: bool = False) -> Callable[[Family], bool]:
     """Return what says whether the sites of a study can score a family without its table.
 
     All columns of the family must be committed as indicators. A query must have the memory for the
-    products of the family, and for as many tables of its size as there are variables: a set has no
-    more candidates. The answer follows from public sizes, and is the same for all parties.
+    products of the family in any order, and for as many tables of its size as there are variables:
+    a set has no more candidates. The answer follows from public sizes, and is the same for all
+    parties.
     """
     costs = Costs(study, study.records, missing)
 
     def fits(family: Family) -> bool:
         *prefix, last = family.members
         (size,) = costs.sizes(prefix, [last])
-        memory = costs.choice_memory(prefix, size.cells * len(study.variables))
+        cells = size.cells * len(study.variables)
+        prefixes = combinations(family.members, len(prefix))
+        memory = max(costs.choice_memory(prefix, cells) for prefix in prefixes)
         return size.narrow and memory <= study.memory
 
     return fits

@@ -38,6 +38,7 @@ from vertibayes_protocols.choices import Candidate, Constant, Score
 from vertibayes_protocols.variables import Family
 
 MOST_SEPARATORS = 100  # of a pair
+MOST_TAKEN = 3  # by a variable: the tables of a fourth are half of all lookups
 
 Separators: TypeAlias = Mapping[tuple[int, int], Mask]
 
@@ -46,7 +47,8 @@ def grown(space: SearchSpace, choices: LimitedChoices) -> Steps[list[Mask]]:
     """Let each variable take the others that predict it best, one a call, as long as AIC rises.
 
     AIC takes more than BIC does: what is no neighbour is separated later, and what is not taken is
-    not considered. A variable may take its children too. It takes as many as it may have parents.
+    not considered. A variable may take its children too. It takes at most `MOST_TAKEN`, and as many
+    as it may have parents.
     """
     taken, growing = list(space.required), list(range(space.size))
     while growing:
@@ -60,6 +62,7 @@ def grown(space: SearchSpace, choices: LimitedChoices) -> Steps[list[Mask]]:
         growing = [c for c, winner in zip(sets, winners, strict=True) if winner]
         for (child, own), winner in zip(sets.items(), winners, strict=True):
             taken[child] = own[winner]
+        growing = [c for c in growing if taken[c].bit_count() < MOST_TAKEN]
     return taken
 
 

@@ -1,9 +1,9 @@
 """Argmax: which value of each set is the highest, from additive shares of the values.
 
-The sites S_1 .. S_h hold additive shares, modulo 2^b, of the values x_i of several sets. The scores
-are shifted left by t bits, where the first site adds a number that is higher for earlier values: so
-all values of a set differ, and the first of equal scores wins. t bits hold the rank of a value in
-the largest set. Each step treats all sets at once; "all" stands for each site to each other site.
+The sites S_1 .. S_h hold additive shares, modulo 2^b, of the values x_i of several sets. Of a pair
+i < j, x_j wins if x_i < x_j, and x_i otherwise: the first of equal values wins, and all ranks of a
+set differ. t bits hold the rank of a value in the largest set. Each step treats all sets at once;
+"all" stands for each site to each other site.
 
     Scores   all -> all        x_i + rho_i                  revealed to the sites: y_i
     Digits   dealer -> S_1     one-hots of the digits of r = rho_i - rho_j, for each pair i < j
@@ -23,8 +23,8 @@ the largest set. Each step treats all sets at once; "all" stands for each site t
 A star then says which winners exceed all other values of their sets by more than a public margin:
 the sites, who know the winners, put each first in its set, and S_1 subtracts the margin and one.
 The figure is the same with other masks, for the pairs of the first value with each other, for the
-ranks of the first values, and for one bit of each set. The scores are not shifted: where two are
-equal, none exceeds the other. `share_ranks` ends before Rank, with shares of how many others the
+ranks of the first values, and for one bit of each set. Of two equal scores, none exceeds the
+other. `share_ranks` ends before Rank, with shares of how many others the
 first value of each set reaches: nothing is revealed.
 
 rho, a, b, beta and q are sums of masks that each site shares with the dealer. The sites' shares of

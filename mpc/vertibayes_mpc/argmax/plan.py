@@ -51,9 +51,9 @@ def packed_bytes(bits: int) -> int:
 class ArgmaxPlan:
     """All that the parties do to find the highest value of each set.
 
-    As signed numbers, two scores of one set must differ by less than 2^(ring.bits - 1 - tie_bits);
-    scores of less than half of this in size do. A ValueError says that the sites are not distinct,
-    a size is out of its range, or the ring has no bit left for scores beside those that break ties.
+    As signed numbers, two scores of one set must differ by less than 2^(ring.bits - 1); scores of
+    less than half of this in size do. A ValueError says that the sites are not distinct, or a size
+    is out of its range.
     """
 
     label: bytes  # names this argmax, and nothing else
@@ -78,11 +78,6 @@ class ArgmaxPlan:
             )
         if self.most_pairs < 1:
             raise ValueError(f"most_pairs must be at least 1, got {self.most_pairs}")
-        if self.ring.bits < self.tie_bits + 1:
-            raise ValueError(
-                f"a ring of {self.ring.bits} bits cannot compare {max(self.sizes)} values; it must "
-                f"have at least {self.tie_bits + 1} bits"
-            )
 
     @cached_property
     def values(self) -> int:
@@ -90,8 +85,8 @@ class ArgmaxPlan:
         return sum(self.sizes)
 
     @cached_property
-    def tie_bits(self) -> int:
-        """The number of bits that hold a rank in the largest set: scores are shifted by as many."""
+    def rank_bits(self) -> int:
+        """The number of bits that hold a rank in the largest set."""
         return (max(self.sizes, default=2) - 1).bit_length()
 
     @cached_property
@@ -139,7 +134,7 @@ class ArgmaxPlan:
     @property
     def shown_bits(self) -> int:
         """How many bits of each set are shown: the place of its winner."""
-        return self.tie_bits
+        return self.rank_bits
 
     @property
     def shown_bytes(self) -> int:
@@ -204,17 +199,17 @@ class ArgmaxPlan:
     @property
     def rank_ring(self) -> Ring:
         """The ring of ranks."""
-        return Ring(self.tie_bits)
+        return Ring(self.rank_bits)
 
     @property
     def one_hot_ring(self) -> Ring:
         """The ring whose elements hold a one-hot rank, or 64 bits of one."""
-        return Ring(min(1 << self.tie_bits, WORDS.bits))
+        return Ring(min(1 << self.rank_bits, WORDS.bits))
 
     @property
     def rank_words(self) -> int:
         """How many elements of `one_hot_ring` hold a one-hot rank."""
-        return max((1 << self.tie_bits) // WORDS.bits, 1)
+        return max((1 << self.rank_bits) // WORDS.bits, 1)
 
     @property
     def rounds(self) -> int:
@@ -267,7 +262,7 @@ class ArgmaxPlan:
         No two scores of a set differ by a margin that is too large for the ring: then the largest
         one is taken, by which they do not differ either.
         """
-        margin = min(margin, (1 << (self.ring.bits - 1 - self.tie_bits)) - 1)
+        margin = min(margin, (1 << (self.ring.bits - 1)) - 1)
         name = label("argmax star", self.label, margin)
         shown = label("argmax star shown", self.shown, margin) if self.shown else b""
         sets = self.sites, self.sizes, self.ring, self.digit_bits, self.most_pairs

@@ -51,10 +51,7 @@ def argmax(
     if scores.shape != (plan.values,) or scores.dtype != plan.ring.dtype:
         given = f"shape {scores.shape} and type {scores.dtype}"
         raise ValueError(f"scores must be {plan.values} of type {plan.ring.dtype}, got {given}")
-    values = scores << scores.dtype.type(plan.tie_bits)
-    if _is_first(site, plan):  # below the scores, earlier values have higher numbers: no ties
-        values = values + (plan.lasts - plan.places).astype(scores.dtype)
-    wins = yield from _wins(site, plan, plan.ring.reduce(values))
+    wins = yield from _wins(site, plan, scores)
     share = np.bitwise_xor.reduceat(wins * plan.places, plan.starts)
     return (yield from _show(site, plan, share, analyst))
 
@@ -114,7 +111,9 @@ def _wins(site: Holder, plan: ArgmaxPlan, values: Elements) -> Program[NDArray[n
     firsts = np.repeat(values[plan.starts], plan.sizes)  # differences fit the ring: values may not
     ordered = plan.ring.reduce(values - firsts + half)  # in the order of the signed numbers
     highest = np.maximum.reduceat(ordered, plan.starts) if plan.sizes else ordered
-    return np.asarray((ordered == np.repeat(highest, plan.sizes))[plan.ranked])
+    equal = ordered == np.repeat(highest, plan.sizes)
+    before = np.cumsum(equal) - equal  # of all sets: how many were as high as the highest
+    return np.asarray((equal & (before == np.repeat(before[plan.starts], plan.sizes)))[plan.ranked])
 
 
 class _Contest:

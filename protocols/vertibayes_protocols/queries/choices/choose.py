@@ -2,6 +2,7 @@
 
     sites, dealer    shares of the cells of all tables          vertibayes_mpc.masked_tables
     sites, dealer    shares of logarithms of the counts         vertibayes_mpc.lookups
+    each site        its shares of their sums, which it keeps   or kept in an earlier query
     each site        its shares of the candidates' values       sums
     sites, dealer    the winner of each set                     vertibayes_mpc.argmax
     sites, dealer    whether the errors of the lookups are too small to change it
@@ -12,7 +13,9 @@ ledger.
 Security: honest-but-curious, that of `vertibayes_mpc.masked_tables`, `vertibayes_mpc.lookups` and
 `vertibayes_mpc.argmax`: no party has more than random shares of a table of which it does not hold
 all columns, of a score, or of a comparison. Holders of all columns of a table know its counts
-anyway. Leakage: to the analyst and to all sites of the study the winner of each set, and one bit:
+anyway. A share that is kept is used again without being sent: it is added to others, and what is
+sent of the value has masks and zero shares of the later query. It stays in the memory of the
+session. Leakage: to the analyst and to all sites of the study the winner of each set, and one bit:
 whether it exceeds all others by so much that the errors of the lookups cannot have changed it.
 Which scores are compared, over which records, to all parties. The dealer does not learn the
 winners. Cost: as the tables; a lookup for each count (`vertibayes_mpc.lookups`); a comparison for
@@ -21,8 +24,8 @@ each pair of candidates of a set (`vertibayes_mpc.argmax`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain, islice
 from math import ceil, log2
@@ -34,7 +37,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.lookups import LookupPlan, deal_lookups
-from vertibayes_mpc.masked_tables import Plan, deal_tables, share_tables
+from vertibayes_mpc.masked_tables import Plan, deal_tables
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Program
@@ -52,7 +55,8 @@ from vertibayes_protocols.choices import (
 from vertibayes_protocols.effects import Effects, Later, Number, Planned, Winners
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, ChoiceLookups, choice_lookups
-from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products
+from vertibayes_protocols.queries.choices.scored_tables import Kept
+from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products, share_parts
 from vertibayes_protocols.query import (
     At,
     Give,
@@ -69,6 +73,7 @@ from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows
 
 T = TypeVar("T")
+MOST_KEPT = 100_000  # sums of logarithms, by a party in a session
 LEAST_WEIGHT = 10**13  # picoseconds of work: choices of less are one query,
 MOST_PARTS = 8  # and choices of more are divided into about so many
 COMPARED = "which scores are compared, over which records"
@@ -84,6 +89,7 @@ class ChoicePlan:
     missing: bool  # whether a missing value is a state
     number: int  # the number of the query in the study
     query: bytes  # a digest of the query
+    kept: Mapping[Kept, int] = field(repr=False)  # this party's shares of earlier sums
 
     @cached_property
     def label(self) -> bytes:
@@ -91,10 +97,10 @@ class ChoicePlan:
         return label("choose", self.joined.commitments.label, self.query)
 
     @cached_property
-    def products(self) -> Plan:
-        """The plan of the tables."""
-        groups = self.needed.tables.groups
-        return plan_products(self.joined, groups, self.rows, self.missing, self.number)
+    def products(self) -> tuple[Plan, ...]:
+        """The plans of the tables, part after part."""
+        asked = self.rows, self.missing, self.number
+        return tuple(plan_products(self.joined, part, *asked) for part in self.needed.parts)
 
     @cached_property
     def lookups(self) -> LookupPlan:
@@ -110,6 +116,14 @@ class ChoicePlan:
     def star(self) -> StarPlan:
         """The plan that says which winners are those of exact scores too."""
         return self.argmax.star(self.needed.margin)
+
+    def keep(self, sums: Elements | None = None) -> None:
+        """Keep the sums that are known from now on: a site its shares of them, others zeros."""
+        keys, held = self.needed.tables.keys, self.joined.sums
+        if sum(map(len, held.values())) + len(keys) <= MOST_KEPT:  # at all parties or at none
+            shares = [0] * len(keys) if sums is None else sums.tolist()
+            of_records = held.setdefault((self.rows, self.missing), {})
+            of_records |= zip(keys, shares, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +216,10 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         """Return the plan; a ValueError if the choices do not fit the study."""
         joined = self.joined(at)
         check_variables(joined.study, self.variables)
-        needed, digest = choice_lookups(joined.study, self.step), label("choose", wire.encode(self))
-        return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest)
+        kept = joined.sums.get((self.rows, self.missing), {})
+        needed = choice_lookups(joined.study, self.step, frozenset(kept))
+        digest = label("choose", wire.encode(self))
+        return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest, kept)
 
     def effects(self, plan: ChoicePlan, at: At) -> Effects:
         """Return the effects: winners, to the analyst and to all sites."""
@@ -236,18 +252,20 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         joined, holder = site.joined, site.holder
         assert joined is not None and holder is not None  # it has joined the study
         holder.begin("choose", plan.number)
-        shares = np.zeros(0, holder.commitments.ring.dtype)
-        if site.party in plan.products.parties:
-            shares = yield from share_tables(holder, plan.products)
-        values = plan.needed.values(site.party, (yield from _sums(holder, plan, shares)))
+        shares = yield from share_parts(holder, plan.products)
+        sums = yield from _sums(holder, plan, shares)
+        plan.keep(sums)
+        values = plan.needed.values(site.party, sums)
         won = yield from argmax(holder, plan.argmax, values, site.analyst)
         decided = yield from exceed(holder, plan.star, values, won, site.analyst)
         joined.won, joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
 
     def run_dealer(self, dealer: DealerRole, plan: ChoicePlan) -> Program[None]:
         """Deal what tables, lookups and comparisons need."""
-        yield from deal_tables(dealer.mask_keys, plan.products)
+        for part in plan.products:
+            yield from deal_tables(dealer.mask_keys, part)
         yield from deal_lookups(dealer.mask_keys, plan.lookups)
+        plan.keep()
         yield from deal_argmax(dealer.mask_keys, plan.argmax)
         yield from deal_argmax(dealer.mask_keys, plan.star)
 
@@ -257,6 +275,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         won = yield from open_argmax(plan.argmax)
         decided = yield from open_argmax(plan.star)
         analyst.joined.won, analyst.joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
+        plan.keep()
         return analyst.joined.won
 
 
@@ -267,6 +286,8 @@ def _sums(site: Holder, plan: ChoicePlan, shares: Elements) -> Program[Elements]
     known = partial(plan.needed.alone, site.party)
     logarithms = yield from look_up_held(site, plan.lookups, counts, known)
     sums = np.zeros(len(plan.needed.tables.lookups), np.uint64)
+    for place, key in enumerate(plan.needed.tables.keys):
+        sums[place] = plan.kept.get(key, 0)
     for held, of_counts in logarithms.items():
         sums[mine[held].lookups] = np.add.reduceat(of_counts, mine[held].begins)
     return sums

@@ -27,6 +27,7 @@ from vertibayes_protocols.queries.choices.precision import LOOKUP_ERROR_BITS, Pr
 from vertibayes_protocols.queries.choices.scored_tables import (
     OF_LIKELIHOOD,
     ChoiceTables,
+    Kept,
     Lookup,
     Names,
 )
@@ -38,9 +39,10 @@ from vertibayes_protocols.queries.tables.costs import (
     MOST_CELLS,
     MOST_TERMS,
     SCORE_BYTES,
+    Columns,
     Costs,
 )
-from vertibayes_protocols.queries.tables.ways import Holders, cells_of
+from vertibayes_protocols.queries.tables.ways import Group, Holders, cells_of
 from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 
@@ -77,11 +79,10 @@ class ChoiceLookups:
 
     tables: ChoiceTables
 
-    @cached_property
+    @property
     def precision(self) -> Precision:
         """The precision of values."""
-        tie_bits = ArgmaxPlan(b"", self.tables.study.sites, self.tables.sizes).tie_bits
-        return Precision.of(self.tables.span, tie_bits, self.tables.records)
+        return self.tables.precision
 
     def argmax(self, name: bytes = b"", shown: bytes = b"") -> ArgmaxPlan:
         """Return the plan of the argmax among all sites of the study; the arguments are labels."""
@@ -134,9 +135,8 @@ class ChoiceLookups:
         """The places of the lookups of each group of holders, equal shifts together."""
         holders, lookups = self.tables.holders, self.tables.lookups
         by_holders: dict[Holders, list[int]] = {}
-        for place in sorted(range(len(lookups)), key=lambda at: lookups[at].shift):
-            if lookups[place].table:
-                by_holders.setdefault(holders[lookups[place].table], []).append(place)
+        for place in sorted(self.tables.asked, key=lambda at: lookups[at].shift):
+            by_holders.setdefault(holders[lookups[place].table], []).append(place)
         return dict(sorted(by_holders.items()))
 
     @cached_property
@@ -237,17 +237,39 @@ class ChoiceLookups:
         parties, shifts = costs.parties, len({lookup.shift for lookup in self.tables.lookups})
         functions = FUNCTION_BYTES_PER_RECORD * records
         work = FUNCTION_PS_PER_RECORD * shifts * records * parties
-        held = CHOICE_BYTES_PER_CELL * self.tables.cells + SCORE_BYTES * self._scores
-        products = costs.products_memory(costs.columns(self._prefixes))
+        columns = (costs.columns([group.prefix for group in part]) for part in self.parts)
+        products = max(map(costs.products_memory, columns), default=0)
         time = work + costs.products_time(self.tables.groups)
-        return Planned(max(products, functions) + held, time)
+        return Planned(max(products, functions) + self._held, time)
+
+    @cached_property
+    def parts(self) -> list[list[Group]]:
+        """Divide the groups of tables into parts that fit the memory, each alone if it does not."""
+        costs, groups, parts = self._costs, list(self.tables.groups), list[list[Group]]()
+        left = self.tables.study.memory - self._held
+        if costs.products_memory(costs.columns(self._prefixes)) <= left:
+            return [groups] if groups else []
+        columns = Columns()
+        for group in groups:
+            own = costs.columns_of(group.prefix)
+            if not parts or costs.products_memory(columns.plus(own)) > left:
+                parts.append([])
+                columns = Columns()
+            parts[-1].append(group)
+            columns = columns.plus(own)
+        return parts
+
+    @property
+    def _held(self) -> int:
+        """The bytes that cells and scores take."""
+        return CHOICE_BYTES_PER_CELL * self.tables.cells + SCORE_BYTES * self._scores
 
     @cached_property
     def planned(self) -> Planned:
         """What the query takes: one protocol follows the other."""
         lookups, argmax = self.lookups(), self.argmax()
-        held = CHOICE_BYTES_PER_CELL * self.tables.cells + SCORE_BYTES * self._scores
-        memory = max(self.counted.memory, held + lookups.memory, held + argmax.memory)
+        more = max(lookups.memory, argmax.memory)
+        memory = max(self.counted.memory, self._held + more)
         sites = len(self.tables.study.sites)
         compared = argmax.dealt_bytes + sites * (sites - 1) * argmax.sent_bytes
         sent = lookups.dealt_bytes + lookups.sent_bytes + compared
@@ -307,6 +329,16 @@ class ChoiceLookups:
 
 
 @lru_cache(maxsize=32)
-def choice_lookups(study: Study, choices: Choices) -> ChoiceLookups:
-    """Return what choices look up; the parties of one process compute it once."""
-    return ChoiceLookups(ChoiceTables.of(study, choices))
+def choice_lookups(
+    study: Study, choices: Choices, kept: frozenset[Kept] = frozenset()
+) -> ChoiceLookups:
+    """Return what choices look up; the parties of one process compute it once.
+
+    Fewer tables have another order, and fewer lookups other parts: what is kept is not used if the
+    query would then take too much memory, so that choices that fit do so whatever is kept.
+    """
+    if not kept:
+        return ChoiceLookups(ChoiceTables.of(study, choices))
+    full = choice_lookups(study, choices)
+    beside = ChoiceLookups(full.tables.beside(kept))
+    return beside if beside.fits else full

@@ -1,11 +1,14 @@
 """How large scores can be, and with how many bits they are compared.
 
-Values of candidates are compared modulo 2^b as `value 2^f`, with t bits below them that break ties:
+Values of candidates are compared modulo 2^b as `value 2^f`:
 
-    b = 1 + t + bits(span) + f          a sign, ties, the largest difference of two values, fraction
+    b = 1 + bits(span) + f              a sign, the largest difference of two values, fraction
 
 Fewer bits send fewer bytes. The lookups' approximation needs more fraction bits the more records
-are counted: `f >= 12 + bits(n)` keeps the error of a logarithm near 5e-5 nats or below.
+are counted: `f >= 12 + bits(n)` keeps the error of a logarithm near 5e-5 nats or below. f fills the
+smallest ring that has as many for values that differ by 16 n nats, so that all choices over as many
+records have one f, and shares of sums serve later choices too; values that differ by more take a
+larger ring.
 
 Everything is computed in integers, so that all parties agree on it.
 """
@@ -19,6 +22,7 @@ from vertibayes_mpc.ring import Ring
 
 RINGS = tuple(Ring(bits) for bits in (40, 48, 56, 64))  # elements of 64 bits in memory
 LEAST_FRACTION_BITS, MOST_FRACTION_BITS = 12, 36
+USUAL_SPAN = 16  # nats of a record
 MOST_MILLIONTHS = 10**15  # of a constant: 10^9 nats
 LOOKUP_ERROR_BITS = 10  # an approximate logarithm is at most 2^-10 nats from the logarithm
 
@@ -30,18 +34,24 @@ class Precision(NamedTuple):
     fraction_bits: int
 
     @classmethod
-    def of(cls, span: int, tie_bits: int, records: int) -> Precision:
-        """Return the precision of values; the smallest ring that suffices, or the largest."""
-        taken = 1 + tie_bits + span.bit_length()
-        needed = taken + LEAST_FRACTION_BITS + records.bit_length()
-        ring = next((ring for ring in RINGS if ring.bits >= needed), RINGS[-1])
-        bits = min(ring.bits - taken, MOST_FRACTION_BITS)
+    def of(cls, span: int, records: int) -> Precision:
+        """Return the precision of values; the largest ring with fewer bits if none suffices."""
+        usual, taken = (1 + nats.bit_length() for nats in (USUAL_SPAN * records, span))
+        ring = _ring_of(usual + LEAST_FRACTION_BITS + records.bit_length())
+        bits = min(ring.bits - usual, MOST_FRACTION_BITS)
+        bits -= bits % 2  # even: fewer functions to compute and keep
+        ring = _ring_of(bits + max(usual, taken))
+        bits = min(ring.bits - taken, bits)
         if bits < LEAST_FRACTION_BITS:
             raise ValueError(
                 f"values of candidates may differ by {span:,} nats, which leaves too little "
                 "precision to compare them: choose with fewer scores in a candidate"
             )
-        return cls(ring, bits - bits % 2)  # even: fewer functions to compute and keep
+        return cls(ring, bits)
+
+
+def _ring_of(bits: int) -> Ring:
+    return next((ring for ring in RINGS if ring.bits >= bits), RINGS[-1])
 
 
 def in_units(millionths: int, fraction_bits: int) -> int:

@@ -15,14 +15,16 @@ columns of another are looked up once, and what two candidates both add cancels 
 Each sum is over counts of some variables among the records that are complete in these and in
 others. Variables that miss no value change no record set: then the counts are a table of their own,
 with fewer variables, and fewer sites hold it. Otherwise they are sums of a larger table's cells.
-What several candidates need is looked up once.
+What several candidates need is looked up once. What an earlier query of the session has looked up
+is not looked up again: `Kept`.
 
-Everything here follows from public sizes.
+Everything here follows from public sizes, and from what was asked before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Set
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from math import prod
@@ -33,6 +35,7 @@ from vertibayes_protocols.choices import Candidate, Choices, constant_of, scores
 from vertibayes_protocols.queries.choices.precision import (
     LOOKUP_ERROR_BITS,
     MOST_MILLIONTHS,
+    Precision,
     likelihood_bound,
     score_bound,
 )
@@ -55,6 +58,20 @@ class Lookup(NamedTuple):
     def within(self, table: Names) -> Lookup:
         """Return the lookup in a table of the same variables in another order."""
         return Lookup(self.shift, table, tuple([name for name in table if name in self.kept]))
+
+
+class Kept(NamedTuple):
+    """A sum of logarithms whose shares the sites keep: what it is of, and how precise it is."""
+
+    shift: int
+    table: frozenset[str]
+    kept: frozenset[str]
+    precision: Precision
+
+    @classmethod
+    def of(cls, lookup: Lookup, precision: Precision) -> Kept:
+        """Return what is kept of a lookup, whatever the order of its variables."""
+        return cls(lookup.shift, frozenset(lookup.table), frozenset(lookup.kept), precision)
 
 
 class Parts(NamedTuple):
@@ -94,6 +111,7 @@ class ChoiceTables:
     candidates: tuple[tuple[Signed, ...], ...]
     constants: tuple[int, ...]  # what is added to each candidate, in millionths of a nat
     lookups: tuple[Lookup, ...]  # each once
+    known: frozenset[int] = frozenset()  # the places of those whose shares are kept
 
     @classmethod
     def of(cls, study: Study, choices: Choices) -> ChoiceTables:
@@ -113,15 +131,39 @@ class ChoiceTables:
                 f"nat in size, got {largest}"
             )
         read = tuple(map(reader.candidate, candidates))
-        lookups = reader.ordered()
-        return cls(study, reader.states, reader.records, sizes, read, constants, lookups)
+        needed = cls(
+            study, reader.states, reader.records, sizes, read, constants, tuple(reader.lookups)
+        )
+        return needed._ordered()
+
+    def beside(self, kept: Set[Kept]) -> ChoiceTables:
+        """Return what choices need beside the sums that are kept."""
+        known = (place for place, key in enumerate(self.keys) if key in kept)
+        return replace(self, known=frozenset(known))._ordered()
+
+    @cached_property
+    def keys(self) -> tuple[Kept, ...]:
+        """The names of the sums of all lookups."""
+        return tuple([Kept.of(lookup, self.precision) for lookup in self.lookups])
+
+    def _ordered(self) -> ChoiceTables:
+        """Order the variables of the tables so that they share products."""
+        order = dict(zip(self.tables, order_of_products(self.study, self.tables), strict=True))
+        lookups = [lookup.within(order.get(lookup.table, lookup.table)) for lookup in self.lookups]
+        return replace(self, lookups=tuple(lookups))
 
     # ---- tables ----------------------------------------------------------------------------------
 
     @cached_property
     def tables(self) -> tuple[Names, ...]:
-        """The variables of each table; none for the number of records, which is public."""
-        return tuple(dict.fromkeys(lookup.table for lookup in self.lookups if lookup.table))
+        """The variables of each table that is counted; the number of records is public."""
+        return tuple(dict.fromkeys(self.lookups[place].table for place in self.asked))
+
+    @cached_property
+    def asked(self) -> tuple[int, ...]:
+        """The places of the lookups that the sites do."""
+        places = enumerate(self.lookups)
+        return tuple(p for p, lookup in places if lookup.table and p not in self.known)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -149,6 +191,11 @@ class ChoiceTables:
         return prod(self.states[name] for name in lookup.kept)
 
     # ---- precision -------------------------------------------------------------------------------
+
+    @cached_property
+    def precision(self) -> Precision:
+        """The precision of values."""
+        return Precision.of(self.span, self.records)
 
     @property
     def approximations(self) -> int:
@@ -195,12 +242,6 @@ class _Reader:
         if any(abs(score.sign) != 1 for score in scores):
             raise ValueError(f"the sign of a score must be 1 or -1, got {[s.sign for s in scores]}")
         return tuple([Signed(sign, self._of(family, within)) for family, within, sign in scores])
-
-    def ordered(self) -> tuple[Lookup, ...]:
-        """Return the lookups in order, in tables that share products."""
-        tables = list(self._tables.values())
-        order = dict(zip(tables, order_of_products(self.study, tables), strict=True))
-        return tuple([lookup.within(order[lookup.table]) for lookup in self.lookups])
 
     def _of(self, family: Family, within: Names) -> Parts:
         parts = self._parts.get((family, within))

@@ -36,7 +36,7 @@ from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.errors import ImpossibleTablesError, UnknownFaultyPartyError
 from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, expected, labelled_elements
 from vertibayes_mpc.lookups import deal_lookups
-from vertibayes_mpc.masked_tables import deal_tables, share_tables
+from vertibayes_mpc.masked_tables import deal_tables
 from vertibayes_mpc.masked_tables.basis import tables_of
 from vertibayes_mpc.randomness import Randomness, label
 from vertibayes_mpc.ring import Elements
@@ -46,7 +46,7 @@ from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_s
 from vertibayes_protocols import wire
 from vertibayes_protocols.effects import Effects, Later, Number, Planned
 from vertibayes_protocols.queries.releases.plan import ReleasePlan, by_rule
-from vertibayes_protocols.queries.tables.ways import MOST_GROUPS, look_up_held
+from vertibayes_protocols.queries.tables.ways import MOST_GROUPS, look_up_held, share_parts
 from vertibayes_protocols.query import At, Give, StudyQuery, check_most, check_variables
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -198,7 +198,7 @@ def release_share(site: Holder, plan: ReleasePlan, randomness: Randomness) -> Pr
     products = plan.counted.products
     values = np.zeros(products.cells, plan.ring.dtype)
     if site.party in products.parties:
-        shares = yield from _shares(site, plan)
+        shares = yield from share_parts(site, plan.parts)
         yield from _check_sums(site, plan, shares)
         values = (yield from _looked_up(site, plan, shares)) if plan.function else shares
     if plan.noise is not None:
@@ -208,17 +208,6 @@ def release_share(site: Holder, plan: ReleasePlan, randomness: Randomness) -> Pr
     name = label("released", plan.label)
     zeros = zero_share(site.party, peers, plan.ring, name, products.cells)
     return plan.ring.reduce(values + zeros)
-
-
-def _shares(site: Holder, plan: ReleasePlan) -> Program[Elements]:
-    """Return this site's shares of all cells, counted part after part."""
-    shares = []
-    for number, part in enumerate(plan.parts):
-        of_part = np.zeros(part.cells, site.commitments.ring.dtype)
-        if site.party in part.parties:
-            of_part = yield from share_tables(site, part, number)
-        shares.append(of_part)
-    return np.concatenate(shares)
 
 
 def _check_sums(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[None]:

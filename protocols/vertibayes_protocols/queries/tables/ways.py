@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc import masked_tables
 from vertibayes_mpc.commitments import Holder, Selection
 from vertibayes_mpc.lookups import LookupPlan, look_up
-from vertibayes_mpc.masked_tables import Plan
+from vertibayes_mpc.masked_tables import Plan, share_tables
 from vertibayes_mpc.ring import Elements
 from vertibayes_mpc.rounds import Party, Program
 from vertibayes_mpc.shuffled_tables import ShufflePlan
@@ -314,6 +314,17 @@ def plan_products(
         for prefix, lasts in groups
     )
     return Plan(joined.commitments, tuple(places), joined.selection(rows), missing, number)
+
+
+def share_parts(site: Holder, parts: Iterable[Plan]) -> Program[Elements]:
+    """Return a site's shares of all cells, counted part after part; zeros of others' tables."""
+    shares = [np.zeros(0, site.commitments.ring.dtype)]
+    for number, part in enumerate(parts):
+        of_part = np.zeros(part.cells, site.commitments.ring.dtype)
+        if site.party in part.parties:
+            of_part = yield from share_tables(site, part, number)
+        shares.append(of_part)
+    return np.concatenate(shares)
 
 
 def look_up_held(
