@@ -7,6 +7,6 @@ package does not import it, so that `TableChooser` loads no cryptography.
 """
 
 from vertibayes.choosing.chooser import Chooser, TableChooser, follow
-from vertibayes.choosing.racing import RacingChooser, chooser_of
+from vertibayes.choosing.racing import chooser_of
 
-__all__ = ["Chooser", "RacingChooser", "TableChooser", "chooser_of", "follow"]
+__all__ = ["Chooser", "TableChooser", "chooser_of", "follow"]

@@ -5,9 +5,9 @@
     chooser -> counter    the tables of those that can still win, over all records
     chooser -> learner    the winners, which are those of all records
 
-A candidate is left out if another one has a higher score on all records for certain, except with
-the probability of `vertibayes.choosing.margins`. A set with one candidate left has its winner, and
-none of its tables is counted over all records.
+A candidate is left out if another one has a higher score on all records, except with the
+probability that `vertibayes.choosing.margins` bounds. A set with one candidate left has its winner,
+and none of its tables is counted over all records. Pairs of variables do not race.
 
 The tables of the sample are revealed as those of all records are, under the same rules; the ledger
 lists them with their records. Only counters that reveal exact tables are asked: choices on shares
@@ -32,7 +32,7 @@ from vertibayes_protocols.choices import Candidate, Choices, Constant, Score, co
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.variables import Family, Rows
 
-FEWEST = 200_000  # records: with fewer, a sample leaves out too few candidates to pay
+FEWEST = 500_000  # records: with fewer, a sample leaves out too few candidates to pay
 TIE = 1e-5  # nats: more than the rounding of scores
 
 
@@ -121,8 +121,9 @@ class RacingChooser(TableChooser):
         """Count families over the sample; those of one call agree on missing values."""
         if not new:
             return
-        missing = new[0].missing
-        asked = iter(new)
+        missing, asked = new[0].missing, iter(new)
+        if not self._gains:  # a site that answers for one more record set must answer for all
+            self._counter.tables([Family(new[0].family.child)], missing=missing)
         for portion in portions(self._lengths[missing], [one.family for one in new]):
             tables = self._counter.tables(portion, missing=missing, rows=self._sample)
             for table in tables:
@@ -133,8 +134,8 @@ class RacingChooser(TableChooser):
 
 
 def sample_of(records: int) -> int:
-    """Return how many records the sample has: 58,000 of 200,000, and 130,000 of a million."""
-    return min(130 * isqrt(records), records)
+    """Return how many records the sample has: 141,000 of 500,000, and 200,000 of a million."""
+    return min(200 * isqrt(records), records)
 
 
 def chooser_of(source: Counter | Chooser) -> Chooser:
@@ -172,6 +173,8 @@ def _asked(candidate: Candidate, missing: bool) -> tuple[_Asked | None, int] | N
         return None
     (child, parents), (same, before), within = terms[0].family, terms[1].family, terms[1].within
     if child != same or not {*before, *within} <= {*parents}:
+        return None
+    if len(parents) < 2:  # the tables of pairs cost the sites no message
         return None
     others = [name for name in parents if name not in before]
     return _Asked(Family(child, (*before, *others)), len(before), missing), constant
