@@ -53,7 +53,7 @@ class Counted(PlainCounter):
 
 def records_of(folder: Path, records: int, seed: int) -> SiteData:
     """Sample ALARM."""
-    return sample(read_bif(folder / "alarm" / "alarm.bif"), records, seed)
+    return sample(read_bif((folder / "alarm" / "alarm.bif").read_text()), records, seed)
 
 
 def learned(way: str, counter: Counter) -> tuple[Structure, float]:

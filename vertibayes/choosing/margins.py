@@ -74,16 +74,9 @@ class Gain(NamedTuple):
     after: int  # configurations of all parents
 
     def bounds(self, records: int, sure: float, score: ScoreKind) -> tuple[float, float]:
-        """Return the least and the most that the gain over all records can be, in nats.
+        """Return the least and the most that the gain over N records can be, in nats.
 
-        Parameters
-        ----------
-        records : int
-            The number of all records: N.
-        sure : float
-            t: each event fails with probability e^-t at most.
-        score : {"k2", "likelihood"}
-            The score.
+        Each event fails with probability e^-`sure` at most.
         """
         few, many = (self._most_entropy(q, sure) for q in (self.before, self.after))
         spread = self.deviation + sqrt(2 + log(records)) * (sqrt(few) + sqrt(many))

@@ -48,18 +48,7 @@ _Known: TypeAlias = dict[_Asked, Gain]
 
 
 class RacingChooser(TableChooser):
-    """Chooses by the tables of all records, and counts only candidates that a sample leaves.
-
-    Parameters
-    ----------
-    counter : Counter
-        The source of all counts.
-
-    Attributes
-    ----------
-    variables, records, most_variables, undecided
-        As `TableChooser`.
-    """
+    """Chooses by the scores of all records; counts only candidates that a sample leaves."""
 
     def __init__(self, counter: Counter) -> None:
         super().__init__(counter)
