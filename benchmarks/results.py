@@ -84,6 +84,7 @@ PAGE = {
         {"edges": ("alarm, parametric: learned edges", "insurance, parametric: learned edges")},
     ),
     "choices": Shown(("sites", "tables s", "choices s", "tables MB", "choices MB", "structures")),
+    "race_sites": Shown(also=("race",)),
     "missing": Shown(
         (
             "missing values",
