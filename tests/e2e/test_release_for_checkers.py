@@ -49,5 +49,6 @@ def test_a_study_is_judged_described_and_compared_with_the_sites_other_releases(
 
 def test_an_appetite_beside_a_study_without_release_is_refused(capsys, tmp_path):
     folder = deployment(tmp_path / "all")
-    code, _, error = learn_study(capsys, folder, tmp_path / "1", "--risk-appetite", tmp_path / "no")
+    (limits := tmp_path / "limits.yaml").write_text("safe_threshold: 10")
+    code, _, error = learn_study(capsys, folder, tmp_path / "1", "--risk-appetite", limits)
     assert code == 2 and "--risk-appetite needs --release, or [release]" in " ".join(error.split())

@@ -391,13 +391,13 @@ def test_a_memory_keeps_the_record_of_a_run(tmp_path):
     memory.runs.begin_step(digest, 0)
     memory.runs.end_step(digest, Shown((1, 0), (True, False)))
     memory.runs.begin_step(digest, 1)
-    memory.runs.keep_share(digest, b"label", np.arange(3, dtype=np.uint16))
+    memory.runs.keep_share(digest, b"label", np.arange(3, dtype=np.uint8))
     memory.close()
     memory = SiteMemory(path)
     record = memory.run_of(digest, STUDY)
     assert record.shown == [Shown((1, 0), (True, False))] and record.begun == 2
     assert record.state == KEPT and record.share.tolist() == [0, 1, 2]
-    assert record.share.dtype == np.uint16 and record.label == b"label"
+    assert record.share.dtype == np.uint8 and record.label == b"label"
     assert memory.run_of(digest, b"another study") is None and memory.run_of(other, STUDY) is None
     memory.runs.begin_step(digest, 1)
     assert memory.runs.count(digest) == (2, 0) and memory.run_of(digest, STUDY).state == OPEN

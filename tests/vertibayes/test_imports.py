@@ -76,7 +76,7 @@ HEAVY = (
     "scipy",
     "vertibayes.learning",
     "vertibayes.network",
-    "vertibayes_mpc.ring",
+    "vertibayes_mpc.commitments",
     "vertibayes_protocols.queries",
     "vertibayes_protocols.session",
 )

@@ -48,12 +48,6 @@ def run_approve(
 
     An earlier approval of the study keeps its purpose and last day unless others are given.
     """
-    for option, what, given in (
-        ("--by", "who approves", by),
-        ("--purpose", "a purpose or a permit", purpose),
-    ):
-        if given is not None and not given.strip():
-            raise ValueError(f"{option} must name {what}, got {given!r}")
     own, file = SiteFile.read(site), StudyFile.read(study)
     contract, data = approvable(file, own), read_data(own)
     memory = SiteMemory.read(own.memory) if own.memory.exists() else SiteMemory()

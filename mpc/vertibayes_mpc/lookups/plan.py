@@ -5,7 +5,7 @@
 >>> batches = Batch(("a", "b"), ((function, 10),)), Batch(("a", "b", "c"), ((function, 7),))
 >>> plan = LookupPlan(b"an example", Ring(32), batches)
 >>> plan.rounds, plan.dealt_bytes, plan.sent_bytes
-(4, 2020, 2480)
+(4, 2020, 2446)
 """
 
 from __future__ import annotations

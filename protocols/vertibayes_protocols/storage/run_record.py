@@ -10,11 +10,12 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vertibayes_mpc.ring import Packed
+if TYPE_CHECKING:
+    from vertibayes_mpc.ring import Packed
 
 OPEN, KEPT, GIVEN = range(3)  # of a release: not counted yet; share kept; share sent or about to be
 
