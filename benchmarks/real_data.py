@@ -1,7 +1,10 @@
-"""K2 with the command line's defaults on real tables: seconds, bytes and memory beside pooled K2.
+"""K2 and the default learner on real tables: seconds, bytes and memory beside pooled learning.
 
-    python benchmarks/real_data.py --data FOLDER [--sites 2 3 5] [--repeats 3] [--memory 512MiB]
-                                   [--only adult_train letter]
+    python benchmarks/real_data.py --data FOLDER [--algorithms k2 hybrid] [--sites 2 3 5]
+                                   [--repeats 3] [--memory 512MiB] [--only adult_train letter]
+
+pyAgrum runs K2 with the same order, or greedy hill climbing with BIC, for the default learner; both
+with as many parents.
 
 Each row is a process of its own. Seconds are the processor's, of all parties together, reading and
 encoding apart, medians of the repeats. Memory is the largest resident set of the first secure run
@@ -17,6 +20,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -35,7 +39,8 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.options import Options, calls_of
 from vertibayes.parameters.cpt import scores
-from vertibayes.structure.learners import k2
+from vertibayes.structure.algorithms import algorithm_of
+from vertibayes.structure.learners import learn_structure
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.session import Traffic
 from vertibayes_protocols.settings import parse_size
@@ -63,8 +68,10 @@ def timed(run: Callable[[], R], repeats: int) -> tuple[float, R]:
     return median(seconds), result
 
 
-def pyagrum_k2(data: SiteData, repeats: int) -> tuple[float, set[tuple[str, str]]] | None:
-    """Run pyAgrum's K2 on the encoded data; None if cells are missing, which it does not take."""
+def pyagrum(
+    data: SiteData, algorithm: str, repeats: int
+) -> tuple[float, set[tuple[str, str]]] | None:
+    """Run pyAgrum on the encoded data; None if cells are missing, which it does not take."""
     if any(variable.missing for variable in data.variables.values()):
         return None
     import pandas as pd
@@ -74,17 +81,20 @@ def pyagrum_k2(data: SiteData, repeats: int) -> tuple[float, set[tuple[str, str]
     states = {
         n: np.array([f"s{code}" for code in range(v.codes)]) for n, v in data.variables.items()
     }
-    frame = pd.DataFrame({n: states[n][data.codes[n]] for n in names})
-    learner = pyagrum.BNLearner(frame)
-    learner.useScoreK2()
-    learner.useK2([learner.idFromName(name) for name in names])
-    learner.setMaxIndegree(3)
+    learner = pyagrum.BNLearner(pd.DataFrame({n: states[n][data.codes[n]] for n in names}))
+    if algorithm == "k2":
+        learner.useScoreK2()
+        learner.useK2([learner.idFromName(name) for name in names])
+    else:
+        learner.useScoreBIC()
+        learner.useGreedyHillClimbing()
+    learner.setMaxIndegree(algorithm_of(algorithm).max_parents)
     learner.setNumberOfThreads(1)
-    seconds, network = timed(learner.learnBN, repeats)
-    return seconds, {(learner.nameFromId(a), learner.nameFromId(b)) for a, b in network.arcs()}
+    seconds, dag = timed(learner.learnDAG, repeats)
+    return seconds, {(learner.nameFromId(a), learner.nameFromId(b)) for a, b in dag.arcs()}
 
 
-def measure(path: Path, sites: int, repeats: int, memory: int) -> dict[str, Any]:
+def measure(path: Path, algorithm: str, sites: int, repeats: int, memory: int) -> dict[str, Any]:
     """Learn from one file, securely and pooled."""
     id_column = None if "uci" in path.parts else "record_id"
     found = read_sites(Source((str(path),), sites=sites, id_column=id_column))
@@ -97,14 +107,14 @@ def measure(path: Path, sites: int, repeats: int, memory: int) -> dict[str, Any]
     def secure() -> tuple[Structure, SecureCounter, Traffic]:
         with federate(found.data, memory_budget=memory) as federation:
             counter = SecureCounter.of(federation, order=found.order)
-            structure = k2(counter)
+            structure = learn_structure(counter, algorithm)
         peaks.append(resident("VmHWM") - before)
         return structure, counter, federation.traffic
 
     seconds, (structure, counter, traffic) = timed(secure, repeats)
-    plain_seconds, plain = timed(lambda: k2(PlainCounter(pooled)), repeats)
-    theirs = pyagrum_k2(pooled, repeats)
-    forecast = counter.forecast(*calls_of(counter, Options(algorithm="k2")))
+    plain_seconds, plain = timed(lambda: learn_structure(PlainCounter(pooled), algorithm), repeats)
+    theirs = pyagrum(pooled, algorithm, repeats)
+    forecast = counter.forecast(*calls_of(counter, Options(algorithm=algorithm)))
     return {
         "records": pooled.records,
         "variables": len(pooled.variables),
@@ -115,38 +125,43 @@ def measure(path: Path, sites: int, repeats: int, memory: int) -> dict[str, Any]
         "ratio to pooled": round(seconds / plain_seconds, 1),
         "pyAgrum s": "-" if theirs is None else round(theirs[0], 3),
         "ratio to pyAgrum": "-" if theirs is None else round(seconds / theirs[0], 1),
+        "pooled to pyAgrum": "-" if theirs is None else round(plain_seconds / theirs[0], 1),
         "MB sent": round(traffic.bytes / 1e6, 1),
         "rounds": traffic.rounds,
         "MiB": round(peaks[0] / MIB),
         "predicted s, MB": f"{forecast.seconds:.1f}, {forecast.bytes / 1e6:.0f}",
         "edges": len(structure.edges),
-        "equal": _equal(pooled, structure, plain, theirs),
+        "equal": _equal(pooled, algorithm, structure, plain, theirs),
     }
 
 
 def _equal(
     data: SiteData,
+    algorithm: str,
     structure: Structure,
     plain: Structure,
     theirs: tuple[float, set[tuple[str, str]]] | None,
 ) -> str:
-    """Compare structures; pyAgrum takes the last candidate of several with one score."""
+    """Compare structures; pyAgrum's K2 takes the last candidate of several with one score."""
     if structure != plain:
         return "DIFFERS from pooled"
     if theirs is None:
         return "to pooled"
     if set(structure.edges) == theirs[1]:
         return "to both"
-    other = Structure.of(structure.nodes, sorted(theirs[1]))
-    counter = PlainCounter(data)
-    difference = scores(counter, structure).k2 - scores(counter, other).k2
-    return f"to pooled; pyAgrum's has a K2 score {difference:.3g} lower"
+    score = "k2" if algorithm == "k2" else "bic"
+    ours, other = (
+        getattr(scores(PlainCounter(data), one), score)
+        for one in (structure, Structure.of(structure.nodes, sorted(theirs[1])))
+    )
+    return f"to pooled; {score} {ours - other:+.3g} to pyAgrum's"
 
 
 def main() -> None:
     """Run each data set in a process of its own, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
+    parser.add_argument("--algorithms", nargs="+", default=["k2", "hybrid"])
     parser.add_argument("--sites", type=int, nargs="+", default=[2, 3, 5])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory", default="512MiB")
@@ -154,7 +169,9 @@ def main() -> None:
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
-        row = measure(given.one, given.sites[0], given.repeats, parse_size(given.memory))
+        row = measure(
+            given.one, given.algorithms[0], given.sites[0], given.repeats, parse_size(given.memory)
+        )
         print(json.dumps(row))
         return
     folder = Path(given.data)
@@ -163,16 +180,16 @@ def main() -> None:
     files += [folder / n / f"{n}.csv" for n in ("diabetes", "iris")]
     files = [path for path in files if not given.only or _name(path) in given.only]
     rows: list[dict[str, object]] = []
-    for path in files:
-        for sites in given.sites:
-            command = [sys.executable, __file__, "--one", str(path), "--sites", str(sites),
-                       "--repeats", str(given.repeats), "--memory", given.memory]  # fmt: skip
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                print(f"{_name(path)}, {sites} sites: {done.stderr.splitlines()[-1]}", flush=True)
-                continue
-            rows.append({"data": _name(path), "sites": sites, **json.loads(done.stdout)})
-            print(rows[-1], flush=True)
+    for path, by, sites in product(files, given.algorithms, given.sites):
+        command = [sys.executable, __file__, "--one", str(path), "--sites", str(sites),
+                       "--algorithms", by, "--repeats", str(given.repeats),
+                       "--memory", given.memory]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(_name(path), by, sites, done.stderr.splitlines()[-1], flush=True)
+            continue
+        rows.append({"data": _name(path), "by": by, "sites": sites, **json.loads(done.stdout)})
+        print(rows[-1], flush=True)
     print(table("real_data", list(rows[0]), [list(row.values()) for row in rows]))
 
 
