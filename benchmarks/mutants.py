@@ -669,77 +669,6 @@ OF_NOISE_AND_MAIL = (
     ),
 )
 
-MARGINS, RACING = "vertibayes/choosing/margins.py", "vertibayes/choosing/racing.py"
-MARGIN, RACES = "tests/vertibayes/test_margins.py", "tests/vertibayes/test_racing.py"
-SPREAD = "spread = self.deviation + sqrt(2 + log(records)) * (sqrt(few) + sqrt(many))"
-
-OF_RACES = (
-    mutant(
-        "race: no margin for the sample",
-        MARGINS,
-        "off = _most_mean(log(self.states * records), spread, sure / self.records)",
-        "off = 0.0 * spread",
-        MARGIN,
-    ),
-    mutant("race: logarithms of the sample are exact", MARGINS, SPREAD, SPREAD[:23], MARGIN),
-    mutant(
-        "race: the sample's bias upwards",
-        MARGINS,
-        "(self.mean - off - many)",
-        "(self.mean - off)",
-        MARGIN,
-    ),
-    mutant(
-        "race: the sample's bias downwards",
-        MARGINS,
-        "(self.mean + off + few)",
-        "(self.mean + off)",
-        MARGIN,
-    ),
-    mutant(
-        "race: K2 without penalty",
-        MARGINS,
-        "return configurations * (lgamma",
-        "return 0 * (lgamma",
-        MARGIN,
-    ),
-    mutant(
-        "race: each call may fail as often as all",
-        MARGINS,
-        "candidates * call * (call + 1)",
-        "candidates * call**0",
-        MARGIN,
-    ),
-    mutant(
-        "race: the best of the sample wins",
-        RACING,
-        "max(low for low, _ in bounds)",
-        "max(high for _, high in bounds)",
-        RACES,
-    ),
-    mutant(
-        "race: tables count different records",
-        RACING,
-        "self._pays and complete and",
-        "self._pays and",
-        RACES,
-    ),
-    mutant(
-        "race: a constant is lost",
-        RACING,
-        "high + millionths / 1e6",
-        "high",
-        RACES,
-    ),
-    mutant(
-        "race: the sample takes a site's last record set",
-        RACING,
-        "        if not self._gains:",
-        "        if False:",
-        RACES,
-    ),
-)
-
 MUTANTS = (
     *OF_SEALS,
     *OF_MEET,
@@ -748,5 +677,4 @@ MUTANTS = (
     *OF_FLOORS,
     *OF_APPROVALS,
     *OF_NOISE_AND_MAIL,
-    *OF_RACES,
 )

@@ -88,7 +88,6 @@ PAGE = {
         ("sites", "tables s", "choices s", "tables MB", "choices MB", "structures"),
         also=("choices_search",),
     ),
-    "race_sites": Shown(also=("race",)),
     "missing": Shown(
         (
             "missing values",

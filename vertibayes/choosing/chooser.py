@@ -119,7 +119,7 @@ class TableChooser:
 
     def choose(self, choices: Choices) -> Winners:
         """Choose by scores in floating point; see `Chooser.choose`."""
-        return tuple(map(first_highest, self.scores_of(choices)))
+        return tuple(map(_first_highest, self.scores_of(choices)))
 
     def scores_of(self, choices: Choices) -> list[list[float]]:
         """Return the score of each candidate of each set, in nats."""
@@ -178,10 +178,15 @@ def _sum(candidate: Candidate, scores: Mapping[_Scored, float]) -> float:
     )
 
 
-def first_highest(scores: Sequence[float]) -> int:
+def _first_highest(scores: Sequence[float]) -> int:
     """Return the place of the highest score, the first of equals."""
     rounded = [round(score, RESOLUTION) for score in scores]
     return max(range(len(scores)), key=rounded.__getitem__)  # max takes the first
+
+
+def chooser_of(source: Counter | Chooser) -> Chooser:
+    """Return a chooser as it is, and of a counter one that scores its tables."""
+    return source if isinstance(source, Chooser) else TableChooser(source)
 
 
 def follow(steps: Steps[R], answer: Callable[[Step], Winners]) -> R:
