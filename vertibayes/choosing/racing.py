@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from math import isqrt
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,15 +44,12 @@ class _Asked(NamedTuple):
     missing: bool  # whether a missing value is a state
 
 
-_Known: TypeAlias = dict[_Asked, Gain]
-
-
 class RacingChooser(TableChooser):
     """Chooses by the scores of all records; counts only candidates that a sample leaves."""
 
     def __init__(self, counter: Counter) -> None:
         super().__init__(counter)
-        self._gains: _Known = {}
+        self._gains: dict[_Asked, Gain] = {}
         self._looks = 0
         self._sample = Rows(last=sample_of(self.records))
         self._pays = self.records >= FEWEST
