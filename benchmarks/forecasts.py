@@ -46,11 +46,11 @@ class Noting(SecureCounter):
 def measure(path: Path, sites: int, algorithm: str) -> dict[str, Any]:
     """Learn from one file, and compare the cost with the forecast."""
     id_column = None if "uci" in path.parts else "record_id"
-    found = read_sites(Source((str(path),), sites=sites, id_column=id_column))
+    read = read_sites(Source((str(path),), sites=sites, id_column=id_column))
     options = Options(algorithm=algorithm)
     start = process_time()
-    with federate(found.data, memory_budget=MEMORY) as federation:
-        counter = Noting.of(federation, order=found.order)
+    with federate(read.data, memory_budget=MEMORY) as federation:
+        counter = Noting.of(federation, order=read.order)
         spent = process_time() - start
         forecast = counter.forecast(*calls_of(counter, options))
         start = process_time()

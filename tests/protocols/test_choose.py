@@ -29,10 +29,12 @@ from tests.protocols.small import (
 from tests.protocols.test_choice_precision import k2_score, log_likelihood
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
+from vertibayes.splitting import split_columns
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_protocols.choices import Choices, Constant, Score, constants_last
-from vertibayes_protocols.federation import ANALYST, DEALER
+from vertibayes_protocols.federation import ANALYST, DEALER, federate
 from vertibayes_protocols.open_study import OpenStudy
+from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Describe
 from vertibayes_protocols.queries.choices import choose as choose_module
@@ -391,6 +393,21 @@ def test_a_party_that_has_lost_its_sums_stops_the_query():
     federation.roles["b"].joined.sums.clear()
     with pytest.raises(ProtocolError):
         chosen(federation, LATER)
+
+
+@pytest.mark.parametrize("lost", ["site-1", "site-2"])
+def test_a_site_that_has_lost_its_sums_never_changes_a_winner(lost):
+    """Its table needs no message of another site, so that only the labels of later ones tell."""
+    generator = np.random.default_rng(0)
+    codes = {name: generator.integers(0, 2, 3000).astype(np.uint8) for name in "abcd"}
+    data = SiteData({name: Variable(name, ("0", "1")) for name in codes}, codes)
+    by_a, by_c = ((Score(Family("d", (parent,))),) for parent in "ac")
+    with federate(split_columns(data, 2), policy=Policy(free_tables=True)) as federation:
+        study = open_study(federation.session, federation.sites, federation.dealer)
+        study.choose(Choices((((Score(Family("d")),), by_a),)))
+        federation.roles[lost].joined.sums.clear()
+        with pytest.raises(ProtocolError):
+            study.choose(Choices(((by_a, by_c),)))
 
 
 # ---- refusals ------------------------------------------------------------------------------------

@@ -131,9 +131,7 @@ def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any
         with run.progress(opened.study.watchers) as progress:
             if isinstance(source, SecureCounter):
                 shown: Progress = progress
-                options = task.options
-                follows = options.structure is None and algorithm_of(options.by).follows_pairs
-                if follows and not run.quiet:
+                if _follows_pairs(task.options) and not run.quiet:
                     shown = _Renewed(progress, source, task.options, apart)
                 outcome = _by_tables(source, task.options, cost, shown)
             else:
@@ -223,10 +221,15 @@ def expected(
     """Return a sentence about the cost of a run; after a call, `pairs` are those that depend."""
     calls = calls_of(counter, options, pairs)
     cost = counter.forecast(*calls, missing=options.missing == "state").sentence(apart=apart)
-    if options.structure is not None or not algorithm_of(options.by).follows_pairs:
+    if not _follows_pairs(options):
         return cost
     why = f"the data decide for which tables {options.by} asks"
     return f"{cost}; typical, not an upper bound: {why}"
+
+
+def _follows_pairs(options: Options) -> bool:
+    """Whether what a run asks for after its first call depends on the pairs that depend."""
+    return options.structure is None and algorithm_of(options.by).follows_pairs
 
 
 def depending(counter: SecureCounter, options: Options) -> list[tuple[str, str]]:

@@ -29,6 +29,12 @@ TYPES: Mapping[str, Any] = {
     "new file": Path,
     "names or file": Path,
 }  # of option values as the command line reads them; str for other kinds
+CHECKS: Mapping[str, Callable[[Path], object]] = {
+    "path": check_file,
+    "names or file": check_file,
+    "folder": check_folder,
+    "new file": check_new,
+}  # of paths by kind; "any path" is left to the command
 
 
 def takes(*settings: Setting) -> Callable[[F], F]:
@@ -61,12 +67,8 @@ def takes(*settings: Setting) -> Callable[[F], F]:
 
 def _check_path(setting: Setting, value: Any) -> None:
     """Refuse a file that does not exist, and results that cannot be written."""
-    if not isinstance(value, Path) or value == setting.default:
-        return
-    check = {"folder": check_folder, "new file": check_new, "any path": None}.get(
-        setting.kind, check_file
-    )
-    if check is not None:
+    check = CHECKS.get(setting.kind)
+    if check is not None and isinstance(value, Path) and value != setting.default:
         check(value)
 
 

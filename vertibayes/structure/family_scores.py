@@ -50,8 +50,9 @@ class FamilyScores:
     def candidates(self, child: int, parents: Mask, among: Mask = -1) -> list[int]:
         """Return the further parents with which the score of a family could rise.
 
-        Not those that are not allowed, or whose table does not fit. A likelihood cannot exceed that
-        of a child that its parents determine: not those whose penalty takes more than that either.
+        They are allowed, and the family's table with them fits. The gain in likelihood is at most
+        the entropy of the child, which its parents then determine: a parent is left out if the
+        score could not rise even then.
         """
         if parents.bit_count() >= self.search.max_parents:
             return []
@@ -67,10 +68,10 @@ class FamilyScores:
         ]
 
     def moves(self, child: int, parents: Mask, among: Mask = -1) -> list[Mask]:
-        """Return the tables of the family, of those with one parent more, and with fewer.
+        """Return the tables of a family, and of those with one parent more and with fewer parents.
 
-        If families drop records, fewer are all subsets of the parents that are not required;
-        otherwise their tables are margins of the family's own.
+        Tables with fewer parents are margins of the family's own. If families drop records, they
+        are not: then there is one for each subset of the parents that are not required.
         """
         whole = parents | 1 << child
         wanted = [whole | 1 << x for x in self.candidates(child, parents, among)]

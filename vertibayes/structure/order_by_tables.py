@@ -47,8 +47,8 @@ class Node:
     """A set of parents on the way, and which predecessors could follow.
 
     `branches` are the further parents that raise the score, best first; None before the node is
-    expanded. What a node has left are the candidates of its branches and those after them: an
-    earlier one that were a predecessor would have been taken.
+    expanded. `left` are the candidates of its branches and those after them: an earlier one, if it
+    were a predecessor, would have been taken.
     """
 
     parents: Mask

@@ -73,7 +73,7 @@ class SkeletonByTables:
         self.separators: dict[tuple[int, int], Mask] = {}
 
     def strongest(self, most: int) -> list[Mask]:
-        """Return at most so many neighbours of each variable: those of the strongest edges."""
+        """Return at most `most` neighbours of each variable: those of the strongest edges."""
         strength = np.where(self._edge, self._strength, -np.inf)
         order = np.argsort(-strength, axis=1, kind="stable")[:, :most]
         sets = [row[self._edge[v, row]].tolist() for v, row in enumerate(order)]

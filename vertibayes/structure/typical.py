@@ -42,7 +42,7 @@ def dependent_pairs(
 
 
 def by_neighbours(shares: Mapping[int, float], calls: int) -> Asks:
-    """Return what a search asks that begins with all pairs, and then makes so many `calls`.
+    """Return what a search asks that begins with all pairs, and makes `calls` further calls.
 
     `shares` has, for each number of variables of a table, for which share of the sets of a variable
     and its neighbours (those whose pair depends) the search asks for the table, if all variables
@@ -86,7 +86,7 @@ def _neighbours(names: Sequence[str], pairs: Pairs | None) -> dict[str, list[str
 def _wider(
     search: Search, near: Mapping[str, Sequence[str]], variables: int, share: float
 ) -> list[Family]:
-    """Return families of so many variables, of each child and some of its neighbours."""
+    """Return families of `variables` members: each child and some of its neighbours."""
     families: dict[frozenset[str], Family] = {}
     density = sum(map(len, near.values())) / max(len(near) * (len(near) - 1), 1)
     share *= density ** (1.5 * (variables - 3))

@@ -23,9 +23,9 @@ set differ. t bits hold the rank of a value in the largest set. Each step treats
 A star then says which winners exceed all other values of their sets by more than a public margin:
 the sites, who know the winners, put each first in its set, and S_1 subtracts the margin and one.
 The figure is the same with other masks, for the pairs of the first value with each other, for the
-ranks of the first values, and for one bit of each set. Of two equal scores, none exceeds the
-other. `share_ranks` ends before Rank, with shares of how many others the
-first value of each set reaches: nothing is revealed.
+ranks of the first values, and for one bit of each set. Of two equal scores, none exceeds the other.
+`share_ranks` ends before Rank, with shares of how many others the first value of each set reaches:
+nothing is revealed.
 
 rho, a, b, beta and q are sums of masks that each site shares with the dealer. The sites' shares of
 what is dealt are XOR shares, except for beta; all sites except S_1 draw theirs from a stream. A

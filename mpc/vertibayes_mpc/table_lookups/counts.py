@@ -7,8 +7,8 @@ The sites hold additive shares of an index of b bits of each record, of which no
 One site that knows the indices counts them in the clear.
 
 Security, leakage: as `vertibayes_mpc.table_lookups`; nothing is revealed.
-Cost: 2^b elements dealt for each record, 1 or 2 bytes from each site to each other; 2 rounds, and
-one for each further part of the records.
+Cost: 2^b elements dealt for each record, b bits from each site to each other; 2 rounds, and one for
+each further part of the records.
 """
 
 from __future__ import annotations

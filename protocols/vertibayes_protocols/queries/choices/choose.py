@@ -94,7 +94,13 @@ class ChoicePlan:
     @cached_property
     def label(self) -> bytes:
         """Names the query and the commitments, whose ids are new in each session."""
-        return label("choose", self.joined.commitments.label, self.query)
+        return label("choose", self.joined.commitments.label, self.asked)
+
+    @cached_property
+    def asked(self) -> bytes:
+        """Names the query, and which of its sums this party takes from earlier queries."""
+        known = np.array(sorted(self.needed.tables.known), "<u4")
+        return label("asked", self.query, known.tobytes())
 
     @cached_property
     def products(self) -> tuple[Plan, ...]:
@@ -109,8 +115,8 @@ class ChoicePlan:
 
     @cached_property
     def argmax(self) -> ArgmaxPlan:
-        """The plan of the argmax; the analyst, who does not know the ids, checks the query."""
-        return self.needed.argmax(self.label, self.query)
+        """The plan of the argmax; the analyst, who does not know the ids, checks what is asked."""
+        return self.needed.argmax(self.label, self.asked)
 
     @cached_property
     def star(self) -> StarPlan:

@@ -39,10 +39,9 @@ from vertibayes_protocols.queries.tables.costs import (
     MOST_CELLS,
     MOST_TERMS,
     SCORE_BYTES,
-    Columns,
     Costs,
 )
-from vertibayes_protocols.queries.tables.ways import Group, Holders, cells_of
+from vertibayes_protocols.queries.tables.ways import Group, Holders, cells_of, divided
 from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 
@@ -245,19 +244,11 @@ class ChoiceLookups:
     @cached_property
     def parts(self) -> list[list[Group]]:
         """Divide the groups of tables into parts that fit the memory, each alone if it does not."""
-        costs, groups, parts = self._costs, list(self.tables.groups), list[list[Group]]()
+        costs, groups = self._costs, list(self.tables.groups)
         left = self.tables.study.memory - self._held
-        if costs.products_memory(costs.columns(self._prefixes)) <= left:
-            return [groups] if groups else []
-        columns = Columns()
-        for group in groups:
-            own = costs.columns_of(group.prefix)
-            if not parts or costs.products_memory(columns.plus(own)) > left:
-                parts.append([])
-                columns = Columns()
-            parts[-1].append(group)
-            columns = columns.plus(own)
-        return parts
+        if groups and costs.products_memory(costs.columns(self._prefixes)) <= left:
+            return [groups]  # which share products
+        return divided(costs, groups, left)
 
     @property
     def _held(self) -> int:

@@ -50,6 +50,7 @@ from vertibayes_protocols.queries.tables.ways import (
     TablePlan,
     cells_of,
     check_multiplied,
+    divided,
     grouped,
     plan_products,
 )
@@ -177,17 +178,8 @@ class ReleasePlan:
 
     @cached_property
     def _groups_of_parts(self) -> list[list[Group]]:
-        """Divide the groups of tables; a group that alone is too large is a part."""
-        parts: list[list[Group]] = [[]]
-        columns, left, costs = Columns(), self.study.memory - self._held, self.counted.costs
-        for group in self.groups:
-            own = costs.columns_of(group.prefix)
-            if parts[-1] and costs.products_memory(columns.plus(own)) > left:
-                parts.append([])
-                columns = Columns()
-            parts[-1].append(group)
-            columns = columns.plus(own)
-        return parts
+        """The groups of the tables of each part."""
+        return divided(self.counted.costs, self.groups, self.study.memory - self._held)
 
     @property
     def counting(self) -> Planned:

@@ -316,6 +316,19 @@ def plan_products(
     return Plan(joined.commitments, tuple(places), joined.selection(rows), missing, number)
 
 
+def divided(costs: Costs, groups: Iterable[Group], memory: int) -> list[list[Group]]:
+    """Divide groups into parts whose products fit the memory; a group that does not is a part."""
+    parts, columns = list[list[Group]](), Columns()
+    for group in groups:
+        own = costs.columns_of(group.prefix)
+        if not parts or costs.products_memory(columns.plus(own)) > memory:
+            parts.append([])
+            columns = Columns()
+        parts[-1].append(group)
+        columns = columns.plus(own)
+    return parts
+
+
 def share_parts(site: Holder, parts: Iterable[Plan]) -> Program[Elements]:
     """Return a site's shares of all cells, counted part after part; zeros of others' tables."""
     shares = [np.zeros(0, site.commitments.ring.dtype)]
