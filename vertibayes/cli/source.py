@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from vertibayes.cli.options import separated
 from vertibayes.json_content import is_names, read_json
@@ -19,6 +19,7 @@ from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.numerals import number
 from vertibayes_protocols.site.sources.reading import read_names
 
+T = TypeVar("T")
 NOTHING: Mapping[str, Iterable[str]] = MappingProxyType({})
 
 
@@ -91,10 +92,10 @@ class Source:
             categorical=self.categorical,
             bins=self.bins,
             max_states=self.max_states,
-            cuts=dict(map(_cut, self.cut)),
+            cuts=_once("--cut", map(_cut, self.cut)),
             binning=self.binning,
             ignore_case=self.ignore_case,
-            bounds=dict(map(_bounds, self.bounds)),
+            bounds=_once("--bounds", map(_bounds, self.bounds)),
         )
 
 
@@ -207,6 +208,19 @@ def _bounds(text: str) -> tuple[str, tuple[float, float]]:
             "--bounds age=17,90"
         )
     return name, (float(bounds[0]), float(bounds[1]))
+
+
+def _once(option: str, named: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """Return what columns have by name; refuse a column that is given twice."""
+    given: dict[str, T] = {}
+    for name, numbers in named:
+        if name in given:
+            raise ValueError(
+                f"{option} {name} is given twice: give a column once, with all its numbers, as "
+                f"{option} {name}=18,65"
+            )
+        given[name] = numbers
+    return given
 
 
 def _ascending(text: str) -> tuple[str, list[Decimal]] | None:
