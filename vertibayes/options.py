@@ -23,6 +23,7 @@ from vertibayes.structure.learners import (
     search_of,
 )
 from vertibayes.structure.search import Pairs, Progress, Search, never
+from vertibayes.words import counted
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 
@@ -245,7 +246,7 @@ def sample_rows(counter: Counter | Chooser, records: int | None) -> Rows:
         return Rows()
     if not 1 <= records <= counter.records:
         raise ValueError(
-            f"the sample for the structure must have between 1 and {counter.records} records, got "
-            f"{records}"
+            "`structure_records`: the sample for the structure must have between 1 and "
+            f"{counted(counter.records, 'record')}, got {records}"
         )
     return Rows(0, 0, records)

@@ -249,7 +249,11 @@ def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option,
         (["--max-parents", 20], "--max-parents must be between 0 and 7"),
         (["--ordering", "o.json"], "--ordering q: no such column; there are a, b"),
         (["--structure", "s.json"], "--structure q: no such column; there are a, b"),
-        (["--structure-records", 21], "must have between 1 and 20 records, got 21"),
+        (
+            ["--structure-records", 21],
+            "--structure-records: the sample for the structure "
+            "must have between 1 and 20 records, got 21",
+        ),
         (["--structure-records", 15], "they would leave out 5"),
         (["--memory", "100B"], "allow more memory or fewer parents"),
         (["--validate", "scv", "--target", "q"], "--target q: no such column; there are a, b"),
