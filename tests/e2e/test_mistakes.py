@@ -255,7 +255,7 @@ def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option,
             "must have between 1 and 20 records, got 21",
         ),
         (["--structure-records", 15], "they would leave out 5"),
-        (["--memory", "100B"], "allow more memory or fewer parents"),
+        (["--memory", "100B"], "and --memory lets a query take"),
         (["--validate", "scv", "--target", "q"], "--target q: no such column; there are a, b"),
     ],
 )

@@ -53,7 +53,7 @@ app = typer.Typer(
 app.add_typer(commands)
 app.add_typer(roster_commands, name="roster")
 
-SETTINGS = (*LEARNING, *VALIDATION, *RELEASE_OPTIONS, AUC_OPTIONS[0])  # that errors name
+SETTINGS = (*LEARNING, *VALIDATION, *RELEASE_OPTIONS, AUC_OPTIONS[0], MEMORY)  # that errors name
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
 IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")
 ASKED = (  # by `effect`

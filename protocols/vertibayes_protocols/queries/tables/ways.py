@@ -175,8 +175,8 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
             needed = costs.shuffling_memory + costs.shuffle_memory(size)
             raise ValueError(
                 f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
-                f"each party, and a query may take {costs.memory:,}: allow more memory or fewer "
-                "parents"
+                f"each party, and `memory` lets a query take {costs.memory:,}: allow more memory "
+                "or fewer parents"
             )
     memory = sum(costs.shuffle_memory(s) for s, way in zip(sizes, shuffled, strict=True) if way)
     cells = sum(size.cells for size in sizes)
