@@ -40,6 +40,11 @@ def bad_options():
     )
     yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"
     yield (
+        ["--sites", "1", "--id-column", "a", "--exclude", "a"],
+        {},
+        "--exclude a: the identifier (--id-column) cannot be excluded; it is no variable anyway",
+    )
+    yield (
         ["--sites", "1", "--id-column", "a"],
         {},
         "records 1 and 3 have the same identifier in 'a'",

@@ -143,6 +143,12 @@ def check_columns(source: Source, named: Mapping[str, Iterable[str]] = NOTHING) 
         "--bounds": encoding.bounds,
         "--mdlp": [] if source.mdlp is None else [source.mdlp],
     }
+    for name in source.exclude:
+        if name in source.id_columns:
+            raise DataError(
+                f"--exclude {name}: the identifier (--id-column) cannot be excluded; it is no "
+                "variable anyway"
+            )
     _check_known({"--exclude": source.exclude}, list(names))
     _check_known({**given, **named}, left)
     return left
