@@ -13,7 +13,7 @@ from vertibayes.counting import Counter, PlainCounter
 from vertibayes.dag import Structure
 from vertibayes.edges import Edge
 from vertibayes.network import Network
-from vertibayes.options import Options, checks, how_missing
+from vertibayes.options import Options, check_without_release, checks, how_missing
 from vertibayes.parameters.cpt import Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
@@ -57,11 +57,7 @@ class Learned(Fitted):
 
 def learn(counter: Counter, options: Options, progress: Progress = silent) -> Learned:
     """Learn a network from a counter."""
-    if options.most_bits is not None:
-        raise ValueError(
-            "`most_bits` limits what the winners of choices reveal: remove it, or learn with a "
-            "release"
-        )
+    check_without_release(options)
     for check in checks(counter, options).values():
         check()
     start = perf_counter()

@@ -172,6 +172,15 @@ class Options:
         return follow_search(source, self.by, self.search(source), progress, time_is_up)
 
 
+def check_without_release(options: Options) -> None:
+    """Refuse an option that only a release uses."""
+    if options.most_bits is not None:
+        raise ValueError(
+            "`most_bits` limits what the winners of choices reveal: remove it, or learn with a "
+            "release"
+        )
+
+
 def how_missing(variables: Mapping[str, Variable], options: Options) -> Missing:
     """Return how missing values are treated."""
     if options.missing is not None:

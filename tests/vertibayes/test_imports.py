@@ -99,6 +99,7 @@ LEARN = "learn", "--data", "d.csv", "--sites", "2", "--out", "out"
             "--target q: no such column; there are a, b",
             (),
         ),
+        ((*LEARN, "--most-bits", "5"), "--most-bits limits what the winners of choices", ()),
         ((*LEARN, "--algorithm", "tan"), "--algorithm tan needs --class-variable", ()),
         (("calibrate", "--data", "d.csv", "--target", "q", "--out", "o"), "q: no such column", ()),
     ],

@@ -145,11 +145,14 @@ def _learn(
     from vertibayes.cli.json_files import check_options, options_from
     from vertibayes.cli.source import Source
     from vertibayes.cli.validations import Validations
+    from vertibayes.options import check_without_release
 
     source = Source(**values_of([*SPLIT, *READING, *MDLP, MEMORY], given))
     validations = Validations(**values_of(VALIDATION, given))
     validations.check()
     options = options_from(values_of(LEARNING, given))
+    if rule is None:
+        check_without_release(options)
     check_options(options, given["target"], source)
 
     from vertibayes.cli.learn import Task, judged, run_learn
