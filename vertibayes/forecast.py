@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from vertibayes.words import counted, size
+from vertibayes.words import counted, duration, size
 from vertibayes_protocols.queries.tables.costs import Cost, Costs
 from vertibayes_protocols.queries.tables.ways import Group, Load, batches, choose_ways, grouped
 from vertibayes_protocols.study import Study
@@ -52,8 +52,8 @@ class Forecast:
         waits = f" (waiting {self.rounds * LATENCY:.0f} s at 100 ms each)" if apart else ""
         return (
             f"about {counted(self.tables, 'table')}, {size(self.bytes)}, "
-            f"{counted(self.rounds, 'round')}{waits}, {self.seconds:.1f} s of work of all parties, "
-            f"and {size(self.memory)} of memory at each party"
+            f"{counted(self.rounds, 'round')}{waits}, {duration(self.seconds)} of work of all "
+            f"parties, and {size(self.memory)} of memory at each party"
         )
 
 

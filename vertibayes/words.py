@@ -22,8 +22,14 @@ def percent(share: float) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes in kB (1,000 bytes) or MB (1,000,000 bytes)."""
-    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+    """Return a number of bytes in kB (1,000 bytes), MB (1,000 kB) or GB (1,000 MB)."""
+    unit, name = (1e9, "GB") if count >= 1e9 else (1e6, "MB") if count >= 1e6 else (1e3, "kB")
+    return f"{count / unit:.1f} {name}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as such if they are under 100, and otherwise about how many minutes."""
+    return f"{seconds:.1f} s" if seconds < 100 else f"about {seconds / 60:.0f} min"
 
 
 def area_of(auc: float | None, interval: Sequence[float] | None) -> str:

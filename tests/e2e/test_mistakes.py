@@ -14,7 +14,7 @@ from vertibayes.dag import Structure
 def bad_data():
     yield "empty", "", "the file is empty"
     yield "header only", "a,b\n", "a header but no records"
-    yield "ragged", GOOD + "1\n", "line 22: 1 fields, but the header has 2"
+    yield "ragged", GOOD + "1\n", "line 22: 1 field, but the header has 2"
     yield "twice", "a,a\n0,1\n", "the column 'a' appears twice"
     yield "nameless", "a,\n0,1\n", "column 2 has no name"
     yield "few", "a,b\n" + "0,x\n1,y\n" * 4, "tables over 8 records, at least 10 are required"
@@ -260,7 +260,7 @@ def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option,
             "must have between 1 and 20 records, got 21",
         ),
         (["--structure-records", 15], "they would leave out 5"),
-        (["--memory", "100B"], "and --memory lets a query take"),
+        (["--memory", "100B"], "--memory lets a query take 25: allow more memory or fewer parents"),
         (["--validate", "scv", "--target", "q"], "--target q: no such column; there are a, b"),
     ],
 )

@@ -167,6 +167,7 @@ IDS = [str(i) for i in range(50)]
         ([], {}, ": no values"),
         (["a", "a", ""], {}, ": one value, 'a', in all 3 records except 1 without a value"),
         (["a", "a"], {"states": {"x": ("a",)}}, ": one value, 'a', in all 2 records"),
+        (["a"], {"states": {"x": ("a",)}}, ": one value, 'a', in 1 record"),
         ([""] * 3, {"states": {"x": ("a", "b")}}, ": no values"),
         (list("abca"), {"max_states": 2}, ": 3 states, more than 2; --max-states 3 keeps it"),
         (list("ab"), {"states": {"x": "abc"}, "max_states": 2}, ": 3 states, more than 2"),

@@ -1,12 +1,14 @@
 import pytest
 
 from vertibayes.report.disclosure import Disclosure
-from vertibayes.words import counted, percent, size
+from vertibayes.words import counted, duration, percent, size
 
 
 def test_numbers_are_written_as_people_do():
     assert [counted(number, "table") for number in (0, 1, 2)] == ["0 tables", "1 table", "2 tables"]
     assert [size(count) for count in (40, 45_678, 1_234_567)] == ["0.0 kB", "45.7 kB", "1.2 MB"]
+    assert size(36_280_400_000) == "36.3 GB"
+    assert [duration(seconds) for seconds in (99.94, 216.5)] == ["99.9 s", "about 4 min"]
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ class StateFinder:
     def everywhere(self) -> str:
         """Return a text that says how many records have a value."""
         records = len(self.column)
-        return f"in all {records} records" + (
+        return ("in 1 record" if records == 1 else f"in all {records} records") + (
             "" if self.known == records else f" except {records - self.known} without a value"
         )
 

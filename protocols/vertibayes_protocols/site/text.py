@@ -137,9 +137,8 @@ def _whole(
     """Refuse a record that has more or fewer fields than the header."""
     for line, fields in numbered:
         if len(fields) != width:
-            raise DataError(
-                f"{path}, line {line}: {len(fields)} fields, but the header has {width}"
-            )
+            found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+            raise DataError(f"{path}, line {line}: {found}, but the header has {width}")
         yield fields
 
 
