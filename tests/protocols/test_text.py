@@ -1,6 +1,9 @@
+import codecs
 import csv
 import gzip
 import io
+import re
+import shlex
 import subprocess
 import zipfile
 
@@ -85,17 +88,17 @@ def zipped(name):
 
 LATIN = (
     "probably Latin-1 (Windows-1252); save it in UTF-8, as with: "
-    "iconv -f WINDOWS-1252 -t UTF-8 d.csv > NEW.csv"
+    "iconv -f WINDOWS-1252 -t UTF-8 < {path} > NEW.csv"
 )
 MARKED = (
     "probably Latin-1 (Windows-1252); save it in UTF-8, as with: "
-    "tail -c +4 d.csv | iconv -f WINDOWS-1252 -t UTF-8 > NEW.csv"
+    "tail -c +4 < {path} | iconv -f WINDOWS-1252 -t UTF-8 > NEW.csv"
 )
 COMMAS = (
     'export the file with commas, or write them: python3 -c "import csv, sys; '
-    "csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter=';'))\" < d.csv > NEW.csv"
+    "csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter=';'))\" < {path} > NEW.csv"
 )
-UTF_16 = "text in UTF-16; save it in UTF-8, as with: iconv -f {} -t UTF-8 d.csv > NEW.csv"
+UTF_16 = "text in UTF-16; save it in UTF-8, as with: iconv -f {} -t UTF-8 < {{path}} > NEW.csv"
 AS_CSV = "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file"
 OLD_EXCEL = bytes.fromhex("D0CF11E0A1B11AE1") + bytes(600)
 ZIPPED = gzip.compress(b"a,b\n1,2\n" * 50)
@@ -142,7 +145,33 @@ BAD = [
 def test_a_file_that_cannot_be_used_is_named_with_its_line(tmp_path, name, content, reason):
     with pytest.raises(DataError) as caught:
         read(tmp_path, content, name)
-    assert str(caught.value).startswith(f"{tmp_path / name}{reason}")
+    path = str(tmp_path / name)
+    assert str(caught.value).startswith(f"{path}{reason.replace('{path}', shlex.quote(path))}")
+
+
+@pytest.mark.parametrize("name", ["d.csv", "it's b.csv"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "größe,b\n1,ü\n".encode("cp1252"),
+        codecs.BOM_UTF8 + "größe,b\n1,ü\n".encode("cp1252"),
+        "größe,b\n1,ü\n".encode("utf-16"),
+        "größe,b\n1,ü\n".encode("utf-16-le"),
+        "größe;b\n1;ü\n".encode(),
+    ],
+)
+def test_the_command_of_an_error_saves_a_file_that_is_read(tmp_path, content, pack, name):
+    (tmp_path / "a folder").mkdir()
+    with pytest.raises(DataError) as caught:
+        read(tmp_path / "a folder", pack(content), name)
+    command = re.split("as with: |write them: ", str(caught.value))[-1]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    columns = read_columns(tmp_path / "NEW.csv")
+    assert {name: values_of(column) for name, column in columns.items()} == {
+        "größe": ["1"],
+        "b": ["ü"],
+    }
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import IO, TextIO, TypeAlias, cast
 
 import numpy as np
@@ -101,10 +102,13 @@ def _columns(
     if not header:
         raise DataError(f"{path}: the file is empty")
     if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), None)):
+        commas = (
+            'python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
+            f'csv.reader(sys.stdin, delimiter={separator!r}))"'
+        )
         raise DataError(
             f"{path}: the fields are separated by {separator!r}; export the file with commas, or "
-            f'write them: python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
-            f'csv.reader(sys.stdin, delimiter={separator!r}))" < {path.name} > NEW.csv'
+            f"write them: {_saved(path, commas)}"
         )
     header = header if keep_spaces else [name.strip() for name in header]
     check_names(str(path), header)
@@ -235,16 +239,15 @@ def _zipped(path: Path) -> str:
 
 
 def _utf_16(path: Path, name: str = "UTF-16") -> str:
-    return (
-        f"text in UTF-16; save it in UTF-8, as with: iconv -f {name} -t UTF-8 {path.name} > NEW.csv"
-    )
+    saved = _saved(path, f"iconv -f {name} -t UTF-8")
+    return f"text in UTF-16; save it in UTF-8, as with: {saved}"
 
 
-def _recoded(name: str, marked: bool) -> str:
-    """Return the command that saves Latin-1 in UTF-8, without a mark that says UTF-8 wrongly."""
-    if marked:
-        return f"tail -c +4 {name} | iconv -f WINDOWS-1252 -t UTF-8 > NEW.csv"
-    return f"iconv -f WINDOWS-1252 -t UTF-8 {name} > NEW.csv"
+def _saved(path: Path, *steps: str) -> str:
+    """Return the command that saves in a new file what steps make of a file, which is unpacked."""
+    with path.open("rb") as file:
+        first, *more = ["gzip -dc"] * (file.read(2) == GZIP) + [*steps]
+    return " | ".join([f"{first} < {quote(str(path))}", *more]) + " > NEW.csv"
 
 
 def encoding_error(path: Path) -> DataError:
@@ -255,9 +258,11 @@ def encoding_error(path: Path) -> DataError:
                 content.decode("utf-8-sig" if line == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 byte = error.object[error.start]  # without a byte order mark
-                marked = line == 1 and content.startswith(codecs.BOM_UTF8)
+                # a mark that says UTF-8 wrongly is left out
+                unmarked = ["tail -c +4"] * (line == 1 and content.startswith(codecs.BOM_UTF8))
+                saved = _saved(path, *unmarked, "iconv -f WINDOWS-1252 -t UTF-8")
                 return DataError(
                     f"{path}, line {line}: not UTF-8 text (byte 0x{byte:02X}), probably Latin-1 "
-                    f"(Windows-1252); save it in UTF-8, as with: {_recoded(path.name, marked)}"
+                    f"(Windows-1252); save it in UTF-8, as with: {saved}"
                 )
     return DataError(f"{path}: not UTF-8 text")
