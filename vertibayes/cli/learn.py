@@ -218,10 +218,14 @@ def _conclude(
 def expected(
     counter: SecureCounter, options: Options, pairs: Pairs | None = None, *, apart: bool = False
 ) -> str:
-    """Return a sentence about the cost of a run; after a call, `pairs` are those that depend."""
+    """Return a sentence about the cost of a run; after a call, `pairs` are those that depend.
+
+    Before the first call it says whether the cost is no upper bound.
+    """
     calls = calls_of(counter, options, pairs)
     cost = counter.forecast(*calls, missing=options.missing == "state").sentence(apart=apart)
-    if not _follows_pairs(options):
+    known = options.structure is not None or algorithm_of(options.by).is_bound
+    if pairs is not None or (known and not _follows_pairs(options)):
         return cost
     why = f"the data decide for which tables {options.by} asks"
     return f"{cost}; typical, not an upper bound: {why}"

@@ -55,7 +55,14 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         asks=by_neighbours({3: 0.6, 4: 0.15}, calls=10),
         ends_in_time=True,
     ),
-    "pc": Algorithm(steps=pc_steps, widest=pc_widest, bits=pc_bits, calls=pc_calls, max_parents=3),
+    "pc": Algorithm(
+        steps=pc_steps,
+        widest=pc_widest,
+        bits=pc_bits,
+        calls=pc_calls,
+        max_parents=3,
+        is_bound=False,
+    ),
     "chow_liu": Algorithm(
         steps=chow_liu_steps,
         widest=chow_liu_widest,

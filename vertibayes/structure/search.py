@@ -94,6 +94,8 @@ class Algorithm:
     ends_early: bool = False
     ends_in_time: bool = False  # whether `tables` ends with the structure so far when time is up
 
+    is_bound: bool = True  # whether no run asks for more tables than the forecast without `asks`
+
     @property
     def follows_pairs(self) -> bool:
         """Whether what `tables` asks after its first call depends on the pairs that depend."""
