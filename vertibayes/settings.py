@@ -6,7 +6,7 @@ heavy is imported here: the command line needs these for its help.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -315,12 +315,17 @@ USED_BY = {  # which rules use a setting of a rule
 }
 
 
-def rule_of(values: Mapping[str, Any], name: str = "rule") -> Rule | None:
-    """Return the rule of the values of `RELEASE`; None without a rule."""
+def rule_of(
+    values: Mapping[str, Any], name: str = "rule", named: Container[str] = ()
+) -> Rule | None:
+    """Return the rule of the values of `RELEASE`; None without a rule.
+
+    Values that the rule does not use are refused if they are not the default, or are `named`.
+    """
     kind, own = values[name], Rule("exact")
     given = {key: values[key] for key in USED_BY}
     for key, kinds in USED_BY.items():
-        if given[key] != getattr(own, key) and kind not in kinds:
+        if (key in named or given[key] != getattr(own, key)) and kind not in kinds:
             raise ValueError(
                 f"`{key}` needs `{name}` {' or '.join(kinds)}, got {kind or 'no rule'}"
             )

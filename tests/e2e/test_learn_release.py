@@ -152,6 +152,8 @@ def test_wide_columns_and_missing_values(tmp_path, capsys):
             "--fewest must be a whole number, at least 1, got 0",
         ),
         (["--fewest", "5"], "--fewest needs --release cut or rounded, got no rule"),
+        (["--pre-bins", "5"], "--pre-bins needs --mdlp"),
+        (["--release", "cut", "--epsilon", "1"], "--epsilon needs --release laplace or gaussian"),
         (["--release", "cut", "--epsilon", "2"], "--epsilon needs --release laplace or gaussian"),
         (
             ["--release", "laplace", "--dishonest", "1.1"],

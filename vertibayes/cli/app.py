@@ -14,7 +14,7 @@ import typer
 
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.folders import check_file
-from vertibayes.cli.options import as_options, check_alone, takes, values_of
+from vertibayes.cli.options import as_options, check_alone, given_by, takes, values_of
 from vertibayes.cli.roster import roster_commands
 from vertibayes.settings import (
     AUC_OPTIONS,
@@ -138,7 +138,10 @@ def _learn(
         return run_study(study, given["out"], given["quiet"], given["risk_appetite"])
     if not given["data"]:
         raise ValueError("specify a study.toml or --data FILE: neither was given")
-    rule = rule_of(values_of(RELEASE_OPTIONS, given), "release")
+    named = given_by(context)
+    rule = rule_of(values_of(RELEASE_OPTIONS, given), "release", named)
+    if "pre_bins" in named and given["mdlp"] is None:
+        raise ValueError("--pre-bins needs --mdlp")
     if given["risk_appetite"] is not None and rule is None:
         raise ValueError("--risk-appetite needs --release")
 

@@ -127,12 +127,17 @@ def check_alone(context: typer.Context, study: Path) -> None:
     """Refuse an argument that is not a study file, and options beside one."""
     if study.suffix != ".toml":
         check_arguments([str(study)], "a study.toml or options")
-    for name in context.params:
-        given = context.get_parameter_source(name)
-        by_hand = given is not None and given.name not in ("DEFAULT", "DEFAULT_MAP")
-        if by_hand and name not in ("study", "out", "quiet", "risk_appetite"):
+    for name in given_by(context):
+        if name not in ("study", "out", "quiet", "risk_appetite"):
             option = "--" + name.replace("_", "-")
             raise ValueError(f"{option} cannot be combined with a study.toml: set it in [learning]")
+
+
+def given_by(context: typer.Context) -> list[str]:
+    """Return the names of the parameters that a user gave, also if with the default value."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    default = "DEFAULT", "DEFAULT_MAP"
+    return [name for name, source in sources.items() if source and source.name not in default]
 
 
 def as_options(error: str, settings: Iterable[Setting]) -> str:
