@@ -244,8 +244,15 @@ OF_MASKS = (
     mutant(
         "one mask for the values of two choices",
         CHOOSE,
-        'label("choose", self.joined.commitments.label, self.query)',
+        'label("choose", self.joined.commitments.label, self.asked)',
         'label("choose", self.joined.commitments.label)',
+        CHOICES,
+    ),
+    mutant(
+        "labels do not name which sums are kept",
+        CHOOSE,
+        'label("asked", self.query, known.tobytes())',
+        'label("asked", self.query)',
         CHOICES,
     ),
     Mutant(
