@@ -262,12 +262,22 @@ def test_a_star_says_which_winners_lead_by_more_than_the_margin(drawn, number, d
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_leads_at_the_bound_of_scores(number):
-    """Scores may differ by 2^(bits - 1) - 1, and the margin may be larger."""
-    far = (1 << 24 - 1) - 1
+    """Scores may differ by 2^(bits - 1) - 2, and the margin may be larger."""
+    far = (1 << 24 - 1) - 2
     scores = [np.array([0, far, 0]), np.array([-far, 0, -far]), np.array([0, 0, far - 1])]
     for margin, expected in [(far - 1, [1, 1, 0]), (far, [0, 0, 0]), (2**80, [0, 0, 0])]:
         _, outputs, _ = run_with_star(scores, margin, number, ring=Ring(24))
         assert outputs["analyst"][1].tolist() == outputs["a"][1].tolist() == expected
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_each_lead_and_margin_of_a_small_ring(number):
+    far = (1 << 3 - 1) - 2
+    for lead in range(-far, far + 1):
+        for margin in range(far + 3):
+            scores = [np.array([0, lead])]
+            _, outputs, _ = run_with_star(scores, margin, number, ring=Ring(3))
+            assert outputs["analyst"][1].tolist() == [leads(scores[0], margin)]
 
 
 def test_a_star_compares_the_winner_alone():

@@ -259,10 +259,11 @@ class ArgmaxPlan:
     def star(self, margin: int) -> StarPlan:
         """Return the plan that says of each winner whether it exceeds all others by a margin.
 
-        No two scores of a set differ by a margin that is too large for the ring: then the largest
-        one is taken, by which they do not differ either.
+        Two scores of a set must differ by less than 2^(ring.bits - 1) - 1, so that the margin and
+        one can be subtracted from a winner. In place of a larger margin the largest one is taken
+        that no two scores differ by more than.
         """
-        margin = min(margin, (1 << (self.ring.bits - 1)) - 1)
+        margin = min(margin, (1 << (self.ring.bits - 1)) - 2)
         name = label("argmax star", self.label, margin)
         shown = label("argmax star shown", self.shown, margin) if self.shown else b""
         sets = self.sites, self.sizes, self.ring, self.digit_bits, self.most_pairs
