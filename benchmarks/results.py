@@ -51,8 +51,9 @@ PAGE = {
         also=("hybrid",),
     ),
     "real_data": Shown(
-        ("data", "records", "variables", "secure s", "pooled s", "pyAgrum s", "MB sent"),
-        {"sites": ("3",), "data": ("adult_train", "alarm", "connect-4", "diabetes", "letter")},
+        ("data", "by", "records", "variables", "secure s", "pooled s", "pyAgrum s", "MB sent"),
+        {"data": ("adult_train", "alarm", "bank-full", "connect-4", "letter", "mushroom")},
+        findings=3,
     ),
     "scale": Shown(
         ("records", "variables", "sites", "total s", "MB sent", "peak MiB beyond the codes"),
