@@ -55,7 +55,10 @@ class Variable:
         """
         for text in (self.name, *self.states):
             if _CONTROL.search(text):
-                raise ValueError(f"variable {self.name!r}: {text!r} has control characters")
+                raise ValueError(
+                    f"variable {self.name!r}: {text!r} has control characters; correct it, or "
+                    "exclude the variable"
+                )
 
     @property
     def codes(self) -> int:
