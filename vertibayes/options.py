@@ -23,7 +23,6 @@ from vertibayes.structure.learners import (
     search_of,
 )
 from vertibayes.structure.search import Pairs, Progress, Search, never
-from vertibayes.words import counted
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 
@@ -255,7 +254,7 @@ def sample_rows(counter: Counter | Chooser, records: int | None) -> Rows:
         return Rows()
     if not 1 <= records <= counter.records:
         raise ValueError(
-            "`structure_records`: the sample for the structure must have between 1 and "
-            f"{counted(counter.records, 'record')}, got {records}"
+            f"structure_records must be between 1 and {counter.records}, the number of records, "
+            f"got {records}"
         )
     return Rows(0, 0, records)

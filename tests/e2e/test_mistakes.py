@@ -256,8 +256,7 @@ def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option,
         (["--structure", "s.json"], "--structure q: no such column; there are a, b"),
         (
             ["--structure-records", 21],
-            "--structure-records: the sample for the structure "
-            "must have between 1 and 20 records, got 21",
+            "structure_records must be between 1 and 20, the number of records, got 21",
         ),
         (["--structure-records", 15], "they would leave out 5"),
         (["--memory", "100B"], "--memory lets a query take 25: allow more memory or fewer parents"),

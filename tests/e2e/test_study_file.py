@@ -108,7 +108,7 @@ def test_check_reads_the_settings_of_a_naive_bayes_study(capsys, folder):
     [
         ('# variables = ["a", "b"] ', 'variables = ["q"] #', "no site shows q"),
         ("max_parents = 3", "ordering = ['age']", "learning.ordering: the ordering "),
-        ("max_parents = 3", "structure_records = 301", "learning.structure_records: the sample f"),
+        ("max_parents = 3", "structure_records = 301", "learning.structure_records: structure_re"),
         ("max_parents = 3", "structure = 's.json'", "learning.structure: the structure lacks va"),
         (
             "max_parents = 3",

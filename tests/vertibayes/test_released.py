@@ -156,7 +156,7 @@ def test_options_that_need_other_tables_are_refused_before_anything_is_asked(ala
     study = PooledStudy(PlainCounter(alarm_data))
     for options, reason in (
         (Options(algorithm="k2", max_parents=20), "max_parents must be between 0 and 5"),
-        (Options(algorithm="k2", structure_records=9999), "the sample for the structure must have"),
+        (Options(algorithm="k2", structure_records=9999), "structure_records must be between"),
     ):
         study.most_variables = 6
         with pytest.raises(ValueError, match=reason):
