@@ -90,7 +90,7 @@ def bad_options():
     yield (
         ["--sites", "2", "--structure-records", "99"],
         {},
-        "must have between 1 and 20 records, got 99",
+        "must be between 1 and 20, the number of records, got 99",
     )
     yield ["--sites", "2", "--structure-records", "15"], {}, "leave out 5, and at least 10"
     yield (
