@@ -66,8 +66,3 @@ def free_parameters(shape: Sequence[int]) -> int:
 def nats_per_parameter(records: int) -> float:
     """Return what BIC subtracts for each free parameter: ln(n) / 2; 0 without records."""
     return log(max(records, 1)) / 2
-
-
-def n_log_n(counts: Table | np.int64) -> float:
-    """Return the sum of n ln n over counts, in nats; a count of 0 adds nothing."""
-    return float((counts * np.log(np.maximum(counts, 1))).sum())

@@ -9,13 +9,13 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.counting.counter import Counter, Table, portions
+from vertibayes.counting.counter import Counter
 from vertibayes.dag import Structure
 from vertibayes.structure.bic import added_parameters, bic_penalty
-from vertibayes.structure.graphs import Mask, Parents, mask_of
+from vertibayes.structure.graphs import Mask, Parents, elements, mask_of
 from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes.structure.search_space import SearchSpace
-from vertibayes.table_scores import n_log_n
+from vertibayes.structure.table_sums import TableSums
 from vertibayes_protocols.variables import Family
 
 MOST_VARIABLES = 15
@@ -46,18 +46,15 @@ def exact_tables(
     network structure. https://arxiv.org/abs/1206.6875
     """
     del time_is_up
-    families = exact_widest(search)
-    lengths, space = search.lengths, SearchSpace(search)
+    space, sums = SearchSpace(search), TableSums(search, counter)
     bests = [_BestParents.of(space, child) for child in range(space.size)]
-    done = 0
-    for portion in portions(lengths, families):
-        progress("exact", done, len(families))
-        tables = counter.tables(portion, missing=search.missing, rows=search.rows)
-        for family, table in zip(portion, tables, strict=True):
-            for axis in range(len(family.members)):
-                _score(space, bests, family, table, axis)
-        done += len(portion)
-    progress("exact", done, len(families))
+    sets = [mask_of(map(search.names.index, f.members)) for f in exact_widest(search)]
+    progress("exact", 0, len(sets))
+    sums.ask(sets)
+    progress("exact", len(sets), len(sets))
+    for members in sets:
+        for node in elements(members):
+            _score(space, bests[node], sums, node, members & ~(1 << node))
     for child, best in zip(search.names, bests, strict=True):
         if best.scores.max(initial=_NONE) == _NONE:
             raise ValueError(
@@ -123,23 +120,13 @@ class _BestParents:
 
 
 def _score(
-    space: SearchSpace, bests: Sequence[_BestParents], family: Family, table: Table, axis: int
+    space: SearchSpace, best: _BestParents, sums: TableSums, child: int, parents: Mask
 ) -> None:
-    """Score one member of a table as the child of the others."""
-    search, others = space.search, list(family.members)
-    child = search.names.index(others.pop(axis))
-    parents, best = mask_of(map(search.names.index, others)), bests[child]
+    """Score a family, if the constraints allow it."""
     if best.may(parents):
-        gain = _information(table, axis) if others else 0.0
-        added = added_parameters(search, space.family(child, parents))
-        best.scores[parents] = round(gain * 10**6) - bic_penalty(added, search.records)
-
-
-def _information(table: Table, axis: int) -> float:
-    """Return LL(child | others) - LL(child) over the records of a table, in nats."""
-    others = tuple(other for other in range(table.ndim) if other != axis)
-    alone, columns = table.sum(axis=others), table.sum(axis=axis)
-    return n_log_n(table) - n_log_n(columns) - n_log_n(alone) + n_log_n(table.sum())
+        gain = sums.information(1 << child, parents)
+        added = added_parameters(space.search, space.family(child, parents))
+        best.scores[parents] = round(gain * 10**6) - bic_penalty(added, space.search.records)
 
 
 def _best_dag(bests: Sequence[_BestParents]) -> Parents:

@@ -93,7 +93,6 @@ class Algorithm:
     max_parents: int = 4  # the largest number of parents of a node if none is given
     ends_early: bool = False
     ends_in_time: bool = False  # whether `tables` ends with the structure so far when time is up
-
     is_bound: bool = True  # whether no run asks for more tables than the forecast without `asks`
 
     @property

@@ -155,7 +155,7 @@ class SkeletonByTables:
 
     def _thresholds(self, tests: Tests) -> Nats:
         """Return half of what G2 exceeds with the probability `ALPHA` under independence."""
-        from scipy.special import chdtri  # sites test without it
+        from scipy.special import chdtri  # no command waits for it before it searches
 
         x, y, given = (self._lengths[part] for part in tests)
         degrees = (x - 1) * (y - 1) * given.prod(axis=1)
