@@ -20,8 +20,9 @@ from vertibayes.dag import Structure
 from vertibayes.structure.climbing_by_choices import EdgeMoves
 from vertibayes.structure.graphs import Mask, Order, Parents, neighbours_of, topological
 from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, most_bits
-from vertibayes.structure.neighbours_by_choices import grown, order_by_colliders, separated
+from vertibayes.structure.neighbours_by_choices import grown, separated
 from vertibayes.structure.order_by_choices import OrderSearch
+from vertibayes.structure.order_by_colliders import order_by_colliders
 from vertibayes.structure.search import Search
 from vertibayes.structure.search_space import SearchSpace
 from vertibayes_protocols.approval import Steps

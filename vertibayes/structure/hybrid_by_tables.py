@@ -27,7 +27,7 @@ from vertibayes.dag import Structure
 from vertibayes.structure.climbing_by_tables import PREFETCH, climb
 from vertibayes.structure.family_scores import FamilyScores
 from vertibayes.structure.graphs import Mask, Order, Parents, neighbours_of, topological
-from vertibayes.structure.neighbours_by_choices import order_by_colliders
+from vertibayes.structure.order_by_colliders import order_by_colliders
 from vertibayes.structure.order_by_tables import search_orders
 from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes.structure.skeleton import LEVELS

@@ -15,22 +15,20 @@ it independent, and which does so most clearly; never how clearly.
 
 References
 ----------
-Growth: Margaritis and Thrun (1999), Bayesian network induction via local neighborhoods. Orientation
-from separators: Spirtes, Glymour and Scheines (2000), Causation, prediction, and search, section
-5.4.2; Meek (1995), rule 1.
+Margaritis and Thrun (1999), Bayesian network induction via local neighborhoods: growth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import prod
-from typing import TypeAlias
 
 from vertibayes.structure.bic import aic_gain
 from vertibayes.structure.chi_square import half_quantile
 from vertibayes.structure.graphs import Mask, elements, mask_of, neighbours_of
 from vertibayes.structure.limited_choices import LimitedChoices
+from vertibayes.structure.order_by_colliders import Separators
 from vertibayes.structure.search_space import SearchSpace
 from vertibayes.structure.skeleton import ALPHA, LEVELS, RECORDS_PER_CELL
 from vertibayes_protocols.approval import Steps
@@ -39,8 +37,6 @@ from vertibayes_protocols.variables import Family
 
 MOST_SEPARATORS = 100  # of a pair
 MOST_TAKEN = 3  # by a variable: the tables of a fourth are half of all lookups
-
-Separators: TypeAlias = Mapping[tuple[int, int], Mask]
 
 
 def grown(space: SearchSpace, choices: LimitedChoices) -> Steps[list[Mask]]:
@@ -90,36 +86,6 @@ def separated(
     return near, separators
 
 
-def order_by_colliders(
-    space: SearchSpace,
-    near: Sequence[Mask],
-    separators: Separators,
-    *,
-    backwards: bool = False,
-) -> list[int]:
-    """Return an order that fits the arrows which separators imply, with required edges in order.
-
-    Two separated variables point to each common neighbour that is not in their separator. From
-    there arrows go on to neighbours that are not adjacent to where they come from. Next in the
-    order is the variable to which the fewest variables that are still left point; of several one
-    with many neighbours before it, and then the first by name, or the last.
-    """
-    arrows = _arrows(space, near, separators)
-    pointing = [mask_of(x for x, z in arrows if z == v) for v in range(space.size)]
-    order: list[int] = []
-    placed = 0
-    sign = -1 if backwards else 1
-
-    def rank(v: int) -> tuple[int, int, int]:
-        return (pointing[v] & ~placed).bit_count(), -(near[v] & placed).bit_count(), sign * v
-
-    while len(order) < space.size:
-        ready = (v for v in range(space.size) if not placed >> v & 1)
-        order.append(min((v for v in ready if not space.required[v] & ~placed), key=rank))
-        placed |= 1 << order[-1]
-    return order
-
-
 def _with_one_more(space: SearchSpace, child: int, taken: Mask) -> list[Mask]:
     """Return what a variable would have with one more that may be its parent or its child."""
     others = (x for x in range(space.size) if x != child and not taken >> x & 1)
@@ -160,29 +126,3 @@ def _independence(space: SearchSpace, pair: tuple[int, int], given: Mask) -> Can
         Score(Family(names[x], (*alone.parents, names[y])), sign=-1),
         Constant(half_quantile(degrees, ALPHA)),
     )
-
-
-def _arrows(
-    space: SearchSpace, near: Sequence[Mask], separators: Separators
-) -> list[tuple[int, int]]:
-    """Return the arrows that follow from separators and constraints, without contradictions."""
-    pointed = {
-        (v, z)
-        for (x, y), given in separators.items()
-        for z in elements(near[x] & near[y] & ~given)
-        for v in (x, y)
-    }
-    pointed |= {
-        (x, z)
-        for z in range(space.size)
-        for x in elements(near[z])
-        if not space.allowed[x] >> z & 1
-    }
-    arrows = {(x, z): None for x, z in sorted(pointed) if (z, x) not in pointed}
-    follow = list(arrows)
-    for x, z in follow:  # which grows
-        for w in elements(near[z] & ~near[x] & ~(1 << x)):
-            if (z, w) not in arrows and (w, z) not in arrows:
-                arrows[z, w] = None
-                follow.append((z, w))
-    return list(arrows)
