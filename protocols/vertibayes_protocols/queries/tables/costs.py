@@ -37,6 +37,7 @@ TERM_BYTES, TERM_PS = 5_000, 300_000_000  # plans, labels, arrays; at each party
 TABLE_BYTES, TABLE_BYTES_PER_CELL = 2_500, 32
 SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, and the vectors that are sorted
 CHOICE_BYTES_PER_CELL = 64  # at one party: the place, the share and the logarithm of a count
+KEPT_BYTES = 1_600  # at one party: a kept sum of logarithms, and what it is of
 SCORE_BYTES = 2_500  # at one party: a score, its lookups and their tables
 LOOKUP_PS_PER_BYTE = 20_000  # of the messages of lookups and comparisons, at all parties
 FUNCTION_BYTES_PER_RECORD, FUNCTION_PS_PER_RECORD = 24, 250_000  # of each function, at each party
