@@ -36,25 +36,18 @@ from vertibayes_protocols.queries.tables.costs import (
     CHOICE_BYTES_PER_CELL,
     FUNCTION_BYTES_PER_RECORD,
     FUNCTION_PS_PER_RECORD,
-    KEPT_BYTES,
     LOOKUP_PS_PER_BYTE,
     MOST_CELLS,
     MOST_TERMS,
     SCORE_BYTES,
     Costs,
+    choice_room,
 )
 from vertibayes_protocols.queries.tables.ways import Group, Holders, cells_of, divided
 from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 
 MOST_SCORES = 100_000  # in one query
-MOST_KEPT = 100_000  # sums of logarithms, by a party in a session
-KEPT_PART = 8  # sums that are kept take at most this part of a study's memory
-
-
-def most_kept(study: Study) -> int:
-    """Return how many sums of logarithms each party keeps at most."""
-    return min(MOST_KEPT, study.memory // KEPT_PART // KEPT_BYTES)
 
 
 class Counts(NamedTuple):
@@ -254,15 +247,10 @@ class ChoiceLookups:
     def parts(self) -> list[list[Group]]:
         """Divide the groups of tables into parts that fit the memory, each alone if it does not."""
         costs, groups = self._costs, list(self.tables.groups)
-        left = self._most - self._held
+        left = choice_room(self.tables.study) - self._held
         if groups and costs.products_memory(costs.columns(self._prefixes)) <= left:
             return [groups]  # which share products
         return divided(costs, groups, left)
-
-    @property
-    def _most(self) -> int:
-        """The bytes that a query may take beside the sums that are kept."""
-        return self.tables.study.memory - KEPT_BYTES * most_kept(self.tables.study)
 
     @property
     def _held(self) -> int:
@@ -308,16 +296,18 @@ class ChoiceLookups:
     def fits(self) -> bool:
         """Whether one query may ask for so much."""
         few = all(number <= limit for _, number, limit in self._listed)
-        return few and self._largest[1] <= self._most and self.planned.memory <= self._most
+        most = choice_room(self.tables.study)
+        return few and self._largest[1] <= most and self.planned.memory <= most
 
     def check_fits(self) -> None:
         """Refuse what does not fit into one query, with a ValueError that names a table."""
         if not self.fits:
+            most = choice_room(self.tables.study)
             table, memory = self._largest
             raise ValueError(
                 f"a set of {len(self.tables.candidates)} candidates, the largest with the table of "
                 f"{', '.join(table)} of {memory:,} bytes, does not fit into one query, which may "
-                f"take {self._most:,} bytes of memory at each party: allow more "
+                f"take {most:,} bytes of memory at each party: allow more "
                 "memory or fewer parents"
             )
 
