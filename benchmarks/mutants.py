@@ -274,8 +274,8 @@ OF_MASKS = (
     mutant(
         "more shares are kept than a session may keep",
         CHOOSE,
-        "+ len(keys) <= MOST_KEPT:",
-        "+ len(keys) <= 10 * MOST_KEPT:",
+        "+ len(keys) <= most:",
+        "+ len(keys) <= 10 * most:",
         CHOICES,
     ),
     mutant(

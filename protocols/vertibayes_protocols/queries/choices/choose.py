@@ -54,8 +54,14 @@ from vertibayes_protocols.choices import (
 )
 from vertibayes_protocols.effects import Effects, Later, Number, Planned, Winners
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, ChoiceLookups, choice_lookups
+from vertibayes_protocols.queries.choices.lookups import (
+    MOST_SCORES,
+    ChoiceLookups,
+    choice_lookups,
+    lookups_beside,
+)
 from vertibayes_protocols.queries.choices.scored_tables import Kept
+from vertibayes_protocols.queries.tables.costs import most_kept
 from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products, share_parts
 from vertibayes_protocols.query import (
     At,
@@ -73,7 +79,6 @@ from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows
 
 T = TypeVar("T")
-MOST_KEPT = 100_000  # sums of logarithms, by a party in a session
 LEAST_WEIGHT = 10**13  # picoseconds of work: choices of less are one query,
 MOST_PARTS = 8  # and choices of more are divided into about so many
 COMPARED = "which scores are compared, over which records"
@@ -126,7 +131,8 @@ class ChoicePlan:
     def keep(self, sums: Elements | None = None) -> None:
         """Keep the sums that are known from now on: a site its shares of them, others zeros."""
         keys, held = self.needed.tables.keys, self.joined.sums
-        if sum(map(len, held.values())) + len(keys) <= MOST_KEPT:  # at all parties or at none
+        most = most_kept(self.joined.study)
+        if sum(map(len, held.values())) + len(keys) <= most:  # at all parties or at none
             shares = [0] * len(keys) if sums is None else sums.tolist()
             of_records = held.setdefault((self.rows, self.missing), {})
             of_records |= zip(keys, shares, strict=True)
@@ -223,7 +229,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         joined = self.joined(at)
         check_variables(joined.study, self.variables)
         kept = joined.sums.get((self.rows, self.missing), {})
-        needed = choice_lookups(joined.study, self.step, frozenset(kept))
+        needed = lookups_beside(joined.study, self.step, frozenset(kept))
         digest = label("choose", wire.encode(self))
         return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest, kept)
 
