@@ -120,7 +120,7 @@ class Costs:
             )
             for name, v in study.variables.items()
         }
-        self.weights = lru_cache(maxsize=None)(self._weights)
+        self.weights = lru_cache(maxsize=1 << 14)(self._weights)
 
     def _form_bytes(self, study: Study, name: str) -> int:
         """Return what a holder of a column sends to another site, in bytes."""
