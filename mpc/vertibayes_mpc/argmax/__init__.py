@@ -51,17 +51,16 @@ Damgard, Fitzi, Kiltz, Nielsen, Toft (2006), doi:10.1007/11681878_15: comparison
 masked value with the bits of its mask. Beaver (1991), doi:10.1007/3-540-46766-1_34: products.
 """
 
-from vertibayes_mpc.argmax.messages import deal_argmax, open_argmax
-from vertibayes_mpc.argmax.plan import ArgmaxPlan, RankPlan, StarPlan
-from vertibayes_mpc.argmax.site import argmax, exceed, share_ranks
+from vertibayes_mpc.argmax.messages import Won, deal_argmax, open_argmax
+from vertibayes_mpc.argmax.plan import ArgmaxPlan, RankPlan
+from vertibayes_mpc.argmax.site import argmax, share_ranks
 
 __all__ = [
     "ArgmaxPlan",
     "RankPlan",
-    "StarPlan",
+    "Won",
     "argmax",
     "deal_argmax",
-    "exceed",
     "open_argmax",
     "share_ranks",
 ]

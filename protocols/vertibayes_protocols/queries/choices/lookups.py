@@ -86,7 +86,7 @@ class ChoiceLookups:
     def argmax(self, name: bytes = b"", shown: bytes = b"") -> ArgmaxPlan:
         """Return the plan of the argmax among all sites of the study; the arguments are labels."""
         sites, ring = self.tables.study.sites, self.precision.ring
-        return ArgmaxPlan(name, sites, self.tables.sizes, ring, shown=shown)
+        return ArgmaxPlan(name, sites, self.tables.sizes, ring, shown=shown, margin=self.margin)
 
     def lookups(self, name: bytes = b"") -> LookupPlan:
         """Return the plan of the lookups among several holders, under a label."""
