@@ -133,6 +133,14 @@ class ArgmaxPlan:
         first_of_i = self._ends[i] - self.compared[i]
         return i, i + 1 + pairs - first_of_i
 
+    @property
+    def ranks(self) -> int:
+        """How many numbers each value has: how many others it wins against, and how many it leads.
+
+        A pair has one comparison for the first number, and two for the second.
+        """
+        return (1 + len(self.thresholds)) // 2
+
     def bits_of(self, part: Part) -> int:
         """Return how many comparisons the pairs of a part have: with each threshold, all pairs."""
         return len(self.thresholds) * part.size
@@ -154,8 +162,8 @@ class ArgmaxPlan:
 
     @property
     def value_parts(self) -> Iterator[Part]:
-        """The parts of what is ranked: all values, twice; one site has none."""
-        return _parts(2 * self.values * self.is_shared, self.most_values)
+        """The parts of the ranks of all values; one site has none."""
+        return _parts(self.ranks * self.values * self.is_shared, self.most_values)
 
     @property
     def most_values(self) -> int:
@@ -259,11 +267,9 @@ class ArgmaxPlan:
         """The most bytes that a party takes for the arrays of an argmax, about."""
         part = min(self.pairs, self.most_pairs)
         per_bit = self.digits * (3 * self.digit_ring.dtype.itemsize + 12) + 64
-        pairs, words = (
-            part * per_bit * len(self.thresholds),
-            min(2 * self.values, self.most_values) * self.rank_words,
-        )
-        return self.values * 128 + max(pairs, 4 * words * self.one_hot_ring.dtype.itemsize)
+        words = min(self.ranks * self.values, self.most_values) * self.rank_words
+        ranked = 4 * words * self.one_hot_ring.dtype.itemsize
+        return 64 * self.ranks * self.values + max(part * per_bit * len(self.thresholds), ranked)
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ class _Contest:
     def ranks(self, values: Elements) -> Program[Elements]:
         """Return shares of how many of its set each value wins against, and how many it leads."""
         plan, masked = self.plan, (yield from self._masked(values))
-        ranks = np.zeros((-(-len(plan.thresholds) // 2), plan.values), np.int64)
+        ranks = np.zeros((plan.ranks, plan.values), np.int64)
         for part in plan.pair_parts:
             i, j = plan.pairs_of(part)
             below = yield from self._below(part, differences(plan, masked, part))
@@ -193,7 +193,7 @@ class _Contest:
         name = plan.name("values", part.number)
         ours = ring.reduce(ranks + self.masks.ranks(part))
         shares = yield from self._all(MaskedRanks, ours, ring, name)
-        lasts = np.repeat(plan.lasts, 2)[part.start : part.stop].astype(ring.dtype)
+        lasts = np.repeat(plan.lasts, plan.ranks)[part.start : part.stop].astype(ring.dtype)
         place = ring.reduce(reduce(np.add, shares) - lasts).astype(np.intp)
         if self.first:
             shape = plan.rank_words, part.size
