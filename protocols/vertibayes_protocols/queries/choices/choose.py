@@ -18,8 +18,8 @@ sent of the value has masks and zero shares of the later query. It stays in the 
 session. Leakage: to the analyst and to all sites of the study the winner of each set, and one bit:
 whether it exceeds all others by so much that the errors of the lookups cannot have changed it.
 Which scores are compared, over which records, to all parties. The dealer does not learn the
-winners. Cost: as the tables; a lookup for each count (`vertibayes_mpc.lookups`); three comparisons for
-each pair of candidates of a set (`vertibayes_mpc.argmax`).
+winners. Cost: as the tables; a lookup for each count (`vertibayes_mpc.lookups`); three comparisons
+for each pair of candidates of a set (`vertibayes_mpc.argmax`).
 """
 
 from __future__ import annotations
