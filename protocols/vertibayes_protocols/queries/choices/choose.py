@@ -4,8 +4,8 @@
     sites, dealer    shares of logarithms of the counts         vertibayes_mpc.lookups
     each site        its shares of their sums, which it keeps   or kept in an earlier query
     each site        its shares of the candidates' values       sums
-    sites, dealer    the winner of each set                     vertibayes_mpc.argmax
-    sites, dealer    whether the errors of the lookups are too small to change it
+    sites, dealer    the winner of each set, and whether the errors of the lookups are too small
+                     to change it                               vertibayes_mpc.argmax
 
 A site first checks the query against its policy and its memory of record sets, and notes it in its
 ledger.
@@ -18,8 +18,8 @@ sent of the value has masks and zero shares of the later query. It stays in the 
 session. Leakage: to the analyst and to all sites of the study the winner of each set, and one bit:
 whether it exceeds all others by so much that the errors of the lookups cannot have changed it.
 Which scores are compared, over which records, to all parties. The dealer does not learn the
-winners. Cost: as the tables; a lookup for each count (`vertibayes_mpc.lookups`); a comparison for
-each pair of candidates of a set (`vertibayes_mpc.argmax`).
+winners. Cost: as the tables; a lookup for each count (`vertibayes_mpc.lookups`); three comparisons
+for each pair of candidates of a set (`vertibayes_mpc.argmax`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
+from vertibayes_mpc.argmax import ArgmaxPlan, Won, argmax, deal_argmax, open_argmax
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.lookups import LookupPlan, deal_lookups
 from vertibayes_mpc.masked_tables import Plan, deal_tables
@@ -122,11 +122,6 @@ class ChoicePlan:
     def argmax(self) -> ArgmaxPlan:
         """The plan of the argmax; the analyst, who does not know the ids, checks what is asked."""
         return self.needed.argmax(self.label, self.asked)
-
-    @cached_property
-    def star(self) -> StarPlan:
-        """The plan that says which winners are those of exact scores too."""
-        return self.argmax.star(self.needed.margin)
 
     def keep(self, sums: Elements | None = None) -> None:
         """Keep the sums that are known from now on: a site its shares of them, others zeros."""
@@ -268,9 +263,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         sums = yield from _sums(holder, plan, shares)
         plan.keep(sums)
         values = plan.needed.values(site.party, sums)
-        won = yield from argmax(holder, plan.argmax, values, site.analyst)
-        decided = yield from exceed(holder, plan.star, values, won, site.analyst)
-        joined.won, joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
+        _note(joined, (yield from argmax(holder, plan.argmax, values, site.analyst)))
 
     def run_dealer(self, dealer: DealerRole, plan: ChoicePlan) -> Program[None]:
         """Deal what tables, lookups and comparisons need."""
@@ -279,16 +272,18 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         yield from deal_lookups(dealer.mask_keys, plan.lookups)
         plan.keep()
         yield from deal_argmax(dealer.mask_keys, plan.argmax)
-        yield from deal_argmax(dealer.mask_keys, plan.star)
 
     def run_analyst(self, analyst: AnalystRole, plan: ChoicePlan) -> Program[tuple[int, ...]]:
         """Receive the winners, and which of them are decided."""
         assert analyst.joined is not None  # it has joined the study
-        won = yield from open_argmax(plan.argmax)
-        decided = yield from open_argmax(plan.star)
-        analyst.joined.won, analyst.joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
+        _note(analyst.joined, (yield from open_argmax(plan.argmax)))
         plan.keep()
         return analyst.joined.won
+
+
+def _note(joined: Joined, won: Won) -> None:
+    """Remember the winners, and which of them are those of exact scores too."""
+    joined.won, joined.decided = tuple(won.places.tolist()), tuple(won.leads.tolist())
 
 
 def _sums(site: Holder, plan: ChoicePlan, shares: Elements) -> Program[Elements]:

@@ -48,6 +48,7 @@ from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 
 MOST_SCORES = 100_000  # in one query
+DIGIT_BITS = 6  # that are compared at a time: a round less than with 4, for few bytes
 
 
 class Counts(NamedTuple):
@@ -88,7 +89,8 @@ class ChoiceLookups:
     def argmax(self, name: bytes = b"", shown: bytes = b"") -> ArgmaxPlan:
         """Return the plan of the argmax among all sites of the study; the arguments are labels."""
         sites, ring = self.tables.study.sites, self.precision.ring
-        return ArgmaxPlan(name, sites, self.tables.sizes, ring, shown=shown)
+        asked = name, sites, self.tables.sizes, ring, DIGIT_BITS
+        return ArgmaxPlan(*asked, shown=shown, margin=self.margin)
 
     def lookups(self, name: bytes = b"") -> LookupPlan:
         """Return the plan of the lookups among several holders, under a label."""
