@@ -84,7 +84,7 @@ PAGE = {
             "sites": ("3", "10"),
         },
         findings=3,
-        also=("sources",),
+        also=("scale_seeds", "sources"),
     ),
     "sources_csv": Shown(findings=3),
     "exactness": Shown(rows={"missing values, %": ("0",)}),
