@@ -206,6 +206,8 @@ def main() -> None:
             continue
         rows.append({"data": _name(path), "by": by, "sites": sites, **json.loads(done.stdout)})
         print(rows[-1], flush=True)
+    if not rows:
+        raise SystemExit(f"no table of {folder} was measured")
     print(table("real_data", list(rows[0]), [list(row.values()) for row in rows]))
     header, compared = by_sites(rows)
     print(table("real_data_sites", header, compared))
