@@ -32,16 +32,18 @@ class RunRecord:
     """The record of one run."""
 
     study: bytes  # the id of the study
-    begun: int = 0  # how many steps have begun
+    begun: int = 0  # how many steps have begun,
+    asked: bytes = b""  # and a digest of them; empty in a memory of wire version 8 or older
     shown: list[Shown] = field(default_factory=list)  # what the steps have shown that were answered
     state: int = OPEN  # `OPEN`, `KEPT` or `GIVEN`
     label: bytes = b""  # the label of the release whose share is kept
     # The share, as `Ring.pack` packs it; from a memory of wire version 8 or older, the elements.
     share: Elements = field(default_factory=lambda: np.zeros(0, np.uint8), repr=False)
 
-    def begin(self, place: int) -> None:
+    def begin(self, place: int, asked: bytes) -> None:
         """Note that a step begins, and forget a share that has not been sent."""
-        self.begun = max(self.begun, place + 1)
+        if place + 1 >= self.begun:
+            self.begun, self.asked = place + 1, asked
         self.state, self.label, self.share = OPEN, b"", np.zeros(0, np.uint8)
 
     def keep_share(self, name: bytes, share: Packed) -> None:
@@ -63,6 +65,7 @@ class RunRecord:
         return {
             "study": self.study.hex(),
             "begun": self.begun,
+            "asked": self.asked.hex(),
             "shown": [[list(won), list(map(int, decided))] for won, decided in self.shown],
             "state": self.state,
             "label": self.label.hex(),
@@ -79,7 +82,8 @@ class RunRecord:
         if state not in (OPEN, KEPT, GIVEN) or begun < len(shown) or share.dtype.kind != "u":
             raise ValueError("the record of a run is damaged")
         study, name = bytes.fromhex(content["study"]), bytes.fromhex(content["label"])
-        return cls(study, begun, shown, state, name, share)
+        asked = bytes.fromhex(content.get("asked", ""))
+        return cls(study, begun, asked, shown, state, name, share)
 
 
 class Runs:
@@ -118,15 +122,16 @@ class Runs:
         if contract.hex() in self._last:
             self._last[contract.hex()].state = GIVEN
 
-    def begin_step(self, contract: bytes, place: int) -> None:
+    def begin_step(self, contract: bytes, place: int, asked: bytes) -> None:
         """Remember that a step of a run begins; one that has begun before counts as a failed run.
 
+        `asked` is a digest of this step and of all before it.
         What was kept of a release that begins again is forgotten: it has not left the site.
         """
         record = self._last[contract.hex()]
         if place < record.begun:
             self._add(contract, begun=1)
-        record.begin(place)
+        record.begin(place, asked)
         self._keep(True)
 
     def end_step(self, contract: bytes, shown: Shown) -> None:

@@ -133,7 +133,8 @@ class Release(StudyQuery[list[NDArray[np.int64]], ReleasePlan]):
             return
         if (record := record_of(site)) is None:
             raise ValueError("it has kept no share of released tables")
-        if record.packed(plan.ring) is None:
+        share = record.packed(plan.ring)
+        if share is None or len(share) != plan.ring.packed_size(plan.counted.products.cells):
             raise ValueError(OLDER)
 
     def run_site(self, site: SiteRole, plan: ReleasePlan, give: Give) -> Program[None]:
