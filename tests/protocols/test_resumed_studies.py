@@ -11,7 +11,6 @@ from tests.protocols.test_approved_studies import DATA, ORDER, RULE, candidates,
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.randomness import KeyPair
-from vertibayes_mpc.ring import Ring
 from vertibayes_protocols.approval import Approved
 from vertibayes_protocols.approved_study import open_approved
 from vertibayes_protocols.choices import Choices
@@ -379,22 +378,6 @@ def test_a_site_that_kept_no_share_refuses_to_give_it_again(unbroken, monkeypatc
         study.session.ask(Release.of(study.joined, step, again=True))
 
 
-def as_older(world, bits):
-    """Have all sites keep their shares as releases up to wire version 8 did: elements, unpacked."""
-    ring, wide = Ring(14), Ring(bits)
-    sites, shares = list(DATA), {}
-    for site in sites:
-        record = world.record(site)
-        count = len(record.share) * 8 // ring.bits
-        shares[site] = ring.unpack(record.share, count).astype(wide.dtype)
-    total = sum(shares.values())  # modulo 2^bits: the last share corrects it to the tables
-    shares[sites[-1]] -= total - (total & wide.dtype.type(2**ring.bits - 1))
-    for site in sites:
-        world.roles[site].memory.runs.keep_share(
-            world.contract.digest, world.record(site).label, shares[site]
-        )
-
-
 def lost(monkeypatch, rule=RULE):
     """Return a run whose answer was lost after all sites had kept their shares."""
     kinds, _ = places_of_release(World(rule), monkeypatch)
@@ -404,55 +387,31 @@ def lost(monkeypatch, rule=RULE):
     return world
 
 
-@pytest.mark.parametrize("bits", [16, 32])
-def test_a_share_that_an_older_release_kept_is_given_in_the_ring_of_this_one(
-    bits, unbroken, monkeypatch
-):
+def test_a_run_that_an_older_release_began_is_not_resumed(monkeypatch):
+    """A memory of wire version 8 does not say of which steps its shares and winners are."""
     world = lost(monkeypatch)
-    as_older(world, bits)
-    assert same(world.run(), unbroken[0])
-
-
-def test_a_share_of_an_older_release_in_a_narrower_ring_is_refused_and_blames_nobody(monkeypatch):
-    world = lost(monkeypatch, Rule("laplace", epsilon=0.001))
-    assert len(world.record().share) % 8 == 0, "the noise needs a ring of 64 bits"
     for site in DATA:
-        share = world.record(site).share.view(np.uint64).astype(np.uint16)
-        world.roles[site].memory.runs.keep_share(
-            world.contract.digest, world.record(site).label, share
-        )
-    with pytest.raises(QueryRefusedError, match="an older release of vertibayes began this run"):
+        world.record(site).asked = b""
+    with pytest.raises(QueryRefusedError, match="takes other steps"):
         world.run()
 
 
-@pytest.mark.parametrize("is_older", [False, True])
-def test_a_share_of_other_tables_is_not_given_for_those_that_this_release_derives(
-    is_older, monkeypatch
-):
-    """A memory of wire version 8 has no digest of steps: the number of cells differs here."""
+def test_a_share_of_other_tables_is_not_given_for_those_that_this_release_derives(monkeypatch):
     world = lost(monkeypatch)
 
     def other_steps(study):
         steps, won = steps_by(RULE)(study), None
         while not isinstance(step := steps.send(won), FamilyTables):
             won = yield step
-        families = step.families[1:] if is_older else step.families[::-1]
-        yield replace(step, families=families)
+        yield replace(step, families=step.families[::-1])
 
     world.steps = other_steps
     world.approve(world.contract)
-    reason = "takes other steps"
-    if is_older:
-        as_older(world, 16)
-        for site in DATA:
-            world.record(site).asked = b""
-        reason = "kept a share that this release cannot give"
-    with pytest.raises(QueryRefusedError, match=reason):
+    with pytest.raises(QueryRefusedError, match="takes other steps"):
         world.run()
 
 
-@pytest.mark.parametrize("is_older", [False, True])
-def test_winners_of_other_portions_are_not_taken_for_those_of_this_release(is_older, monkeypatch):
+def test_winners_of_other_portions_are_not_taken_for_those_of_this_release(monkeypatch):
     world = lost(monkeypatch)
 
     def other_steps(study):
@@ -462,8 +421,6 @@ def test_winners_of_other_portions_are_not_taken_for_those_of_this_release(is_ol
 
     world.steps = other_steps
     world.approve(world.contract)
-    for site in DATA if is_older else ():
-        world.record(site).asked = b""
     study = world.renewing().first()
     with pytest.raises(QueryRefusedError, match="takes other steps"):
         study.release(FamilyTables((Family("x", ()),), False, RULE))

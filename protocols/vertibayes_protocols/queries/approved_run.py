@@ -153,7 +153,7 @@ class ApprovedRun(StudyRun):
         """Refuse to resume a run whose record is of other steps than this release derives."""
         record = self._record
         fits = True
-        if record.asked and self._place == record.begun - 1:
+        if self._place == record.begun - 1:
             fits = step is not None and self._with(step) == record.asked
         if shown is not None:
             sets = step.sets if isinstance(step, Choices) else ()
