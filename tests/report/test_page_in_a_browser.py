@@ -248,6 +248,62 @@ def test_evidence_of_probability_zero_is_said_in_words(shown):
     assert posteriors(page, "either") == ["100.0%", "0.0%"]
 
 
+def test_the_network_and_what_if_are_on_one_screen_of_1400_pixels(shown):
+    page = shown("alarm", width=1400)
+    page.locator(".network-tools").evaluate("(tools) => tools.scrollIntoView()")
+    frame, panel = (page.locator(at).bounding_box() for at in (".network-frame", "#what-if"))
+    assert frame["x"] + frame["width"] < panel["x"] and panel["x"] + panel["width"] <= 1400
+    for box in frame, panel:
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 900
+    node(page, "BP").click()
+    near, panel = card(page, "BP").bounding_box(), page.locator("#what-if").bounding_box()
+    assert panel["y"] <= near["y"] and near["y"] + near["height"] <= panel["y"] + panel["height"]
+    assert "is-near" in card(page, "BP").get_attribute("class")
+
+
+def test_set_evidence_marks_the_nodes_by_colour_number_and_words(shown, alarm):
+    page = shown("alarm")
+    card(page, "HREKG").get_by_role("combobox").select_option(label="HIGH")
+    marked = {
+        group.get_attribute("aria-label").split(",")[0]: group.locator(".moved").text_content()
+        for group in page.locator(".node:has(.moved:not(:empty))").all()
+    }
+    assert marked.pop("HREKG") == "set"
+    given = pd.DataFrame({"HREKG": [None, "HIGH"]}, dtype=object)
+    for name in set(alarm.variables) - {"HREKG"}:
+        before, after = alarm.predict_proba(given, name).to_numpy()
+        change = np.abs(after - before).max()
+        assert marked.get(name, "") == (f"±{100 * change:.0f}" if change >= 0.005 else "")
+    assert "; set to HIGH" in node(page, "HREKG,").get_attribute("aria-label")
+    assert re.search(r"; HIGH: [\d.]+% → [\d.]+%$", node(page, "HR,").get_attribute("aria-label"))
+    page.get_by_role("button", name="Reset").click()
+    assert page.locator(".moved:not(:empty), .network.has-evidence").count() == 0
+
+
+CONTRASTS = """() => [...document.querySelectorAll('[data-node]')].map((group) => {
+    const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    const light = (colour) => {
+        context.fillStyle = colour;
+        context.fillRect(0, 0, 1, 1);
+        const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3)
+            .map((value) => value / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+    };
+    const [box, text] = ['rect', 'text'].map((tag) => light(getComputedStyle(group.querySelector(`:scope > ${tag}`)).fill));
+    return Math.max(box, text) / Math.min(box, text);
+})"""  # noqa: E501
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_in_boxes_have_contrast_however_far_a_node_moved(shown, scheme):
+    page = shown("asia")
+    page.emulate_media(color_scheme=scheme)
+    card(page, "smoke").get_by_role("combobox").select_option(label="yes")
+    page.locator(".node").nth(0).evaluate("(group) => group.style.setProperty('--by', 1)")
+    contrasts = page.evaluate(CONTRASTS)
+    assert len(contrasts) == 8 and min(contrasts) >= 4.5
+
+
 def test_names_and_states_are_texts_whatever_they_say(shown):
     page = shown("hostile")
     for at in range(4):
@@ -352,6 +408,21 @@ def test_the_page_fits_a_width_of_320_pixels(shown, name):
     page.locator('[data-node="1"]').first.focus()
     page.keyboard.press("Enter")
     assert page.evaluate(FITS)
+
+
+@pytest.mark.parametrize("name", ["alarm", "wide", "cut", "numbers", "calibrated", "hostile"])
+def test_a_phone_opens_the_page_fitted(browser, addresses, name):
+    size = {"width": 390, "height": 844}
+    context = browser.new_context(viewport=size, is_mobile=True, has_touch=True)
+    page = context.new_page()
+    page.goto(addresses[name])
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
+    assert page.evaluate("[visualViewport.scale, visualViewport.width]") == [1, 390]
+    assert page.evaluate(FITS)
+    small = "(fields) => fields.filter((f) => parseFloat(getComputedStyle(f).fontSize) < 16).length"
+    fields = "main :is(input, select)"  # Safari zooms in if one with smaller letters is touched
+    assert page.locator(fields).evaluate_all(small) == 0
+    context.close()
 
 
 def test_the_print_form_has_what_is_set_and_no_tools(shown):
