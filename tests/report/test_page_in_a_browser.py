@@ -425,6 +425,24 @@ def test_a_phone_opens_the_page_fitted(browser, addresses, name):
     context.close()
 
 
+BEYOND = """() => {
+    document.querySelectorAll('details').forEach((each) => { each.open = true });
+    const edge = document.querySelector('main').clientWidth + 1;
+    const isOut = (element) => element.getBoundingClientRect().right > edge;
+    return [...document.querySelectorAll('main *')].filter(isOut).map((each) => each.outerHTML);
+}"""
+
+
+@pytest.mark.parametrize("name", ["alarm", "wide", "cut", "numbers", "calibrated", "hostile"])
+def test_paper_cuts_no_table_and_has_no_controls(shown, name):
+    page = shown(name, width=688)  # A4 without its margins
+    page.locator('[data-node="2"]').first.focus()
+    page.keyboard.press("Enter")
+    page.emulate_media(media="print")
+    assert page.evaluate(BEYOND) == []
+    assert page.locator("main :is(button, input, select):visible:not(.look)").count() == 0
+
+
 def test_the_print_form_has_what_is_set_and_no_tools(shown):
     page = shown("asia")
     card(page, "smoke").get_by_role("combobox").select_option(label="yes")

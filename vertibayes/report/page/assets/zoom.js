@@ -6,6 +6,7 @@
 function zoomOf(model, frame, svg) {
   const { width, height } = svg.viewBox.baseVal;
   let scale = 1;
+  svg.style.setProperty("--natural", `${width}px`); // which print takes
   let isFitted = true; // until the reader zooms
 
   /** Set the scale; what is at a point of the frame stays there. */
