@@ -280,6 +280,26 @@ def test_set_evidence_marks_the_nodes_by_colour_number_and_words(shown, alarm):
     assert page.locator(".moved:not(:empty), .network.has-evidence").count() == 0
 
 
+def test_the_reader_is_told_what_to_ask_next_and_what_to_check(shown):
+    page = shown("alarm")
+    page.get_by_text("What to ask next, and what to check").click()
+    ask, check = page.locator(".advice ol").all()
+    assert re.match(r"HRBP 0\.\d{3} bits", ask.locator("li").first.inner_text())
+    assert re.match(r"HR LOW given CATECHOL", check.locator("li").first.inner_text())
+    bits = [float(text) for text in re.findall(r"(0\.\d{3}) bits", ask.inner_text())]
+    assert len(bits) == 8 and bits == sorted(bits, reverse=True)
+    page.get_by_role("button", name="Set HRBP").click()
+    assert focused(page) == "Set HRBP"
+    page.keyboard.press("ArrowDown")
+    assert "HRBP" not in ask.inner_text()
+    page.get_by_label("Outcome", exact=True).select_option(label="CO")
+    assert "P(CO = " in page.locator(".advice").inner_text()
+    page.get_by_role("button", name="Table of CO").click()
+    assert page.evaluate("document.activeElement.textContent") == "Probabilities of CO"
+    page.get_by_label("Outcome", exact=True).select_option(label="HRBP")
+    assert "HRBP is set: choose another outcome" in page.locator(".advice").inner_text()
+
+
 CONTRASTS = """() => [...document.querySelectorAll('[data-node]')].map((group) => {
     const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     const light = (colour) => {

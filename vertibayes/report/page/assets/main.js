@@ -11,6 +11,7 @@ document.addEventListener("DOMContentLoaded", () => {
     whatIf.near(node);
   });
   const tables = tablesView(model, place("cpt-panel"), (node) => whatIf.ask(node), (node) => network.go(node));
-  const whatIf = whatIfView(model, place("what-if"), (node) => network.go(node), network.mark);
+  const whatIf = whatIfView(model, place("what-if"), (node) => network.go(node),
+    (node) => tables.open(node), network.mark);
   document.documentElement.classList.add("has-scripts");
 });

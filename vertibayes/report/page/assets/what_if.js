@@ -11,9 +11,10 @@ const LEAST_CHANGE = 0.005; // of a probability that the summary names
  * @param {Object} model as readModel returns it
  * @param {Element} place the element to fill
  * @param {function(number)} look called with the node that the reader wants to see in the network
+ * @param {function(number)} open called with the node whose table the reader wants to see
  * @param {function(Map, Array)} mark called with what is set, in words, and the changes of all others
  */
-function whatIfView(model, place, look, mark) {
+function whatIfView(model, place, look, open, mark) {
   const posteriors = engineOf(model);
   if (!posteriors) {
     place.replaceChildren(heading("What if"), make("p", {}, refusalOf(model)));
@@ -63,17 +64,20 @@ function whatIfView(model, place, look, mark) {
     const changed = changesOf(model, prior, marginals, states, values);
     changes.replaceChildren(...namedChanges(model, changed));
     mark(said, changed);
+    advice.update(states, values);
     const isOrdered = order.getAttribute("aria-pressed") === "true";
     arrange(grid, inOrder(model, isOrdered ? known : [],
       isOrdered ? changed.map((change) => change.index) : []).map((i) => cards[i].element));
   }
 
+  const ask = (index) => { filter.show(); cards[index].focus(); };
+  const advice = adviceOf(model, posteriors, ask, open);
   const filter = filterOfCards(model, cards);
   place.replaceChildren(heading("What if"), introduction(model), make("div", { class: "what-if-tools" },
-    filter, order, reset), make("div", { class: "what-if-sum" }, summary, chips, changes), grid);
+    filter, order, reset), make("div", { class: "what-if-sum" }, summary, chips, changes), advice.element, grid);
   update();
   return {
-    ask: (index) => { filter.show(); cards[index].focus(); },
+    ask,
     near: (index) => {
       cards.forEach((card, i) => card.element.classList.toggle("is-near", i === index));
       const { top } = cards[index].element.getBoundingClientRect();
