@@ -13,6 +13,7 @@ from tests.report.pages import hostile, pages_of_runs, wide
 from vertibayes.counting import PlainCounter
 from vertibayes.network import from_pgmpy
 from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.report.page.render import write_report
 
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 UNFOLD = (
@@ -52,7 +53,8 @@ def addresses(tmp_path_factory, alarm, alarm_data, asia):
         "hostile": page_of(hostile(), folder / "hostile", sites={"</script>": ["__proto__"]}),
         "wide": page_of(wide(), folder / "wide", target="letter"),
     }
-    return pages | pages_of_runs(folder)
+    two = write_report(folder / "hostile", beside=folder / "hostile")
+    return pages | {"beside": two.as_uri()} | pages_of_runs(folder)
 
 
 @pytest.fixture(scope="module")
@@ -406,7 +408,7 @@ def unfolded(browser, addresses):
     context.close()
 
 
-@pytest.mark.parametrize("name", ["asia", "hostile", "cut", "numbers"])
+@pytest.mark.parametrize("name", ["asia", "hostile", "cut", "numbers", "beside"])
 def test_axe_finds_no_violation(unfolded, name):
     """Small pages have all kinds of elements; in a larger network there are more of each."""
     results = Axe().run(unfolded(name), options=ALL_ELSE)
@@ -430,7 +432,9 @@ def test_the_page_fits_a_width_of_320_pixels(shown, name):
     assert page.evaluate(FITS)
 
 
-@pytest.mark.parametrize("name", ["alarm", "wide", "cut", "numbers", "calibrated", "hostile"])
+@pytest.mark.parametrize(
+    "name", ["alarm", "wide", "cut", "numbers", "calibrated", "hostile", "beside"]
+)
 def test_a_phone_opens_the_page_fitted(browser, addresses, name):
     size = {"width": 390, "height": 844}
     context = browser.new_context(viewport=size, is_mobile=True, has_touch=True)
@@ -453,7 +457,9 @@ BEYOND = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name", ["alarm", "wide", "cut", "numbers", "calibrated", "hostile"])
+@pytest.mark.parametrize(
+    "name", ["alarm", "wide", "cut", "numbers", "calibrated", "hostile", "beside"]
+)
 def test_paper_cuts_no_table_and_has_no_controls(shown, name):
     page = shown(name, width=688)  # A4 without its margins
     page.locator('[data-node="2"]').first.focus()

@@ -6,7 +6,6 @@ import re
 from functools import cache
 from importlib.resources import files
 
-
 ASIDE = re.compile(r"^\s*/\*.*?\*/\s*|^\s+", re.DOTALL | re.MULTILINE)  # for readers of the code
 
 
