@@ -5,7 +5,7 @@
 
 "use strict";
 
-const MOST_STEPS = 20_000_000; // cells of cliques that one answer may go through: about a second
+const MOST_STEPS = 2_000_000; // cells of cliques that one answer may go through: about a second
 const BEST = 8; // of a list
 
 /**
