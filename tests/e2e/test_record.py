@@ -115,6 +115,16 @@ def test_the_numbers_are_those_of_the_data_and_bound_each_released_cell(capsys, 
     assert before == {path: path.read_bytes() for path in free.rglob("*") if path.is_file()}
 
 
+def test_an_analyst_between_machines_hears_at_least_how_many_are_alone(capsys, free, tmp_path):
+    code, _, error = learn_study(capsys, free, tmp_path / "again")
+    said = re.search(
+        r"at least (\d+) of 300 records \([\d.]+%\) (is|are) alone in a revealed cell: "
+        r'rule = "cut" in \[release\] releases such counts as 0',
+        " ".join(error.split()),
+    )
+    assert code == 0 and said and int(said[1]) >= 1, error
+
+
 def test_by_its_file_and_its_memory_a_site_says_the_same(capsys, free):
     texts = {asked(capsys, free / place, ALONE)[1]
              for place in ("north", "north/memory", "north/site.toml")}  # fmt: skip
