@@ -16,6 +16,7 @@ from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.release import Rule
+from vertibayes_protocols.storage.alignments import KeptAlignment
 from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -199,6 +200,24 @@ def test_an_approved_study_by_the_rule_cut(capsys, tmp_path, monkeypatch):
         assert others + 1 == counted_alike(data, ids, ORDINARY, own.split(", "))
 
 
+def test_identifiers_of_several_columns_and_persons_of_several_rows(capsys, tmp_path):
+    folder = deployment(tmp_path / "all")
+    path = folder / "north" / "site.toml"
+    change(path, 'id_column = "id"', 'id_column = ["id", "born"]')
+    change(path, "age = { cut = [30, 50, 70] }", 'age = { cut = [30, 50, 70], aggregate = "max" }')
+    with (folder / "north" / "records.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "born", "age", "sex"])
+        for number in range(40):
+            row = [number // 2, 1950 + number % 2, 40 + number % 4 * 10, "fm"[number % 2]]
+            writer.writerows([row, [*row[:2], 20, row[3]]])
+    kept(folder, Rule("exact"), [(("age", "sex"), Rows())])
+    code, text, error = asked(capsys, folder / "north", "3", "1951")
+    assert code == 0 and "sex = m" in text and "age, sex: 9 more (1 table" in text, (text, error)
+    assert asked(capsys, folder / "north", "3")[0] == 2
+    assert asked(capsys, folder / "north", "31", "951")[0] == 2
+
+
 @pytest.mark.parametrize(
     ("rule", "said"),
     [(Rule("exact"), "The counts are exact, and 2 tables have the record alone"),
@@ -241,6 +260,26 @@ def test_people_who_were_not_matched_are_in_no_table(capsys, tmp_path, monkeypat
         assert ("None counts this record" in told) == (form not in both)
         answers[form in both] += 1
     assert all(answers.values())
+
+
+def test_of_two_aligned_studies_each_has_its_own_people(capsys, tmp_path):
+    site = SiteFile.read(deployment(tmp_path / "all") / "north" / "site.toml")
+    data = read_data(site)
+    ids = [data.ids.texts[at] for at in data.ids.places]
+    site.folder.mkdir(mode=0o700)
+    with closing(SiteMemory(site.memory)) as memory, closing(LedgerFile(site.ledger)) as ledger:
+        for study, size in ((b"one", 200), (b"two", 120)):
+            places = np.where(np.arange(len(ids)) < size, np.arange(len(ids)), -1)
+            memory.aligned.keep(study, KeptAlignment(b"", b"", size, {"places": places}))
+            people = data.rows(np.arange(size))
+            values = memory.snapshot(people, data.variables, memory.digests(data)[:size])
+            memory.keep_values(values, data.variables.values())
+            session = ledger.begin("ann", lambda study=study: (study.hex(), ""))
+            session.open([RevealedTable(("sex",), 2, "ann", Rows())])
+    for person, counted in ((ids[10], 2), (ids[150], 1), (ids[250], 0)):
+        code, text, error = asked(capsys, site.source.path.parent, person)
+        assert code == 0 and text.count("The study counts this record.") == counted, (text, error)
+        assert text.count("None counts this record") == 2 - counted
 
 
 def test_if_no_site_knows_who_is_in_a_study_the_answer_says_so(capsys, tmp_path, monkeypatch):
