@@ -113,8 +113,8 @@ def _conclusion(shown: Shown) -> str:
     kind, _, fewest = name_of(shown.rule).partition(" ")
     if "noise" in shown.rule:
         return (
-            "The counts have noise: nobody can tell with certainty from them whether this record "
-            "is in the data. Epsilon, in the ledger, bounds how much they tell."
+            "The counts have noise. As far as its promise holds, nobody can tell from them with "
+            "certainty what this record has: epsilon, in the ledger, bounds how much they tell."
         )
     if kind in ("cut", "rounded"):
         return _hidden(shown, kind, int(fewest))
