@@ -19,6 +19,19 @@ from vertibayes.network import read_model
 from vertibayes.settings import LEARNING, READING
 
 
+def alone_in_tables(path, ledger):
+    """Count the records that have a combination of a revealed table's columns for themselves."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    alone = set()
+    for table in ledger["tables"]:
+        cells = {}
+        for place, row in enumerate(rows):
+            cells.setdefault(tuple(row[name] for name in table["variables"]), []).append(place)
+        alone |= {places[0] for places in cells.values() if len(places) == 1}
+    return len(alone)
+
+
 def test_one_file_over_sites(folder, tmp_path, capsys):
     code, told, warned = learn(capsys, tmp_path / "out", "--data", folder / "all.csv", "--sites", 3)
     assert code == 0 and {p.name for p in (tmp_path / "out").iterdir()} == FILES
@@ -36,7 +49,9 @@ def test_one_file_over_sites(folder, tmp_path, capsys):
     assert "records, 6 variables at 3 sites" in told and "\x1b" not in told + warned
     assert structure["algorithm"] == summary["algorithm"] and "arrows: " in told
     assert len(structure["gain"]) == len(structure["edges"])
-    assert "singled out" in warned
+    single = summary["opened"]["single_record"]
+    assert single["exact"] and single["records"] == alone_in_tables(folder / "all.csv", ledger)
+    assert f"{single['records']:,} of 2,000 records" in warned and warned.count("are alone in") == 1
 
 
 def test_one_site_learns_what_several_learn(folder, tmp_path, capsys):

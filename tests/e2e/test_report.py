@@ -108,8 +108,8 @@ def test_a_number_that_no_section_knows_is_listed_at_the_end(tmp_path):
 
 @pytest.mark.parametrize(
     ("cells", "said"),
-    [(1, "1 count in 1 table equals 1; it identifies at least 1 record ("),
-     (2, "2 counts in 1 table equal 1; they identify at least 1 record (")],
+    [(1, "1 count in 1 table equals 1; it counts at least 1 record ("),
+     (2, "2 counts in 1 table equal 1; they count at least 1 record (")],
 )  # fmt: skip
 def test_counts_of_one_record_are_one_or_several(tmp_path, cells, said):
     single = {"cells": cells, "tables": 1, "records": 1, "share": 0.01}
@@ -117,6 +117,10 @@ def test_counts_of_one_record_are_one_or_several(tmp_path, cells, said):
     (tmp_path / "summary.json").write_text(json.dumps({"variables": {}, "opened": opened}))
     text = re.sub("<[^>]*>", "", render(Results.read(tmp_path)))
     assert said in " ".join(text.split())
+    single["exact"] = True
+    (tmp_path / "summary.json").write_text(json.dumps({"variables": {}, "opened": opened}))
+    text = " ".join(re.sub("<[^>]*>", "", render(Results.read(tmp_path))).split())
+    assert said not in text and said.replace("at least ", "") in text
 
 
 @every_folder

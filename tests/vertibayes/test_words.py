@@ -18,12 +18,8 @@ def test_a_share_that_is_not_nothing_is_not_written_as_nothing(share, text):
     assert percent(share) == text
 
 
-def test_one_of_all():
-    assert (
-        Disclosure(1, 1, 1, 1 / 5000)
-        .sentence()
-        .startswith(
-            "1 cell of 1 revealed table counts a single record: at least 1 record (under 0.1%) is"
-        )
-    )
-    assert "3 cells of 2 revealed tables count" in Disclosure(2, 3, 2, 0.5).sentence()
+def test_records_that_are_alone_are_one_number():
+    one, two = Disclosure(1, 1, 1, 1 / 5000, exact=True), Disclosure(2, 3, 2, 0.5)
+    alone = "alone in a revealed cell: mend"
+    assert one.sentence("mend") == f"1 of 5,000 records (under 0.1%) is {alone}"
+    assert two.sentence("mend") == f"at least 2 of 4 records (50.0%) are {alone}"

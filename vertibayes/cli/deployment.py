@@ -186,7 +186,9 @@ def _follow(contract: Contract) -> StepsOf:
 
 @commands.command("ledger", epilog=WHERE)
 def _ledger(
-    folder: Annotated[Path, typer.Argument(help="A site's folder, or an analyst's results.")],
+    folder: Annotated[
+        Path, typer.Argument(help="A site's folder or site.toml, or an analyst's results.")
+    ],
     html: Annotated[Path | None, typer.Option(help="Write a page of HTML to this file.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="List all tables of each entry, not only the first 10.")
@@ -198,15 +200,29 @@ def _ledger(
             "subtracted from each other, and write it to this file as JSON."
         ),
     ] = None,
+    record: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For a person who asks: the identifier of a record. Say which of the released "
+            "tables count it, and who is alone in one. Repeat it per column of id_column."
+        ),
+    ] = None,
 ) -> None:
     """Say what was revealed, to whom, and what was refused.
 
     The newest entries come first, by study. For a site the command also says what is left of its
     budgets. It changes nothing, and the site may be running.
-    """
-    from vertibayes.cli.ledger import run_ledger
 
-    run_ledger(folder, html, everything, verdicts)
+    With --record the command reads the site's data too, and writes the answer nowhere.
+    """
+    from vertibayes.cli.ledger import run_ledger, run_record
+
+    if record:
+        if html is not None or verdicts is not None:
+            raise ValueError("--record prints its answer: specify it without --html and --verdicts")
+        run_record(folder, record, everything)
+    else:
+        run_ledger(folder, html, everything, verdicts)
 
 
 @commands.command("meets", epilog=WHERE)

@@ -15,6 +15,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.cuts import Cuts, with_cuts
 from vertibayes.cli.inputs import Sites, read_sites
@@ -36,7 +38,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned, learn, strengths_of
 from vertibayes.options import Options, calls_of, checks, how_missing, notices, sample_rows
 from vertibayes.released import check_options, check_validations, learn_released
-from vertibayes.report.disclosure import disclosure
+from vertibayes.report.disclosure import KnownRecords, disclosure
 from vertibayes.report.edges import edges_json
 from vertibayes.report.release import Appetite, read_appetite, write_release
 from vertibayes.structure.algorithms import algorithm_of
@@ -44,13 +46,15 @@ from vertibayes.structure.search import Fits, Pairs, Progress
 from vertibayes.structure.typical import dependent_pairs
 from vertibayes_protocols.alignment import MOST_SIZE, AlignmentLimits, AlignmentRequest
 from vertibayes_protocols.errors import RecordsDifferError, refusing
-from vertibayes_protocols.federation import federate
+from vertibayes_protocols.federation import Federation, federate
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import ALLOW_ALL, Policy
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.roles import Party
 from vertibayes_protocols.variables import Family
+
+MEND = "{} releases such counts as 0, and wider bins make them fewer"
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class Opened(NamedTuple):
     about: Mapping[str, Any]  # entries of summary.json
     warnings: Sequence[str] = ()  # about the data
     sender: Party | None = None  # the party whose messages are counted; all parties if None
+    known: Callable[[], KnownRecords | None] = lambda: None  # the records, if this process has them
 
 
 class Place(Protocol):
@@ -200,7 +205,9 @@ def _conclude(
         run.watch.phase(VALIDATION)
     validated = task.validations.run(counter, learned, task.options, progress)
     spent = {"commit": commit_seconds, "validation": perf_counter() - before}
-    results = Results(learned, counter, validated, disclosure(counter.revealed, counter.records))
+    disclosed = disclosure(counter.revealed, counter.records, opened.known())
+    mend = MEND.format('rule = "cut" in [release]' if opened.sender else "--release cut")
+    results = Results(learned, counter, validated, disclosed, mend)
     summary = summarize(results, opened.study, opened.sender, spent)
     summary |= {**opened.about, **outcome.further()}
     summary["options"] = task.options.as_json() | task.validations.as_json()
@@ -308,7 +315,8 @@ class Here:
             source = SecureCounter(study) if task.rule is None else SecretChooser(study)
             if isinstance(source, SecureCounter):
                 _check(source, task.options)
-            yield Opened(study, source, task, about, warnings)
+            known = partial(_known_records, federation, study)
+            yield Opened(study, source, task, about, warnings, known=known)
 
     def _prepared(self, task: Task) -> Task:
         """Fit a task to the variables, before a site is asked."""
@@ -320,6 +328,18 @@ class Here:
         if task.rule is not None:
             check_validations(variables, options, validations.validate)
         return replace(task, options=options, validations=validations)
+
+
+def _known_records(federation: Federation, study: OpenStudy) -> KnownRecords | None:
+    """Return the records of a study, from the sites that hold them; None after they have left."""
+    holders, roles = study.study.holders, federation.roles
+    joined = next(iter(roles.values())).joined
+    if joined is None:
+        return None
+    columns = {name: [roles[site].column(name) for site in held] for name, held in holders.items()}
+    # A site without a record has the code after the states there: another site has a lower one.
+    codes = {name: np.minimum.reduce(held) for name, held in columns.items()}
+    return KnownRecords(codes, lambda rows: joined.selection(rows).indices)
 
 
 def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:

@@ -41,13 +41,14 @@ class Results(NamedTuple):
     counter: SecureCounter | ReleasedCounter  # the source of the counts
     validated: Mapping[str, Validation]
     disclosed: Disclosure
+    mend: str  # what hides records that are alone in a revealed cell
 
 
 def summarize(
     results: Results, study: OpenStudy, sender: Party | None, spent: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return the summary of a run as JSON data."""
-    learned, counter, validated, disclosed = results
+    learned, counter, validated, disclosed, _ = results
     sites, people, traffic = study.study, study.people, study.traffic
     links = {f"{one} -> {other}": n for (one, other), n in sorted(traffic.bytes_sent.items())}
     seconds = {
@@ -126,7 +127,7 @@ def warnings_about(results: Results) -> Iterator[str]:
     for method, validation in results.validated.items():
         yield from warnings_of(method, validation)
     if results.disclosed.cells:
-        yield results.disclosed.sentence()
+        yield results.disclosed.sentence(results.mend)
     unseen = sum(results.learned.network.unseen.values())
     if unseen:
         counts = "record" if isinstance(results.counter, SecureCounter) else "released record"
@@ -145,7 +146,7 @@ def write_more(
     further: Callable[[Path], object] | None = None,
 ) -> None:
     """Write the files beside the model, its summary and its ledger."""
-    learned, counter, validated, _ = results
+    learned, counter, validated, *_ = results
     write_counts(part, counts_json(learned, counter))
     if validated:
         aic = learned.scores.aic

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from vertibayes.cli.outputs import write_text
@@ -16,6 +17,8 @@ from vertibayes.report.ledger.overlaps import (
     releases_of,
 )
 from vertibayes.report.ledger.page import html_of
+from vertibayes.report.ledger.record import AskedRecord, shown_of
+from vertibayes.report.ledger.record_text import record_text
 from vertibayes.report.ledger.statement import (
     Part,
     Statement,
@@ -26,6 +29,7 @@ from vertibayes.report.ledger.statement import (
 )
 from vertibayes.report.ledger.text import text_of
 from vertibayes.words import counted
+from vertibayes_protocols.deployment.data import identifier_of, read_data
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.ledger import FORMAT
@@ -73,7 +77,33 @@ def read_statement(folder: Path) -> Statement:
     return _of_site(path) if path.suffix == ".jsonl" else _of_analyst(path)
 
 
+def run_record(folder: Path, identifier: Sequence[str], everything: bool) -> None:
+    """Print what a site's released tables show of one of its people; nothing is written."""
+    path = _found(folder)
+    if path.suffix != ".jsonl":
+        raise ValueError(f"{path}: --record asks a site, which has the records, not a run")
+    site = next((file for file in _site_files(path) if file.exists()), None)
+    if site is None:
+        raise ValueError(f"{path}: no site.toml beside the ledger; --record reads the site's data")
+    file = SiteFile.read(site)
+    data = read_data(file)
+    if not file.memory.exists():
+        raise ValueError(f"{file.memory}: no memory of the site, which says what data answered")
+    memory, entries = SiteMemory.read(file.memory), read_ledger(path).entries
+    asked = AskedRecord(memory, data, memory.person(identifier_of(file, data, identifier)))
+    if not asked.is_known:
+        raise ValueError(
+            f"{file.data.title}: no record has this {' and '.join(file.data.id_column)}, and none "
+            "had it when the site answered a study; write it as the file does"
+        )
+    shown = list(shown_of(entries, asked))
+    lines = record_text(file.party, asked, shown, everything=everything).split("\n")
+    sys.stdout.write("\n".join(map(printable, lines)))
+
+
 def _found(folder: Path) -> Path:
+    if folder.suffix == ".toml" and folder.is_file():
+        folder = SiteFile.read(folder).folder
     for path in (folder, folder / SITE, folder / "memory" / SITE, folder / ANALYST):
         if path.is_file():
             return path
@@ -102,9 +132,13 @@ def _of_site(path: Path) -> Statement:
     return Statement(title, notes, budgets, parts_of(content.entries, party))
 
 
+def _site_files(path: Path) -> tuple[Path, Path]:
+    return path.with_name("site.toml"), path.parent.parent / "site.toml"
+
+
 def _site(path: Path, notes: list[str]) -> SiteFile | None:
     """Return the site.toml beside the ledger, or above it."""
-    for file in (path.with_name("site.toml"), path.parent.parent / "site.toml"):
+    for file in _site_files(path):
         if file.exists():
             try:
                 return SiteFile.read(file)

@@ -27,7 +27,7 @@ from vertibayes.cli.source import Source
 from vertibayes.cli.tested import about_lost, divided_records
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import log_proba
-from vertibayes.report.disclosure import disclosure
+from vertibayes.report.disclosure import KnownRecords, disclosure
 from vertibayes.splitting import deal_columns
 from vertibayes_protocols.federation import ANALYST, RecordFederation, federate
 from vertibayes_protocols.policy import ALLOW_ALL
@@ -41,6 +41,7 @@ from vertibayes_protocols.site.statistics import LocalData, Numeric, apart
 from vertibayes_protocols.variables import Rows, Variable
 
 MUCH = 10  # of epsilon
+MEND = "wider bins make them fewer, and noise hides them (--noise, --epsilon)"
 
 
 def run_nb(source: Source, request: Request, run: Run) -> None:
@@ -142,8 +143,12 @@ class Dealt(NamedTuple):
             run.ledger.note(learned.promise.beyond, "all parties together", (ANALYST,))
         else:
             of = self.schema.statistics, self.schema.variables, learned.model.sums_
-            cells = disclosure([(Rows(), table) for table in apart(*of)[0]], training.records)
-            learned.warnings += [cells.sentence()] if cells.cells else []
+            target = self.schema.target.name
+            members = [(target,), *((name, target) for name in self.schema.categorical)]
+            counted = zip(members, apart(*of)[0], strict=True)
+            tables = [(names, Rows(), table) for names, table in counted]
+            cells = disclosure(tables, training.records, KnownRecords(training.codes))
+            learned.warnings += [cells.sentence(MEND)] if cells.cells else []
         learned.add(federation.traffic)
         return learned
 
@@ -180,8 +185,9 @@ class Dealt(NamedTuple):
             counter = SecureCounter.of(federation, order=list(self.schema.variables))
             holders = {name: site for site, names in sites.items() for name in names}
             learned = reveal(self.request, counter, self.schema, sites, holders)
-            cells = disclosure(counter.revealed, counter.records)
-        learned.warnings += [cells.sentence()] if cells.cells else []
+            known = KnownRecords(self.training.codes)
+            cells = disclosure(counter.revealed, counter.records, known)
+        learned.warnings += [cells.sentence(MEND)] if cells.cells else []
         learned.add(federation.traffic)
         return learned
 

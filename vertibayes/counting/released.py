@@ -55,9 +55,11 @@ class ReleasedCounter:
                 )
 
     @property
-    def revealed(self) -> Iterator[tuple[Rows, Table]]:
-        """The released tables, each with its records; none if they have noise."""
-        return ((Rows(), table) for table in self.released if not self.request.rule.is_noisy)
+    def revealed(self) -> Iterator[tuple[tuple[str, ...], Rows, Table]]:
+        """The released tables, with their variables and records; none if they have noise."""
+        families = () if self.request.rule.is_noisy else self.request.families
+        released = zip(families, self.released, strict=False)
+        return ((family.members, Rows(), table) for family, table in released)
 
     def tables(
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()

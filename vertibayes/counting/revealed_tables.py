@@ -105,9 +105,13 @@ class RevealedTables:
         self._tables: dict[_Records, list[_KeptTable]] = {}
         self._members: dict[_Records, _Members] = {}
 
-    def __iter__(self) -> Iterator[tuple[Rows, Table]]:
-        """Return all tables, each with its records."""
-        return ((rows, kept.table) for (_, rows), all_ in self._tables.items() for kept in all_)
+    def __iter__(self) -> Iterator[tuple[tuple[str, ...], Rows, Table]]:
+        """Return all tables, each with its variables and its records."""
+        return (
+            (kept.family.members, rows, kept.table)
+            for (_, rows), tables in self._tables.items()
+            for kept in tables
+        )
 
     def add(self, asked: Asked, table: Table) -> None:
         """Add a table: ndarray of the shape of its family, dtype int64."""

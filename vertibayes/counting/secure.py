@@ -109,8 +109,8 @@ class SecureCounter:
         return [one.family for one in asked if not self._revealed.new([one])]
 
     @property
-    def revealed(self) -> Iterator[tuple[Rows, Table]]:
-        """All tables that were revealed, each with its records."""
+    def revealed(self) -> Iterator[tuple[tuple[str, ...], Rows, Table]]:
+        """All tables that were revealed, each with its variables and its records."""
         return iter(self._revealed)
 
     def tables(

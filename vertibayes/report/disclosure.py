@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vertibayes.counting import Table
-from vertibayes.words import counted, percent
+from vertibayes.words import percent
 from vertibayes_protocols.variables import Rows
+
+MOST_LOOKUPS = 1 << 28  # of records in tables: a few seconds
+
+Counted: TypeAlias = tuple[
+    tuple[str, ...], Rows, Table
+]  # variables, records that it counts, counts
+
+
+class KnownRecords(NamedTuple):
+    """The records that tables count, in a process that has all of them."""
+
+    codes: Mapping[str, NDArray[np.integer]]  # by variable, in the order of the study
+    chosen: Callable[[Rows], NDArray[np.integer] | None] = lambda _: None  # places; None for all
 
 
 class Disclosure(NamedTuple):
@@ -16,32 +32,66 @@ class Disclosure(NamedTuple):
 
     tables: int  # the number of revealed tables with such a cell
     cells: int  # the number of such cells in all tables
-    records: int  # a lower bound for the number of singled-out records
+    records: int  # how many records these cells count; if not `exact`, a lower bound
     share: float  # the share of `records` in all records
+    exact: bool = False
 
-    def sentence(self) -> str:
-        """Return the warning that `learn` prints."""
-        cells, records = counted(self.cells, "cell"), counted(self.records, "record")
-        count = "counts" if self.cells == 1 else "count"
+    def sentence(self, mend: str) -> str:
+        """Return the warning that a command prints; `mend` says what to do."""
+        of = round(self.records / self.share)
         are = "is" if self.records == 1 else "are"
         return (
-            f"{cells} of {counted(self.tables, 'revealed table')} {count} a single record: at "
-            f"least {records} ({percent(self.share)}) {are} singled out; differences of tables may "
-            "single out more"
+            f"{'' if self.exact else 'at least '}{self.records:,} of {of:,} records "
+            f"({percent(self.share)}) {are} alone in a revealed cell: {mend}"
         )
 
 
-def disclosure(tables: Iterable[tuple[Rows, Table]], records: int) -> Disclosure:
-    """Count the cells of revealed tables that count a single record."""
-    ones = [(rows, int((table == 1).sum())) for rows, table in tables]
+def disclosure(
+    tables: Iterable[Counted], records: int, known: KnownRecords | None = None
+) -> Disclosure:
+    """Count the cells of revealed tables that count a single record, and these records.
+
+    Several cells can count one record, so that tables alone give a lower bound: what one table
+    counts, or tables of disjoint records. With `known`, the number is exact.
+    """
+    cells, looked = list[int](), 0
     most: dict[Rows, int] = {}
-    for rows, count in ones:
+    alone = np.zeros(records, bool)
+    for members, rows, table in tables:
+        one = table == 1
+        if not (count := int(one.sum())):
+            continue
+        cells.append(count)
         most[rows] = max(most.get(rows, 0), count)
-    splits = [[rows for rows in most if rows.seed == seed] for seed in {r.seed for r in most}]
-    sums = [sum(most[rows] for rows in split) for split in splits if _are_disjoint(split, records)]
-    least = max([*most.values(), *sums], default=0)
-    counts = [count for _, count in ones]
-    return Disclosure(sum(map(bool, counts)), sum(counts), least, least / max(records, 1))
+        looked += records
+        if known is not None and looked <= MOST_LOOKUPS:
+            here = _counted_by(one, members, rows, known)
+            known = known if len(here) == count else None  # the table counts other records
+            alone[here] = True
+        else:
+            known = None
+    if known is not None:
+        least = int(alone.sum())
+    else:
+        splits = [[rows for rows in most if rows.seed == seed] for seed in {r.seed for r in most}]
+        disjoint = [split for split in splits if _are_disjoint(split, records)]
+        least = max(
+            [*most.values(), *(sum(most[rows] for rows in each) for each in disjoint)] or [0]
+        )
+    share = least / max(records, 1)
+    return Disclosure(len(cells), sum(cells), least, share, known is not None)
+
+
+def _counted_by(
+    cells: NDArray[np.bool_], members: tuple[str, ...], rows: Rows, known: KnownRecords
+) -> NDArray[np.intp]:
+    """Return the places of the records that some cells of a table count."""
+    places = known.chosen(rows)
+    codes = [known.codes[name] if places is None else known.codes[name][places] for name in members]
+    pairs = list(zip(codes, cells.shape, strict=True))
+    inside = np.logical_and.reduce([column < length for column, length in pairs])
+    here = np.flatnonzero(inside & cells[tuple(np.minimum(c, length - 1) for c, length in pairs)])
+    return here if places is None else np.asarray(places[here], np.intp)
 
 
 def _are_disjoint(split: list[Rows], records: int) -> bool:

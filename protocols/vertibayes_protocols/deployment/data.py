@@ -87,6 +87,22 @@ def read_data(site: SiteFile) -> SiteData:
     return data.in_order_of_ids()  # after encoding: its errors name the file's lines
 
 
+def identifier_of(site: SiteFile, data: SiteData, parts: Sequence[str]) -> str:
+    """Return an identifier as the data have it, given its value in each column of `id_column`."""
+    columns = site.data.id_column
+    if len(parts) != len(columns):
+        names, given = ", ".join(columns), len(parts)
+        raise ValueError(
+            f"an identifier has one value per column of id_column ({names}): {given} given; "
+            "repeat --record for each column, in this order"
+        )
+    own = parts if site.data.keep_spaces else [part.strip() for part in parts]
+    place = None if data.identifiers is None else data.identifiers.record_of(own)
+    if place is not None and data.ids is not None:
+        return str(data.ids.texts[data.ids.places[place]])
+    return str(combined([TextColumn.of([part]) for part in own]).texts[0])
+
+
 def _named(parts: Mapping[str, TextColumn]) -> str:
     return f"id_column {' and '.join(map(repr, parts))}"
 

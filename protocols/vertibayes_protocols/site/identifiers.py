@@ -157,6 +157,14 @@ class Identifiers:
             tuple(_shape(name, texts) for name, texts in known.items()),
         )
 
+    def record_of(self, parts: Sequence[str]) -> int | None:
+        """Return the place of the record with an identifier in its normal form; None without."""
+        columns = [TextColumn.of([part]) for part in parts]
+        each = [_parts(c, rule, ())[0] for c, rule in zip(columns, self.rules, strict=True)]
+        form = b"".join(each)
+        is_known = all(each) and form in self.forms
+        return int(self.records[self.forms.index(form)]) if is_known else None
+
     def take(self, order: NDArray[np.integer], records: int) -> Identifiers:
         """Return the identifiers of some of the records, or of all in another order."""
         which = np.full(records, -1, np.int64)

@@ -27,6 +27,12 @@ class KeptAlignment:
     records: int  # the number of people in the study
     arrays: Mapping[str, NDArray[Any]] = field(repr=False)  # at level 1 ``places``
 
+    @property
+    def own(self) -> int | None:
+        """How many of the site's people are in the study; None if the site does not know it."""
+        places = self.arrays.get("places")
+        return None if places is None else int((places >= 0).sum())
+
 
 class Alignments:
     """The alignments of a site, by study."""

@@ -142,10 +142,21 @@ class Snapshot:
         starts = np.flatnonzero(first)
         columns = {}
         for name in names:
-            digests, codes = _digests_of(key, data.variables[name]), data.codes[name][order]
+            digests, codes = digests_of(key, data.variables[name]), data.codes[name][order]
             alone = len(starts) == len(people)
             columns[name] = Column(digests, codes) if alone else _joined(digests[codes], starts)
         return cls(people[first], columns)
+
+    def of_people(self, people: Digests) -> Snapshot:
+        """Return the values of those people who are in a list."""
+        here = np.isin(self.people, people, assume_unique=True)
+        columns = {n: Column(c.digests, c.places[here]) for n, c in self.columns.items()}
+        return Snapshot(self.people[here], columns, self.rule)
+
+    def place_of(self, person: int) -> int | None:
+        """Return the place of a person, by the digest of the identifier; None if it has none."""
+        at = int(np.searchsorted(self.people, person))
+        return at if at < len(self.people) and int(self.people[at]) == person else None
 
     def difference(self, later: Snapshot) -> Difference | None:
         """Return what differs in a later study; None if the two have no column in common."""
@@ -365,7 +376,7 @@ def _size(snapshots: Iterable[Snapshot]) -> int:
     return sum(people.nbytes for people in lists) + sum(column.nbytes for column in columns)
 
 
-def _digests_of(key: bytes, variable: Variable) -> Values:
+def digests_of(key: bytes, variable: Variable) -> Values:
     """Return the keyed digest of each code of a variable: of its states, then of missing."""
     texts = [*("+" + state for state in variable.states), *[""] * variable.missing]
     name = hashlib.sha256(variable.name.encode()).digest()

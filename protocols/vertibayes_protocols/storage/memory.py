@@ -36,7 +36,13 @@ from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
 from vertibayes_protocols.storage.alignments import Alignments
-from vertibayes_protocols.storage.changes import Changes, Difference, Snapshot
+from vertibayes_protocols.storage.changes import (
+    Changes,
+    Difference,
+    Snapshot,
+    Values,
+    digests_of,
+)
 from vertibayes_protocols.storage.changes import Digests as Digests
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from vertibayes_protocols.storage.record_sets import RecordSets
@@ -109,6 +115,7 @@ class SiteMemory:
         """Return what a file has; it is neither locked nor changed, so its site may run."""
         memory = cls()
         memory.path = path
+        memory.aligned = Alignments(memory._beside(".alignments"))
         memory._read(path)
         memory._open_changes()
         return memory
@@ -132,6 +139,17 @@ class SiteMemory:
                     f"the column {name!r} has changed since it was committed in this study: start "
                     'a new study, in another folder ([study] folder = "study2" in study.toml)'
                 )
+
+    def is_unchanged(
+        self, study: bytes, codes: Mapping[str, NDArray[np.unsignedinteger]]
+    ) -> bool | None:
+        """Whether columns are those that a study committed; None if the study is not known."""
+        if not (known := self._committed.get(study.hex())):
+            return None
+        return all(
+            name in codes and hmac.compare_digest(digest, self._digest(name, codes[name]))
+            for name, digest in known.items()
+        )
 
     def changed(self, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> list[str]:
         """Return the columns that have changed since the latest study that used them."""
@@ -240,7 +258,7 @@ class SiteMemory:
     def digests(self, data: SiteData) -> Digests:
         """Return a keyed digest of each record's identifier, or the places of the records."""
         if data.ids is not None:
-            texts = [self._text_digest(text) for text in data.ids.texts]
+            texts = [self.person(text) for text in data.ids.texts]
             return np.asarray(np.array(texts, np.uint64)[data.ids.places])
         for name, digest in self._frame_of(data).items():
             if not hmac.compare_digest(self._frame.get(name, digest), digest):
@@ -257,8 +275,9 @@ class SiteMemory:
             return {}
         return {name: self._digest(name, column) for name, column in data.codes.items()}
 
-    def _text_digest(self, text: str) -> int:
-        digest = hashlib.blake2b(text.encode(), key=self._key, digest_size=8).digest()
+    def person(self, identifier: str) -> int:
+        """Return the keyed digest of an identifier, as the record sets and snapshots have it."""
+        digest = hashlib.blake2b(identifier.encode(), key=self._key, digest_size=8).digest()
         return int.from_bytes(digest, "little")
 
     def answer(self, data: SiteData, records: Digests) -> None:
@@ -291,6 +310,10 @@ class SiteMemory:
         """Whether a study of unknown people differs in size by a few from a set of known people."""
         return any(0 < abs(people - known) < fewest for known in self.sizes)
 
+    def hides(self, study: bytes) -> bool:
+        """Whether the site does not know who is in a study, or in any study if `study` is empty."""
+        return study.hex() in self._hidden if study else bool(self._hidden)
+
     def is_near_hidden(self, study: bytes, people: int, fewest: int) -> bool:
         """Whether a record set differs in size by a few from another study of unknown people."""
         others = (known for name, known in self._hidden.items() if name != study.hex())
@@ -301,6 +324,10 @@ class SiteMemory:
     def snapshot(self, data: SiteData, names: Iterable[str], records: Digests) -> Snapshot:
         """Return the values of some columns; `records` are the digests of all records of `data`."""
         return Snapshot.of(self._key, data, names, records)
+
+    def values_of(self, variable: Variable) -> Values:
+        """Return the keyed digests of a variable's states, and at the end of a missing value."""
+        return digests_of(self._key, replace(variable, missing=True))
 
     def beside_earlier(self, data: SiteData, rule: str, fewest: int) -> Beside:
         """Return how data differ from those beside which a site refuses a study by a rule."""

@@ -93,6 +93,11 @@ class Runs:
         record = self._last.get(contract.hex())
         return record if record is not None and record.study == study else None
 
+    def only_study(self, contract: bytes) -> bytes:
+        """Return the id of the study of a contract's only run; empty if it had several or none."""
+        record = self._last.get(contract.hex())
+        return record.study if record is not None and self.count(contract)[0] == 1 else b""
+
     def begin(self, contract: bytes, study: bytes = b"") -> None:
         """Remember that a run begins, before anything of the data is answered."""
         self._add(contract, begun=1)

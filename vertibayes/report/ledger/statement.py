@@ -70,7 +70,7 @@ def parts_of(entries: Sequence[Entry], party: Party = "") -> list[Part]:
 
 def _part(purpose: Purpose, entries: Sequence[Entry], party: Party) -> Part:
     analyst, study, approval = purpose
-    title, subtitle = _titles(purpose)
+    title, subtitle = titles(purpose)
     if sessions := sum(_is(entry, "begun") for entry in entries):
         subtitle = f"{subtitle} {counted(sessions, 'session')} began.".strip()
     lines = [_line(entry, party) for entry in entries if not _is_silent(entry)]
@@ -87,7 +87,8 @@ def this_study(lines: list[Line], study: str) -> list[Line]:
     return [line._replace(text=line.text.replace(whole, "this study")) for line in lines]
 
 
-def _titles(purpose: Purpose) -> tuple[str, str]:
+def titles(purpose: Purpose) -> tuple[str, str]:
+    """Return the heading of a study, and whose it is and who approved it."""
     analyst, study, approval = purpose
     if not analyst:
         return "Entries without a session", "Of release 0.1.0 or older, or of the site itself."
