@@ -19,12 +19,13 @@ from vertibayes.words import counted
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.encoded import Unseen, encode_known, read_known_numbers
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.frame import columns_of
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.statistics import LocalData, Numeric
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text import RECOGNIZED, TextColumn
 from vertibayes_protocols.variables import Variable
 
 MOST_LISTED = 10  # names in a message
@@ -101,6 +102,7 @@ def read_records(
     id_column: str | None = None,
     numerics: Mapping[str, Numeric] | None = None,
     ignore_case: Collection[str] = (),
+    dialect: Dialect = RECOGNIZED,
 ) -> Records:
     """Read a file's columns in the states of variables.
 
@@ -125,6 +127,8 @@ def read_records(
         The columns that stay numbers, by name.
     ignore_case : collection of str
         The columns in which a text that differs from a state only in case is this state.
+    dialect : Dialect
+        How a CSV file is written; what it does not say is recognized.
 
     Returns
     -------
@@ -140,7 +144,9 @@ def read_records(
     numerics = numerics or {}
     # Outer spaces of names and states must be kept in the file too.
     texts = (text for name, v in variables.items() for text in (name, *v.states))
-    columns = read_table(path, keep_spaces=any(text != text.strip() for text in texts))
+    columns = read_table(
+        path, keep_spaces=any(text != text.strip() for text in texts), dialect=dialect
+    )
     ids = None
     if id_column is not None:
         if id_column in {**variables, **numerics}:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoded import encode, encode_known
-from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.encoding import NA, Encoding
 from vertibayes_protocols.site.findings import UnsuitableColumnError
 from vertibayes_protocols.site.inspection import MOST_NUMBERS
 from vertibayes_protocols.site.numerals import number
@@ -31,7 +31,7 @@ def encoded(values, **options):
         (["10", "9", "-1", "9"], ("-1", "9", "10")),
         (["10", "9", "x", "9"], ("10", "9", "x")),
         (["2", "1e1", "0.5", "2"], ("0.5", "2", "1e1")),
-        (["nan", "inf", "1", "1"], ("1", "inf", "nan")),
+        (["nana", "inf", "1", "1"], ("1", "inf", "nana")),
         ([True, False, True], ("False", "True")),
         (["b", "a"], ("a", "b")),
         ([str(i % 16) for i in range(40)], tuple(map(str, range(16)))),
@@ -301,13 +301,42 @@ def test_a_word_among_numbers_is_named(word):
     assert len(categorical.variable.states) == 41
 
 
-@pytest.mark.parametrize("word", ["NA", "n/a", "?", "None", "-", "NULL"])
+@pytest.mark.parametrize("word", ["na", "?", "none", "-", "missing"])
 def test_a_word_for_missing_among_numbers_is_missing_and_reported(word):
     found = encode("site", "x", TextColumn.of([*NUMBERS, word]), Encoding())
     assert found.variable.missing and found.codes[-1] == len(found.variable.states)
     assert found.findings[0].what == f"{word!r} among numbers is taken as missing (1 record)"
     few = encode("site", "x", TextColumn.of(["1", "0", word, "1"]), Encoding())
     assert few.variable.states == ("0", "1") and few.codes.tolist() == [1, 0, 2, 1]
+
+
+@pytest.mark.parametrize("others", [NUMBERS, ["a", "b", "b"]])
+def test_the_texts_that_pandas_takes_as_missing_are_missing(tmp_path, others):
+    from pandas import read_csv
+
+    texts = [*NA, "na", "none", "?", "-", *others]
+    (tmp_path / "d.csv").write_text("x,y\n" + "".join(f"{text},\n" for text in texts))
+    gone = read_csv(tmp_path / "d.csv")["x"].isna()
+    assert gone.sum() == len(NA)
+    found = encode(
+        "site", "x", TextColumn.of(texts), Encoding(missing_codes=["na", "none", "?", "-"])
+    )
+    assert (found.codes == len(found.variable.states)).tolist() == [
+        is_gone or text in ("na", "none", "?", "-")
+        for is_gone, text in zip(gone, texts, strict=True)
+    ]
+
+
+def test_texts_for_missing_are_states_on_demand():
+    column = TextColumn.of(["NA", "DE", "DE"])
+    assert encode("site", "x", TextColumn.of(["NA", "DE", "FR"]), Encoding()).variable == Variable(
+        "x", ("DE", "FR"), missing=True
+    )
+    for how in (Encoding(keep_na=True), Encoding(states={"x": ["DE", "NA"]})):
+        assert encode("site", "x", column, how).variable == Variable("x", ("DE", "NA"))
+    told = encode("site", "x", TextColumn.of(["NA", "DE", "FR"]), Encoding()).findings[0]
+    assert told.what == "'NA' is missing, as in pandas"
+    assert told.remedy == "--keep-na keeps it as a state"
 
 
 def test_numbers_that_are_names_are_not_binned():

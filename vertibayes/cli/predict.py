@@ -15,7 +15,8 @@ from vertibayes.naive_bayes.model_file import is_naive_bayes, read_naive_bayes
 from vertibayes.network import Network, read_model
 from vertibayes.records import Records, read_records
 from vertibayes_protocols.errors import DataError
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.dialect import Dialect
+from vertibayes_protocols.site.text import RECOGNIZED, TextColumn
 from vertibayes_protocols.storage.whole_file import replacing
 from vertibayes_protocols.variables import Variable
 
@@ -31,6 +32,7 @@ def run_predict(
     id_column: str | None,
     missing_codes: tuple[str, ...],
     missing_state: bool,
+    dialect: Dialect = RECOGNIZED,
 ) -> None:
     """Write a CSV file with a line for each record.
 
@@ -48,6 +50,7 @@ def run_predict(
         missing_state=missing_state,
         target=target,
         id_column=id_column,
+        dialect=dialect,
         numerics={} if isinstance(known, Network) else known.schema.numerics,
     )
     if isinstance(known, Network):

@@ -15,6 +15,7 @@ from vertibayes.json_content import is_names, read_json
 from vertibayes.splitting import deal_columns
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.policy import GIBIBYTE
+from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.numerals import number
 from vertibayes_protocols.site.sources.reading import read_names
@@ -55,6 +56,10 @@ class Source:
     target: str = ""  # the class, which never does
     test: Path | None = None  # records to test on, or which share of `data` they are
     holdout: float | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    keep_na: bool = False
 
     def __post_init__(self) -> None:
         if self.test is not None and self.holdout is not None:
@@ -85,7 +90,12 @@ class Source:
         return files
 
     @property
-    def encoding(self) -> Encoding:
+    def dialect(self) -> Dialect:
+        """How CSV files are written."""
+        return Dialect(self.separator, self.decimal, self.encoding)
+
+    @property
+    def how(self) -> Encoding:
         """How columns become variables."""
         return Encoding(
             missing_codes=self.missing_codes,
@@ -96,6 +106,7 @@ class Source:
             binning=self.binning,
             ignore_case=self.ignore_case,
             bounds=_once("--bounds", map(_bounds, self.bounds)),
+            keep_na=self.keep_na,
         )
 
 
@@ -129,12 +140,12 @@ def check_columns(source: Source, named: Mapping[str, Iterable[str]] = NOTHING) 
     """Return the columns of the files, without identifiers; refuse options that name others."""
     names: dict[str, None] = {}
     for _, path in source.files:
-        read = read_names(path, keep_spaces=source.keep_spaces)
+        read = read_names(path, keep_spaces=source.keep_spaces, dialect=source.dialect)
         for name in source.id_columns:
             if name not in read:
                 raise DataError(f"{path}: no column {name!r} (--id-column)")
         names |= dict.fromkeys(name for name in read if name not in source.id_columns)
-    encoding = source.encoding
+    encoding = source.how
     left = [name for name in names if name not in source.exclude]
     given: dict[str, Iterable[str]] = {
         "--categorical": encoding.categorical,
