@@ -168,13 +168,15 @@ def test_doubts_are_told(folder, tmp_path, capsys):
     code, _, warned = learn(capsys, tmp_path / "1", *data, "--missing-codes", "99")
     assert code == 0
     assert "--missing-codes 99: no such value in the data" in warned
-    assert "b: 'NA' is taken as a state; if it says missing: --missing-codes NA\n" in warned
+    assert "b: 'NA' is missing, as in pandas; --keep-na keeps it as a state\n" in warned
     code, _, warned = learn(capsys, tmp_path / "2", *data, "--missing-codes", "NA")
     assert "NA" not in warned
     assert outputs(tmp_path / "2")[1]["variables"]["b"] == {
         "states": ["no", "yes"],
         "missing": True,
     }
+    learn(capsys, tmp_path / "3", *data, "--keep-na")
+    assert outputs(tmp_path / "3")[1]["variables"]["b"]["states"] == ["NA", "no", "yes"]
 
 
 def test_the_version(capsys):

@@ -103,10 +103,10 @@ KEPT = {  # name: values, options, the message in full, states
         "--missing-codes x=9",
         ["0", "1", "2", "9"],
     ),
-    "NA among numbers": (
-        ["NA" if p % 20 == 0 else AMOUNTS[p] for p in PLACES],
+    "na among numbers": (
+        ["na" if p % 20 == 0 else AMOUNTS[p] for p in PLACES],
         ("--bins", 0.5),
-        f"{CHECK}'NA' among numbers is taken as missing (15 records); --missing-codes NA says so; "
+        f"{CHECK}'na' among numbers is taken as missing (15 records); --missing-codes na says so; "
         "--categorical x keeps all as states",
         None,
     ),

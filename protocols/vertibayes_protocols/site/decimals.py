@@ -54,6 +54,8 @@ def in_plain_digits(
     for name, found in kinds.items():
         if "point" in found or found <= {"whole"} or found >= {*EITHER}:
             continue  # all in plain digits, or in several notations
+        if recognized and separator == "," and len(read[name].texts) > MOST_NUMBERS:
+            continue  # `numerals` reads it, and a finding says so
         if recognized and "comma" not in found:
             commas = EITHER[0] in found
             if not commas and "comma" not in sure:
