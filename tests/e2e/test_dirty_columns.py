@@ -373,7 +373,7 @@ def test_naive_bayes_takes_cut_points_and_equal_width(tmp_path, capsys):
         (["--cut", "=1"], "--cut =1: expected COLUMN=NUMBERS"),
         (
             ["--cut", "age=40", "--cut", "age=50"],
-            "--cut age is given twice: give a column once, with all its numbers, as --cut age=18,",
+            "--cut age is given twice: give a column once, with all its values, as --cut age=18,",
         ),
         (["--cut", "b=1"], "--cut b: no such column; there are age, y"),
         (["--cut", "y=1"], "y has text, not numbers, as 'yes'; --cut is for numeric columns"),

@@ -353,6 +353,31 @@ def test_unseen_values_are_missing_if_they_may_be_and_listed():
         encode_known("here", "x", column, how)
 
 
+@pytest.mark.parametrize(
+    ("states", "texts", "codes"),
+    [
+        (
+            map(str, range(12)),
+            ["12", "16", "17", "-1", "99", "5.4", "many"],
+            [11, 11, 12, 12, 12, 5, 12],
+        ),
+        ("12345", ["6", "7", "9", "8.0", "0", "2.5"], [4, 5, 5, 5, 0, 1]),
+        ("12", ["3", "9", "1.4"], [2, 2, 2]),
+        ("12a", ["3", "1.4"], [3, 3]),
+        (("eq_0", "eq_5", "gt_5"), ["1", "4", "9", "-3"], [0, 1, 2, 3]),
+        (("lt_0", "eq_0", "eq_5"), ["-7", "2", "6", "9", "6 kg"], [0, 1, 2, 3, 3]),
+    ],
+)
+def test_a_new_number_counts_as_the_nearest_state_unless_it_may_say_missing(states, texts, codes):
+    how, new = Encoding(states={"x": tuple(states)}), []
+    found = encode_known("here", "x", TextColumn.of(texts), how, new)
+    assert found.codes.tolist() == codes
+    names = [*how.states["x"], None]
+    bins = ("gt_5", "lt_0")  # that these are in is no guess
+    told = {one.text: getattr(one, "state", None) for one in new}
+    assert {t: names[c] for t, c in zip(texts, codes, strict=True) if names[c] not in bins} == told
+
+
 def test_a_known_number_may_be_written_otherwise():
     how = Encoding(states={"x": ("1", "2.50"), "y": ("1", "one")})
     column = TextColumn.of(["1.0", "2.5", "01", "1"])

@@ -60,6 +60,7 @@ class Source:
     decimal: str | None = None
     encoding: str | None = None
     keep_na: bool = False
+    states: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.test is not None and self.holdout is not None:
@@ -107,6 +108,7 @@ class Source:
             ignore_case=self.ignore_case,
             bounds=_once("--bounds", map(_bounds, self.bounds)),
             keep_na=self.keep_na,
+            states=_once("--states", map(_states, self.states), "no,yes"),
         )
 
 
@@ -150,6 +152,7 @@ def check_columns(source: Source, named: Mapping[str, Iterable[str]] = NOTHING) 
     given: dict[str, Iterable[str]] = {
         "--categorical": encoding.categorical,
         "--cut": encoding.cuts,
+        "--states": encoding.states,
         "--ignore-case": encoding.ignore_case,
         "--bounds": encoding.bounds,
         "--mdlp": [] if source.mdlp is None else [source.mdlp],
@@ -216,6 +219,18 @@ def _cut(text: str) -> tuple[str, list[Decimal]]:
     return named
 
 
+def _states(text: str) -> tuple[str, list[str]]:
+    """Return the column's name and the states of one ``--states``."""
+    name, _, listed = text.partition("=")
+    states = separated(listed)
+    if not name or len(set(states)) < max(2, len(states)):
+        raise ValueError(
+            f"--states {text}: expected COLUMN=STATES, two or more different ones, as --states "
+            "answer=no,perhaps,yes"
+        )
+    return name, states
+
+
 def _bounds(text: str) -> tuple[str, tuple[float, float]]:
     """Return the column's name and the bounds of one ``--bounds``."""
     name, bounds = _ascending(text) or ("", [])
@@ -227,14 +242,14 @@ def _bounds(text: str) -> tuple[str, tuple[float, float]]:
     return name, (float(bounds[0]), float(bounds[1]))
 
 
-def _once(option: str, named: Iterable[tuple[str, T]]) -> dict[str, T]:
+def _once(option: str, named: Iterable[tuple[str, T]], example: str = "18,65") -> dict[str, T]:
     """Return what columns have by name; refuse a column that is given twice."""
     given: dict[str, T] = {}
     for name, numbers in named:
         if name in given:
             raise ValueError(
-                f"{option} {name} is given twice: give a column once, with all its numbers, as "
-                f"{option} {name}=18,65"
+                f"{option} {name} is given twice: give a column once, with all its values, as "
+                f"{option} {name}={example}"
             )
         given[name] = numbers
     return given
