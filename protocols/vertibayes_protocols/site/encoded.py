@@ -182,7 +182,7 @@ def near(states: Sequence[str], texts: Iterable[str]) -> dict[str, int]:
         code = len({*f"{abs(value):f}"}) == 1 and f"{abs(value):f}"[0] in "789"
         if 2 * beyond > high - low or (beyond > gap and code) or value < 0 <= low:
             continue
-        away = [_distance(value, *pair) for pair in ends]
+        away = [(_distance(value, *pair), pair[0] != pair[1]) for pair in ends]
         found[text] = away.index(min(away))
     return found
 
