@@ -150,7 +150,7 @@ def encode_known(
 
 
 def near(states: Sequence[str], texts: Iterable[str]) -> dict[str, int]:
-    """Return the nearest state of numbers that are none, if the states are three numbers or bins.
+    """Return the nearest state of other numbers, if the states are three or more numbers or bins.
 
     A number may lie between the states, or beyond them by up to half of their range. One that is
     farther than they are from each other, and repeats 7, 8 or 9, or is the only negative one, may
