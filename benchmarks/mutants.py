@@ -274,8 +274,8 @@ OF_MASKS = (
     mutant(
         "more shares are kept than a session may keep",
         CHOOSE,
-        "+ len(keys) <= MOST_KEPT:",
-        "+ len(keys) <= 10 * MOST_KEPT:",
+        "+ len(keys) <= most:",
+        "+ len(keys) <= 10 * most:",
         CHOICES,
     ),
     mutant(
@@ -344,11 +344,12 @@ OF_MASKS = (
     mutant(
         "packing: elements run into each other",
         RING,
-        "words = lanes & np.uint64(2**self.bits - 1)",
-        "words = lanes.copy()",
+        "above &= high\n",
+        "above &= high | low\n",
         RINGS,
     ),
     mutant("products of counts are rounded", RING, "EXACT_BITS = 53", "EXACT_BITS = 56", RINGS),
+    mutant("products of indicators are rounded", RING, "BITS = 24, 7", "BITS = 26, 7", RINGS),
     mutant("a ring too narrow for a count", RING, "records < 2**bits", "records <= 2**bits", RINGS),
     skipped(
         "a number of a query is used twice",

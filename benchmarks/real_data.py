@@ -19,7 +19,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -157,6 +157,22 @@ def _equal(
     return f"to pooled; {score} {ours - other:+.3g} to pyAgrum's"
 
 
+def by_sites(rows: Sequence[Mapping[str, object]]) -> tuple[list[str], list[list[object]]]:
+    """Return a header and a row per data set and algorithm, with all numbers of sites beside."""
+    cells = {(row["data"], row["by"], row["sites"]): row for row in rows}
+    numbers = sorted({row["sites"] for row in rows})
+    same = ["data", "by", "records", "variables", "pooled s", "pyAgrum s"]
+    sites = [f"{number} site{'s' * (number != 1)}" for number in numbers]
+    header = [*same, *(f"{each}: s" for each in sites), *(f"{each}: MB" for each in sites)]
+    compared = []
+    for data, by in dict.fromkeys((row["data"], row["by"]) for row in rows):
+        of = [cells.get((data, by, number), {}) for number in numbers]
+        first = next(filter(None, of))
+        compared.append([*(first[name] for name in same), *(row.get("secure s", "") for row in of),
+                         *(row.get("MB sent", "") for row in of)])  # fmt: skip
+    return header, compared
+
+
 def main() -> None:
     """Run each data set in a process of its own, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -190,7 +206,11 @@ def main() -> None:
             continue
         rows.append({"data": _name(path), "by": by, "sites": sites, **json.loads(done.stdout)})
         print(rows[-1], flush=True)
+    if not rows:
+        raise SystemExit(f"no table of {folder} was measured")
     print(table("real_data", list(rows[0]), [list(row.values()) for row in rows]))
+    header, compared = by_sites(rows)
+    print(table("real_data_sites", header, compared))
 
 
 def _name(path: Path) -> str:

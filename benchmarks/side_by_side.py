@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 from results import markdown, write
 
@@ -22,13 +22,13 @@ def on_one_thread() -> None:
 
 
 def seconds_of(run: Callable[[], object], times: int) -> float:
-    """Return the median seconds of several runs, after one that is not counted."""
+    """Return the median processor seconds of several runs, after one that is not counted."""
     run()
     found = []
     for _ in range(times):
-        start = perf_counter()
+        start = process_time()
         run()
-        found.append(perf_counter() - start)
+        found.append(process_time() - start)
     return median(found)
 
 

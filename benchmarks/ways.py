@@ -64,7 +64,7 @@ def forced(shuffled: bool) -> Iterator[None]:
     """Have all parties count in one way."""
 
     def way(_costs: Costs, group: Group) -> Ways:
-        return Ways([shuffled] * len(group.families), Load())
+        return Ways((shuffled,) * len(group.families), Load())
 
     with patch.object(ways, "choose_ways", way):
         yield

@@ -51,12 +51,7 @@ def by_pgmpy(network: Network, evidence: Mapping[str, str], target: str) -> NDAr
 
 def by_pyagrum(network: Network, evidence: Mapping[str, str], target: str) -> NDArray[Any]:
     """Return the posterior of a variable, computed by pyAgrum."""
-    model = gum.BayesNet()
-    for name, variable in network.variables.items():
-        model.add(gum.LabelizedVariable(name, name, list(variable.states)))
-    model.addArcs(network.structure.edges)
-    for name, cpt in network.cpts.items():  # pyAgrum's first axis changes fastest
-        model.cpt(name).fillWith(cpt.ravel(order="F").tolist())
+    model = network.to_pyagrum()
     return np.asarray(gum.getPosterior(model, target=target, evs=dict(evidence)).toarray())
 
 

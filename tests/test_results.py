@@ -65,3 +65,21 @@ def test_a_section_shows_the_chosen_columns_and_rows(results, tmp_path, monkeypa
         "| c | b |\n| --- | --- |\n| 6 | 5.0 |",
         "- First.\n- First. (`t.json`)",
     ]
+
+
+def test_numbers_of_sites_are_beside_each_other_and_a_missing_one_is_empty(monkeypatch):
+    with scripts(ROOT / "benchmarks", "side_by_side") as [side_by_side]:
+        for name in side_by_side.THREADS:  # otherwise the script starts this process again
+            monkeypatch.setenv(name, "1")
+    with scripts(ROOT / "benchmarks", "real_data") as [real_data]:
+        same = {"data": "skin", "records": 9, "variables": 4, "pooled s": 2, "pyAgrum s": "-"}
+        rows = [
+            {**same, "by": by, "sites": sites, "secure s": sites + 5, "MB sent": sites + 7}
+            for by, sites in (("k2", 3), ("k2", 1), ("hybrid", 1))
+        ]
+        header, compared = real_data.by_sites(rows)
+    assert header[6:] == ["1 site: s", "3 sites: s", "1 site: MB", "3 sites: MB"]
+    assert compared == [
+        ["skin", "k2", 9, 4, 2, "-", 6, 8, 8, 10],
+        ["skin", "hybrid", 9, 4, 2, "-", 6, "", 8, ""],
+    ]

@@ -10,7 +10,8 @@ In BIF, a name is unchanged if it has letters, digits, ``_``, ``.``, ``-``, ``?`
 begins with a letter, with ``_``, or with digits before a letter other than ``e``; a state may also
 be an integer. Capitals are escaped too in names of nodes that differ only in case, because pgmpy's
 reader does not distinguish them. bnlearn's ``read.bif`` accepts these states, but only letters,
-digits and ``_`` in names of nodes.
+digits and ``_`` in names of nodes. Properties, which all readers skip, hold the names and states
+that are escaped, for people who read the file.
 
 In XMLBIF 0.3 (Cozman 1998), almost any name is unchanged. Control characters, characters that XML
 forbids, spaces at either end and repeated spaces are escaped, because pyAgrum's reader would drop
@@ -25,6 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby, product
+from json import dumps
 from xml.etree import ElementTree
 
 import numpy as np
@@ -159,7 +161,12 @@ def _bif_lines(network: Model) -> Iterator[str]:
     yield "network vertibayes {\n}"
     for node in network.structure.nodes:
         yield f"variable {codes[node]} {{"
-        yield f"  type discrete [ {len(states[node])} ] {{ {', '.join(states[node])} }};\n}}"
+        yield f"  type discrete [ {len(states[node])} ] {{ {', '.join(states[node])} }};"
+        if codes[node] != node:
+            yield f"  property name = {_quoted(node)};"
+        if states[node] != [*network.variables[node].states]:
+            yield f"  property states = {', '.join(map(_quoted, network.variables[node].states))};"
+        yield "}"
     for node, parents in network.structure.parents.items():
         given = " | " + ", ".join(codes[parent] for parent in parents) if parents else ""
         yield f"probability ( {codes[node]}{given} ) {{"
@@ -168,6 +175,11 @@ def _bif_lines(network: Model) -> Iterator[str]:
             values = ", ".join(map(repr, row))
             yield f"  ({', '.join(combination)}) {values};" if parents else f"  table {values};"
         yield "}"
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a string of JSON in which all marks that BIF uses are escaped."""
+    return re.sub(r"[;{}()\[\],|/]", lambda mark: f"\\u{ord(mark[0]):04x}", dumps(name))
 
 
 def parse_bif(text: str) -> Model:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from vertibayes.counting import Counter
 from vertibayes.counting.counter import Table
+from vertibayes.words import offered
 from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.variables import Family, Variable
 
@@ -105,7 +106,8 @@ def discretize(
     """
     for name in (target, *columns):
         if name not in counter.variables:
-            raise ValueError(f"no variable {name!r}; known are {', '.join(counter.variables)}")
+            known = offered(name, counter.variables)
+            raise ValueError(f"no variable {name!r}; known are {known}")
     edges = {name: edges_of(counter.variables[name]) for name in columns}
     without = [name for name, own in edges.items() if own is None]
     if without:

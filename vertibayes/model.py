@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.dag import Structure
+from vertibayes.words import offered
 from vertibayes_protocols.variables import Variable
 
 MISSING_STATE = "missing"
@@ -38,7 +39,7 @@ def has_missing_state(variable: Variable) -> bool:
 def place_of(variable: Variable, state: str) -> int:
     """Return the place of a state."""
     if state not in variable.states:
-        known = ", ".join(variable.states)
+        known = offered(state, variable.states)
         raise ValueError(f"{variable.name} has no state {state!r}; its states are {known}")
     return variable.states.index(state)
 
@@ -71,7 +72,7 @@ class Model:
     def variable(self, name: str) -> Variable:
         """Return a variable; refuse a name that the network does not have."""
         if name not in self.variables:
-            known = ", ".join(self.variables)
+            known = offered(name, self.variables)
             raise ValueError(f"the network has no variable {name!r}; it has {known}")
         return self.variables[name]
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from networkx import DiGraph
     from pandas import DataFrame, Series
     from pgmpy.models import DiscreteBayesianNetwork
+    from pyagrum import BayesNet
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,18 @@ class Network(Model):
                 )
             )
         model.check_model()
+        return model
+
+    def to_pyagrum(self) -> BayesNet:
+        """Return the network as an object of pyAgrum, with all digits."""
+        from pyagrum import BayesNet, LabelizedVariable
+
+        model = BayesNet()
+        for name, variable in self.variables.items():
+            model.add(LabelizedVariable(name, name, list(variable.states)))
+        model.addArcs(self.structure.edges)
+        for name, cpt in self.cpts.items():  # pyAgrum's first axis changes fastest
+            model.cpt(name).fillWith(cpt.ravel(order="F").tolist())
         return model
 
 

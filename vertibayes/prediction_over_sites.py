@@ -16,6 +16,7 @@ from vertibayes.model import has_missing_state
 from vertibayes.network import Network
 from vertibayes.sampling import sample
 from vertibayes.validation.measures import Auc
+from vertibayes.words import offered
 from vertibayes_protocols.odds import MOST_FRACTION_BITS, Odds
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.queries import Predict, ScoreTable
@@ -223,7 +224,7 @@ def evidence_of(
         names = [name for name in known if name in network.variables and name != target]
     for name in names:
         if name not in known:
-            raise ValueError(f"the study has no variable {name!r}; it has {', '.join(known)}")
+            raise ValueError(f"the study has no variable {name!r}; it has {offered(name, known)}")
     return {name: known[name] for name in names}
 
 

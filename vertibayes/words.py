@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 
 def counted(number: int, noun: str) -> str:
@@ -14,6 +15,20 @@ def counted(number: int, noun: str) -> str:
     ('1 table', '2 tables')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def offered(name: str, known: Iterable[str]) -> str:
+    """Return the names that there are, and which of them an unknown name was meant to be.
+
+    Examples
+    --------
+    >>> offered("Smok", ["age", "smoke"])
+    'age, smoke; did you mean smoke?'
+    """
+    names = list(known)
+    lower = {one.lower(): one for one in names}
+    alike = [lower[one] for one in get_close_matches(name.lower(), lower, n=1)]
+    return "; ".join([", ".join(names), *(f"did you mean {one}?" for one in alike)])
 
 
 def percent(share: float) -> str:

@@ -31,10 +31,16 @@ from vertibayes_protocols.queries import Choose, Release
 from vertibayes_protocols.queries.choices.choose import portions, score_error
 from vertibayes_protocols.queries.choices.lookups import choice_lookups
 from vertibayes_protocols.queries.releases.plan import check_rule
-from vertibayes_protocols.queries.tables.costs import Costs
 from vertibayes_protocols.queries.tables.shared_products import order_of_products
 from vertibayes_protocols.queries.tables.tables import ask_tables, parties_of
-from vertibayes_protocols.queries.tables.ways import ASKED, batches, choose_ways, grouped, load_of
+from vertibayes_protocols.queries.tables.ways import (
+    ASKED,
+    batches,
+    choose_ways,
+    costs_of,
+    grouped,
+    load_of,
+)
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
@@ -116,7 +122,7 @@ class OpenStudy:
 
     def check(self, families: Sequence[Family], *, missing: bool) -> None:
         """Refuse families whose tables would take more memory than a query may."""
-        costs = Costs(self.study, self.study.records, missing)
+        costs = costs_of(self.study, self.study.records, missing)
         for group in [] if costs.all_can_shuffle else grouped(families):
             choose_ways(costs, group)
 
@@ -127,7 +133,7 @@ class OpenStudy:
 
         The variables of a table may come back in another order, in which tables share products.
         """
-        costs = Costs(self.study, rows.count(self.study.records), missing)
+        costs = costs_of(self.study, rows.count(self.study.records), missing)
         ordered = order_of_products(self.study, [family.members for family in families])
         families = [Family(child, tuple(parents)) for child, *parents in ordered]
         planned = [(batch, load_of(costs, grouped(batch))) for batch in batches(costs, families)]

@@ -22,7 +22,7 @@ Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
     "seconds", "names or file", "pairs", "columns", "sizes", "list", "any path",
-    "folder", "new file",
+    "folder", "new file", "bins",
 ]  # fmt: skip
 
 REQUIRED: Final = object()  # the default of a setting that must be given
@@ -71,6 +71,14 @@ def _is_pairs(value: Any) -> bool:
     return _is_list(value, lambda pair: _is_texts(pair) and len(pair) == 2)
 
 
+BINS_FORM = "a share of the records, above 0 and at most 0.5, or a number of bins, as 10"
+
+
+def is_bins(value: Any) -> bool:
+    """Whether a value says how many bins a column has."""
+    return _is_number(value) and (0 < value <= 0.5 or (value >= 2 and float(value).is_integer()))
+
+
 KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be, and whether it is
     "text": ("a text that is not empty", _is_text),
     "texts": ("a list of different texts", _is_texts),
@@ -78,6 +86,7 @@ KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be
     "flag": ("true or false", lambda value: isinstance(value, bool)),
     "whole": ("a whole number", _is_whole),
     "number": ("a number", _is_number),
+    "bins": (BINS_FORM, is_bins),
     "edges": ("a list of ascending numbers", _is_edges),
     "bounds": ("two ascending numbers, as [0, 120]", _is_bounds),
     "pairs": ('a list of pairs of different names, as [["a", "b"]]', _is_pairs),
@@ -151,7 +160,7 @@ class Setting:
             return tuple(Decimal(str(edge)) for edge in value)
         if self.kind == "columns" and isinstance(value, str):
             return (value,)
-        if self.kind in ("number", "seconds"):
+        if self.kind in ("number", "seconds", "bins"):
             return float(value)
         if self.kind == "bounds":
             return tuple(map(float, value))
@@ -255,8 +264,9 @@ DIALECT = (  # how a CSV file is written, and which of its texts are missing val
 )  # fmt: skip
 COLUMNS = (  # how the columns of any file become variables
     MISSING_CODES,
-    Setting("bins", "number", "Share of the records in a bin of a numeric column (of its range, if "
-            "the bins are of equal width): 0.1 gives ten bins.", 0.1, above=0, most=0.5),
+    Setting("bins", "bins", "Number of bins of a numeric column or, at most 0.5, the share of the "
+            "records in each (of the range, if bins are of equal width): 10 and 0.1 are the same.",
+            0.1),
     Setting("binning", "text", "How numeric columns without declared edges are cut into bins; "
             "intervals are of equal frequency, and no value has its own bin.",
             "equal-frequency", choices=get_args(Binning)),

@@ -85,7 +85,7 @@ class Study:
         holders = dict.fromkeys(self.variables, self.sites)
         return replace(self, holders=holders, alignment=alignment)
 
-    @property
+    @cached_property
     def sites(self) -> tuple[Party, ...]:
         """Everyone who holds a variable, sorted."""
         return self.holders_of(self.holders)

@@ -12,6 +12,11 @@ from typing import NamedTuple
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
+def is_printable(text: str) -> bool:
+    """Whether a text has no control characters, which would act on terminals."""
+    return not _CONTROL.search(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A categorical variable.
@@ -54,7 +59,7 @@ class Variable:
             If the name of the variable or of a state has a control character.
         """
         for text in (self.name, *self.states):
-            if _CONTROL.search(text):
+            if not is_printable(text):
                 raise ValueError(
                     f"variable {self.name!r}: {text!r} has control characters; correct it, or "
                     "exclude the variable"

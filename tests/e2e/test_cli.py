@@ -39,6 +39,16 @@ def test_one_file_over_sites(folder, tmp_path, capsys):
     assert "singled out" in warned
 
 
+def test_one_site_learns_what_several_learn(folder, tmp_path, capsys):
+    for sites in (1, 3):
+        data = "--data", folder / "all.csv", "--sites", sites
+        code, told, _ = learn(capsys, tmp_path / str(sites), *data)
+        assert code == 0 and "elapsed seconds: commit" in told
+    one, several = (outputs(tmp_path / sites) for sites in "13")
+    assert one[0]["edges"] == several[0]["edges"] and len(one[1]["sites"]) == 1
+    assert (tmp_path / "1" / "model.bif").read_text() == (tmp_path / "3" / "model.bif").read_text()
+
+
 def test_a_file_a_site_is_the_same_as_one_file(folder, tmp_path, capsys):
     one = learn(
         capsys, tmp_path / "1", "--data", folder / "ids.csv.gz", "--id-column", "id", "--sites", 2

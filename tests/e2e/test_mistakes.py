@@ -32,6 +32,7 @@ def bad_options():
     yield ["--sites", "9"], {}, "--sites must be between 1 and 2 (the number of columns), got 9"
     yield ["--sites", "0"], {}, "--sites must be between 1 and 2 (the number of columns), got 0"
     yield [], {}, "specify --sites K or --partition FILE"
+    yield ["--sites", "2", "--exclude", "A"], {}, "there are a, b; did you mean a?"
     yield ["--sites", "2", "--exclude", "zz"], {}, "--exclude zz: no such column; there are a, b"
     yield (
         ["--sites", "2", "--missing-codes", "zz=9"],
@@ -78,9 +79,9 @@ def bad_options():
         "--pseudo-count must be a number, at least 0, got -1",
     )
     yield (
-        ["--sites", "2", "--bins", "10"],
+        ["--sites", "2", "--bins", "1"],
         {},
-        "--bins must be a number, above 0 and at most 0.5, got 10",
+        "above 0 and at most 0.5, or a number of bins, as 10, got 1",
     )
     yield (
         ["--sites", "2", "--max-states", "1"],

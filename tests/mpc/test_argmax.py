@@ -19,7 +19,7 @@ from tests.tampering import (
     shorter,
 )
 from tests.worlds import world
-from vertibayes_mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
+from vertibayes_mpc.argmax import ArgmaxPlan, argmax, deal_argmax, open_argmax
 from vertibayes_mpc.argmax.digits import compare, digits_of, unit_digits
 from vertibayes_mpc.argmax.messages import (
     BitNumbers,
@@ -84,7 +84,9 @@ def check(scores, plan, outputs, transcript):
     """Compare with numpy, and with what the plan says of the cost."""
     expected = [int(np.argmax(values)) for values in scores]
     for party in (*plan.sites, "analyst"):
-        assert outputs[party].dtype == np.intp and outputs[party].tolist() == expected
+        places, lead = outputs[party]
+        assert places.dtype == np.intp and places.tolist() == expected
+        assert lead.tolist() == [leads(values, plan.margin) for values in scores]
     check_costs([plan], transcript)
 
 
@@ -101,12 +103,22 @@ def check_costs(plans, transcript):
     assert not [s for s in transcript if s.receiver == "dealer"]
 
 
+def leads(values, margin):
+    """Whether the highest value exceeds all others by more than a margin."""
+    *_, second, best = sorted(values.tolist())
+    return best - second > margin
+
+
+def leads_of(outputs):
+    return outputs["analyst"].leads.tolist()
+
+
 @st.composite
-def sets_of_scores(draw):
+def sets_of_scores(draw, most_bits=2):
     """Sets of some sizes, rings and digits; scores up to the bound, many of them equal."""
     sizes = draw(st.lists(st.sampled_from([2, 2, 3, 4, 5, 17, 63, 64, 65]), max_size=4))
-    ring = Ring(draw(st.integers(3, 64)))
-    most = draw(st.sampled_from([2, 1 << ring.bits - 2]))
+    ring = Ring(draw(st.integers(4, 64)))
+    most = draw(st.sampled_from([2, 1 << ring.bits - most_bits]))
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
     return ring, [generator.integers(1 - most, most, size) for size in sizes]
 
@@ -152,15 +164,16 @@ def test_scores_at_the_bound(number):
 def test_scores_beyond_the_bound_compare_wrongly():
     """The bound is sharp: at a difference of 2^(bits - 1) the winner can be wrong."""
     _, outputs, _ = run([np.array([1 << 62, -(1 << 62)])], 2)
-    assert outputs["analyst"].tolist() == [1]
+    assert outputs["analyst"].places.tolist() == [1]
 
 
 def test_the_bytes_of_a_pair():
     """The figures that the package's docstring states, for sets of at most 64 values."""
     plan = ArgmaxPlan(b"", ("a", "b"), (64,) * 8)
-    per_pair = plan.digits * 2 + 6 / 8 + 26 / 8
-    assert plan.dealt_bytes == plan.pairs * per_pair + plan.values * 8
-    assert plan.sent_bytes == plan.pairs * 42 / 8 + plan.values * 8.75 + len(plan.sizes) * 6 / 8
+    per_pair = plan.digits * 2 + 3 * (6 / 8 + 26 / 8)
+    assert plan.dealt_bytes == plan.pairs * per_pair + plan.values * 16
+    per_pair = 3 * 42 / 8
+    assert plan.sent_bytes == plan.pairs * per_pair + plan.values * 9.5 + len(plan.sizes) * 7 / 8
     assert plan.rounds == 8
 
 
@@ -173,7 +186,7 @@ def test_one_site_sends_the_winners_and_the_dealer_nothing():
 def test_no_sets_have_no_winners():
     for number in (1, 3):
         _, outputs, _ = run([], number)
-        assert outputs["analyst"].tolist() == outputs["a"].tolist() == []
+        assert outputs["analyst"].places.tolist() == outputs["a"].places.tolist() == []
 
 
 def test_a_part_has_the_pairs_in_order():
@@ -208,95 +221,52 @@ def test_the_comparison_of_all_elements_of_a_small_ring(bits, digit_bits):
 # ---- which winners exceed all others by a margin -------------------------------------------------
 
 
-def programs_with_star(w, plan, star, scores):
-    """The programs of all parties for an argmax and its star."""
-
-    def at_site(site, share):
-        winners = yield from argmax(site, plan, share, "analyst")
-        return winners, (yield from exceed(site, star, share, winners, "analyst"))
-
-    def at_dealer():
-        yield from deal_argmax(w.dealer_keys, plan)
-        yield from deal_argmax(w.dealer_keys, star)
-
-    def at_analyst():
-        return (yield from open_argmax(plan)), (yield from open_argmax(star))
-
-    shares = zip(plan.sites, shares_of(scores, plan.ring, len(plan.sites)), strict=True)
-    programs = {site: at_site(w.holders[site], share) for site, share in shares}
-    return programs | {"dealer": at_dealer(), "analyst": at_analyst()}
-
-
-def run_with_star(scores, margin, number, **options):
-    """Find which winners lead by a margin; return the plans, the outputs and the messages."""
-    w = sites_of(number)
-    plan = ArgmaxPlan(b"query", tuple(w.holders), tuple(map(len, scores)), **options)
-    star, flat = plan.star(margin), np.concatenate([np.zeros(0, np.int64), *scores])
-    return (plan, star), *run_all(programs_with_star(w, plan, star, flat))
-
-
-def leads(values, margin):
-    """Whether the highest value exceeds all others by more than a margin."""
-    *_, second, best = sorted(values.tolist())
-    return best - second > margin
-
-
 @settings(max_examples=60, deadline=None)
-@given(sets_of_scores(), st.integers(1, 5), st.integers(1, 6), st.data())
-def test_a_star_says_which_winners_lead_by_more_than_the_margin(drawn, number, digit_bits, data):
+@given(sets_of_scores(most_bits=3), st.integers(1, 5), st.integers(1, 6), st.data())
+def test_a_winner_leads_if_it_exceeds_all_others_by_more_than_the_margin(
+    drawn, number, digit_bits, data
+):
     ring, scores = drawn
     gaps = [int(np.diff(np.sort(values))[-1]) for values in scores]
     near = [gap + step for gap in gaps for step in (-1, 0, 1) if gap + step >= 0]
-    margin = data.draw(st.sampled_from([0, 1, 2**70, *near]))
+    most = 1 << ring.bits - 2  # with the largest difference, below the bound
+    margin = data.draw(st.sampled_from([m for m in (0, 1, *near) if m <= most]))
     few = 7 if sum(map(len, scores)) <= 30 else 700
-    plans, outputs, transcript = run_with_star(
-        scores, margin, number, ring=ring, digit_bits=digit_bits, most_pairs=few
+    plan, outputs, transcript = run(
+        scores, number, margin=margin, ring=ring, digit_bits=digit_bits, most_pairs=few
     )
-    expected = [leads(values, margin) for values in scores]
-    for party in (*plans[0].sites, "analyst"):
-        winners, exceeds = outputs[party]
-        assert winners.tolist() == [int(np.argmax(values)) for values in scores]
-        assert exceeds.tolist() == expected
-    check_costs(plans, transcript)
+    check(scores, plan, outputs, transcript)
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_leads_at_the_bound_of_scores(number):
-    """Scores may differ by 2^(bits - 1) - 2, and the margin may be larger."""
-    far = (1 << 24 - 1) - 2
-    scores = [np.array([0, far, 0]), np.array([-far, 0, -far]), np.array([0, 0, far - 1])]
-    for margin, expected in [(far - 1, [1, 1, 0]), (far, [0, 0, 0]), (2**80, [0, 0, 0])]:
-        _, outputs, _ = run_with_star(scores, margin, number, ring=Ring(24))
-        assert outputs["analyst"][1].tolist() == outputs["a"][1].tolist() == expected
+    """A difference and the margin may add up to 2^(bits - 1) - 1."""
+    far = (1 << 24 - 1) - 1
+    for margin in (0, 1, far // 2, far - 1, far):
+        most = far - margin
+        scores = [np.array([0, most, 0]), np.array([most, 0, 0]), np.array([-most, 0, -most])]
+        scores += [np.array([0, min(margin + step, most)]) for step in (0, 1)]
+        check(scores, *run(scores, number, margin=margin, ring=Ring(24)))
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_each_lead_and_margin_of_a_small_ring(number):
-    far = (1 << 3 - 1) - 2
-    for lead in range(-far, far + 1):
-        for margin in range(far + 3):
-            scores = [np.array([0, lead])]
-            _, outputs, _ = run_with_star(scores, margin, number, ring=Ring(3))
-            assert outputs["analyst"][1].tolist() == [leads(scores[0], margin)]
+    far = (1 << 4 - 1) - 1
+    for margin in range(far + 1):
+        most = far - margin
+        scores = [np.array([0, lead]) for lead in range(-most, most + 1)]
+        check(scores, *run(scores, number, margin=margin, ring=Ring(4)))
 
 
-def test_a_star_compares_the_winner_alone():
-    star = ArgmaxPlan(b"", ("a", "b"), (2, 64, 3)).star(5)
-    assert star.pairs == 1 + 63 + 2
-    (part,) = star.pair_parts
-    i, j = star.pairs_of(part)
-    assert i.tolist() == [0] + [2] * 63 + [66] * 2
-    assert j.tolist() == [1, *range(3, 66), 67, 68]
-    numbers = -(-6 * star.pairs // 8)
-    assert star.dealt_bytes == star.pairs * 32 + numbers + -(-star.pairs // 8) * 26 + 3 * 8
-    assert star.sent_bytes == 69 * 8 + -(-star.pairs // 8) * 42 + -(-6 * 3 // 8) + 1
-    assert star.rounds == 8
+def test_the_bound_of_differences_and_the_margin_is_sharp():
+    _, outputs, _ = run([np.array([4, 0])], 2, margin=4, ring=Ring(4))
+    assert leads_of(outputs) != [leads(np.array([4, 0]), 4)]
 
 
 def test_parties_with_different_margins_stop():
     w, plan = sites_of(2), ArgmaxPlan(b"query", ("a", "b"), (2, 3))
     programs, others = (
-        programs_with_star(w, plan, plan.star(margin), np.arange(5)) for margin in (1, 2)
+        programs_of(w, replace(plan, margin=margin), np.arange(5)) for margin in (1, 2)
     )
     with pytest.raises(UnexpectedMessageError, match="of another query"):
         run_all({**programs, "b": others["b"]})
@@ -314,6 +284,8 @@ def test_parties_with_different_margins_stop():
         ({"sizes": (4097,)}, "got from 4097"),
         ({"digit_bits": 7}, "from 1 to 6, got 7"),
         ({"most_pairs": 0}, "at least 1"),
+        ({"margin": -1}, "margin must be from 0 to 9223372036854775807, got -1"),
+        ({"margin": 8, "ring": Ring(4)}, "margin must be from 0 to 7, got 8"),
     ],
 )
 def test_impossible_plans(options, reason):

@@ -49,13 +49,13 @@ def test_dot_reduces_both_factors(bits):
 
 
 @pytest.mark.parametrize("bits", HOLDING)
-def test_sums_in_floating_point_stay_below_2_53(bits, monkeypatch):
+def test_sums_in_floating_point_stay_below_2_53_or_2_24(bits, monkeypatch):
     """A pass whose sums of the largest elements were larger would be rounded."""
-    largest = []
+    largest = {np.dtype(np.float32): [0], np.dtype(np.float64): [0]}
 
     def product(left, right):
         found = left.astype(object) @ right.astype(np.int64).astype(object).T
-        largest.append(found.max())
+        largest[right.dtype].append(found.max())
         return found.astype(np.uint64)
 
     monkeypatch.setattr(ring_module, "_product", product)
@@ -63,7 +63,9 @@ def test_sums_in_floating_point_stay_below_2_53(bits, monkeypatch):
     for of_right in (None, 1):
         left = np.full((1, 1 << 15), 2**bits - 1, ring.dtype)
         ring.dot(left, left if of_right is None else np.ones_like(left), bits=of_right)
-    assert max(largest) <= 2**53
+    assert max(largest[np.dtype(np.float64)]) <= 2**53
+    assert max(largest[np.dtype(np.float32)]) <= 2**24
+    assert (max(largest[np.dtype(np.float32)]) > 0) == (bits <= 16)
 
 
 @pytest.mark.parametrize("bits", [16, 32])

@@ -5,19 +5,19 @@ Beside them the unsafe variants, each without one mask, which the same test must
 
 One run has all settings of the secret streams beside each other, each in a set of its own, since
 the program treats sets alike (`tests.privacy.shuffle_simulation` has the streams). An honest site
-that is not the first draws its shares of what is dealt: sets of two values in Z_4 then have 2^19
-settings. More values and more digits are shown stage by stage: the masked scores with the digits
+that is not the first draws its shares of what is dealt too, and has too many settings for one run.
+Such a site, more values and more digits are shown stage by stage: the masked scores with the digits
 dealt for a pair, a level of joined digits, comparisons as numbers, ranks with the winners. Each
 stage has masks that no other stage uses, and its input is shared: the coalition knows all shares
 except the honest site's. The tests show that for *every* input of the honest site the messages of a
-stage have one distribution (of the last stage: one for each winner, or bit of a star). So a
+stage have one distribution (of the last stage: one for each winner and its lead). So a
 simulator draws stage after stage, and the honest site's output is again the share that the
 coalition does not know. The parts, levels and pairs of larger cases repeat these stages.
 
-A star, of which the winners are public, is enumerated in the same way, the last value as the winner
-of each set. What the same values are masked with in the argmax before it is enumerated together
-with what they are masked with in the star. So is what kept shares are masked with in two argmaxes:
-candidates of a later query are other sums of the same shares, which no message has.
+A pair is compared with three thresholds, each under masks of its own: shown with few digits, and
+more digits with one threshold (`RankPlan`). What kept shares are masked with in two argmaxes is
+enumerated together: candidates of a later query are other sums of the same shares, which no message
+has.
 """
 
 from __future__ import annotations
@@ -36,7 +36,14 @@ from tests.mpc.test_argmax import SITES, shares_of, sites_of
 from tests.privacy.shuffle_simulation import MOST_SETTINGS, KnownStream, Secret, SecretStream
 from tests.privacy.simulation import has_choices, is_simulatable
 from tests.worlds import whole_bytes
-from vertibayes_mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
+from vertibayes_mpc.argmax import (
+    ArgmaxPlan,
+    RankPlan,
+    argmax,
+    deal_argmax,
+    open_argmax,
+    share_ranks,
+)
 from vertibayes_mpc.argmax.digits import Masks, packed
 from vertibayes_mpc.argmax.messages import (
     BitNumbers,
@@ -47,7 +54,7 @@ from vertibayes_mpc.argmax.messages import (
     _Dealer,
 )
 from vertibayes_mpc.argmax.plan import Part
-from vertibayes_mpc.argmax.site import _Contest, _show, _winners_first
+from vertibayes_mpc.argmax.site import _Contest, _show, _shown
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import send
 from vertibayes_mpc.scheduler import run_all
@@ -69,17 +76,9 @@ def whole(site, plan, scores, settings):
     return argmax(site, plan, elements(scores, plan.ring, settings), "analyst")
 
 
-def star(site, plan, scores, settings):
-    """Find whether the last value of each set exceeds the others by a margin."""
-    scores = elements(scores, plan.ring, settings)
-    return exceed(site, plan, scores, last_of(plan), "analyst")
-
-
-def masking_twice(site, plan, values, settings):
-    """Reveal masked values to the sites, as an argmax and then its star do."""
-    ours, after = elements(values, plan.ring, settings), plan.star(0)
-    yield from _Contest(site, plan)._masked(ours)
-    yield from _Contest(site, after)._masked(_winners_first(site, after, ours, last_of(plan)))
+def counting(site, plan, values, settings):
+    """Share how many values the first of each set reaches: all stages before ranks."""
+    return share_ranks(site, plan, elements(values, plan.ring, settings))
 
 
 def comparing_again(site, plan, kept, settings):
@@ -88,10 +87,6 @@ def comparing_again(site, plan, kept, settings):
     for asked, sums in ((plan, kept), (later, [kept[1] - kept[0], kept[1]])):
         ours = elements(np.array(sums), plan.ring, settings)
         yield from _Contest(site, asked)._masked(ours)
-
-
-def last_of(plan):
-    return np.array(plan.sizes, np.intp) - 1
 
 
 def masking(site, plan, values, settings):
@@ -103,14 +98,15 @@ def masking(site, plan, values, settings):
 
 def joining(site, plan, bits, settings):
     """Multiply shared bits: of the first level, the left factors and then the right ones."""
-    contest, rows = _Contest(site, plan), packed(np.tile(bits[:, None] & 1, settings))
+    bits = np.tile(bits.reshape(-1, len(plan.thresholds)) & 1, settings)
+    contest, rows = _Contest(site, plan), packed(bits)
     (part,), pairs = plan.pair_parts, plan.levels[0]
     products = yield from contest._products(part)
     yield from contest._and(part, 0, rows[:pairs], rows[pairs:], products[0])
 
 
 def numbering(site, plan, bits, settings):
-    """Turn shared bits into numbers."""
+    """Turn shared bits into numbers: one for each pair and threshold."""
     (part,) = plan.pair_parts
     yield from _Contest(site, plan)._as_numbers(part, packed(np.tile(bits & 1, settings)[None]))
 
@@ -119,8 +115,7 @@ def ranking(site, plan, ranks, settings):
     """Find the winners from shares of ranks."""
     shares = elements(ranks, plan.rank_ring, settings)
     wins = yield from _Contest(site, plan).wins(shares)
-    share = np.bitwise_xor.reduceat(wins * plan.places, plan.starts)
-    return (yield from _show(site, plan, share, "analyst"))
+    return (yield from _show(site, plan, _shown(plan, wins), "analyst"))
 
 
 def elements(numbers, ring, settings):
@@ -129,9 +124,9 @@ def elements(numbers, ring, settings):
 
 def dealt(stage, keys, plan):
     """Send what the dealer sends for a stage."""
-    if stage in (masking_twice, comparing_again):
+    if stage is comparing_again:
         return
-    if stage in (whole, star):
+    if stage in (whole, counting):
         yield from deal_argmax(keys, plan)
         return
     dealer, part = _Dealer(keys, plan), Part(0, 0, plan.pairs)
@@ -143,7 +138,7 @@ def dealt(stage, keys, plan):
     elif stage is numbering:
         message = BitNumbers(plan.rank_ring.pack(dealer.numbers(part)), plan.name("pairs", 0))
     else:
-        one_hots = plan.one_hot_ring.pack(dealer.one_hots(Part(0, 0, plan.values)))
+        one_hots = plan.one_hot_ring.pack(dealer.one_hots(Part(0, 0, 2 * plan.values)))
         message = OneHots(one_hots, plan.name("values", 0))
     yield from send({plan.sites[0]: message})
 
@@ -164,6 +159,7 @@ class Case(NamedTuple):
     digit_bits: int = 1
     size: int = 2
     stage: object = whole
+    plan: type = ArgmaxPlan
     salt: str = ""
 
     def is_secret(self, pair):
@@ -203,20 +199,19 @@ def run(case, values, secret):
         return SecretStream(secret, pair) if case.is_secret(pair) else known
 
     w, sizes = sites_of(case.sites, stream), (case.size,) * settings
-    plan = ArgmaxPlan(
+    plan = case.plan(
         b"query", tuple(w.holders), sizes, Ring(case.bits), case.digit_bits, MOST_SETTINGS * 3
     )
-    if case.stage is star:
-        plan = plan.star(0)
     programs = {
         site: case.stage(w.holders[site], plan, share, settings)
         for site, share in case.shares(values).items()
     }
     programs["dealer"] = dealt(case.stage, w.dealer_keys, plan)
-    if case.stage in (whole, star, ranking):
+    if case.stage in (whole, ranking):
         programs["analyst"] = open_argmax(plan)
     outputs, transcript = run_all(programs)
-    (winner,) = set(outputs.get("analyst", np.zeros(1)).tolist())
+    won = outputs.get("analyst", (np.zeros(1), np.zeros(1)))
+    (winner,) = {(int(place), bool(leads)) for place, leads in zip(*won, strict=True)}
     seen = sorted(filter(case.is_seen, transcript), key=lambda s: (s.sender, s.receiver, s.depth))
     views = [elements_of(plan, s.message, settings) for s in seen]
     return winner, np.concatenate(views, axis=1)
@@ -227,12 +222,12 @@ def elements_of(plan, message, settings):
     values = message.values
     row = values.size
     if isinstance(message, OneHots):
-        row = plan.pairs if message.label == plan.name("pairs", 0) else len(plan.ranked)
+        row = plan.pairs if message.label == plan.name("pairs", 0) else 2 * plan.values
     elif isinstance(message, Winners):
         row = settings * plan.shown_bits
         values = np.unpackbits(values, count=row)
     elif isinstance(message, MaskedBits | BitProducts):
-        row = plan.pairs
+        row = len(plan.thresholds) * plan.pairs
         values = np.unpackbits(values.reshape(-1, -(-row // 8)), axis=-1, count=row)
     rows = values.reshape(-1, settings, row // settings)
     return rows.swapaxes(0, 1).reshape(settings, -1)
@@ -269,34 +264,27 @@ def all_of(size, *values):
     return list(product(values, repeat=size))
 
 
-TWO_ORDERS = [(0, 1, 2), (1, 0, 2)]  # the third value wins
+TWO_ORDERS = [(0, 0, 1, 0, 2, 2), (1, 1, 0, 0, 2, 2)]  # ranks and leads: the third value wins
 CASES = {
     "two sites, first": Case(2, "a", all_of(2, 0, 1)),
-    "two sites, last": Case(2, "b", all_of(2, 0, 1), digit_bits=2),
-    "two sites, last, two digits": Case(2, "b", [(0, 0), (1, 1)]),
     "three sites, first": Case(3, "a", all_of(2, 0, 1), digit_bits=2),
-    "three sites, second": Case(3, "b", [(0, 0), (1, 1)], digit_bits=2),
-    "three sites, last": Case(3, "c", [(0, 0), (1, 1)], digit_bits=2),
-    "three digits, two levels, first": Case(2, "a", all_of(2, 0, 1, 3), 3),
-    "three values, first": Case(2, "a", [(0, 0, 1), (1, 0, 2)], 3, 3, 3),
+    "ranked, two levels, first": Case(2, "a", all_of(2, 0, 1, 3), 3, stage=counting, plan=RankPlan),
+    "ranked, last": Case(2, "b", all_of(2, 0, 1), stage=counting, plan=RankPlan),
+    "ranked, three sites, last": Case(3, "c", all_of(2, 0, 1), stage=counting, plan=RankPlan),
+    "ranked, three values, first": Case(2, "a", all_of(3, 0, 1), 3, 3, 3, counting, RankPlan),
     "scores, first": Case(2, "a", all_of(2, 0, 3, 5), 3, 1, stage=masking),
     "scores, last": Case(2, "b", all_of(2, 0, 3, 5), 3, 1, stage=masking),
     "scores of one digit, last": Case(2, "b", all_of(2, 0, 3), 3, 3, stage=masking),
-    "digits joined, first": Case(2, "a", all_of(5, 0, 1), 4, stage=joining),
-    "digits joined, last": Case(2, "b", all_of(5, 0, 1), 4, stage=joining),
-    "numbers, first": Case(2, "a", all_of(3, 0, 1), 3, size=3, stage=numbering),
-    "numbers, last": Case(2, "b", all_of(3, 0, 1), 3, size=3, stage=numbering),
+    "digits joined, first": Case(2, "a", all_of(5, 0, 1), 4, stage=joining, plan=RankPlan),
+    "digits joined, last": Case(2, "b", all_of(5, 0, 1), 4, stage=joining, plan=RankPlan),
+    "thresholds joined, first": Case(2, "a", all_of(6, 0, 1), stage=joining),
+    "thresholds joined, last": Case(2, "b", all_of(6, 0, 1), stage=joining),
+    "numbers, first": Case(2, "a", all_of(3, 0, 1), stage=numbering),
+    "numbers, last": Case(2, "b", all_of(3, 0, 1), stage=numbering),
     "ranks, first": Case(2, "a", TWO_ORDERS, 3, size=3, stage=ranking),
-    "ranks, last": Case(2, "b", TWO_ORDERS, 3, size=3, stage=ranking),
-    "star, two sites, first": Case(2, "a", all_of(2, 0, 1), stage=star),
-    "star, two sites, last": Case(2, "b", all_of(2, 0, 1), digit_bits=2, stage=star),
-    "star, three sites, last": Case(3, "c", [(0, 0), (1, 1), (0, 1)], digit_bits=2, stage=star),
-    "star, three values, first": Case(2, "a", all_of(3, 0, 1), 3, 3, 3, star),
-    "argmax and star, scores, first": Case(2, "a", all_of(2, 0, 3), 3, stage=masking_twice),
-    "argmax and star, scores, last": Case(2, "b", all_of(2, 0, 3), 3, stage=masking_twice),
+    "ranks, last": Case(2, "b", all_of(4, 0, 1), stage=ranking),
     "kept shares, first": Case(2, "a", all_of(2, 0, 3), 3, stage=comparing_again),
     "kept shares, last": Case(2, "b", all_of(2, 0, 3), 3, stage=comparing_again),
-    "star, dealer and analyst": Case(2, "", all_of(4, 0, 1), 5, 5, 4, star),
     "dealer and analyst": Case(2, "", all_of(3, 0, 1, 2), 5, 5, 3),
     "dealer and analyst, three sites": Case(3, "", all_of(3, 0, 1, 2), 5, 5, 3),
 }
@@ -333,14 +321,14 @@ def without(monkeypatch, name, rows=slice(None)):
     ("name", "case"),
     [
         ("scores", "two sites, first"),
-        ("scores", "two sites, last"),
         ("scores", "scores, last"),
-        ("scores", "star, two sites, first"),
-        ("scores", "star, two sites, last"),
-        ("flip", "star, three values, first"),
-        ("ranks", "star, three values, first"),
         ("digits", "scores, last"),
         ("digits", "scores of one digit, last"),
+        ("scores", "ranked, last"),
+        ("digits", "ranked, last"),
+        ("flip", "ranked, three values, first"),
+        ("left", "thresholds joined, first"),
+        ("right", "thresholds joined, last"),
         ("left", "digits joined, first"),
         ("left", "digits joined, last"),
         ("right", "digits joined, first"),
@@ -369,29 +357,32 @@ def test_one_mask_for_two_scores_is_rejected(monkeypatch):
 
 
 @pytest.mark.parametrize("honest", ["first", "last"])
-def test_a_star_with_the_masks_of_its_argmax_is_rejected(honest, monkeypatch):
-    fresh = ArgmaxPlan.star
-
-    def reused(plan, margin):
-        return replace(fresh(plan, margin), label=plan.label)
-
-    monkeypatch.setattr(ArgmaxPlan, "star", reused)
-    assert is_rejected(CASES[f"argmax and star, scores, {honest}"])
-
-
-@pytest.mark.parametrize("honest", ["first", "last"])
 def test_kept_shares_under_the_masks_of_the_query_before_are_rejected(honest, monkeypatch):
     """A query that masked a candidate as the candidate of an earlier query was masked."""
     monkeypatch.setattr("tests.privacy.test_every_argmax_view.LATER", b"query")
     assert is_rejected(CASES[f"kept shares, {honest}"])
 
 
+@pytest.mark.parametrize("name", ["left", "right", "flip"])
+def test_one_mask_for_two_thresholds_is_rejected(name, monkeypatch):
+    drawn = Masks._bits
+
+    def reused(masks, purpose, rows, part, *level):
+        bits = drawn(masks, purpose, rows, part, *level)
+        if purpose != name:
+            return bits
+        columns = np.unpackbits(bits, axis=-1, count=masks.plan.bits_of(part))
+        return packed(np.repeat(columns[:, ::3], 3, axis=1))
+
+    monkeypatch.setattr(Masks, "_bits", reused)
+    assert is_rejected(CASES["numbers, first" if name == "flip" else "thresholds joined, first"])
+
+
 def no_zeros(party, peers, ring, name, count):
     return np.zeros(count, ring.dtype)
 
 
-@pytest.mark.parametrize("case", ["dealer and analyst", "star, dealer and analyst"])
-def test_winners_without_zero_shares_are_rejected(case, monkeypatch):
+def test_winners_without_zero_shares_are_rejected(monkeypatch):
     drawn = vertibayes_mpc.argmax.site.zero_share
 
     def drawn_in_vain(*parameters):
@@ -399,7 +390,7 @@ def test_winners_without_zero_shares_are_rejected(case, monkeypatch):
         return no_zeros(*parameters)
 
     monkeypatch.setattr(vertibayes_mpc.argmax.site, "zero_share", drawn_in_vain)
-    assert is_rejected(CASES[case])
+    assert is_rejected(CASES["dealer and analyst"])
 
 
 # ---- what the dealer with the analyst reads ------------------------------------------------------
@@ -425,11 +416,11 @@ def orders_that_fit(seed):
     programs |= {"dealer": deal_argmax(w.dealer_keys, plan), "analyst": open_argmax(plan)}
     _, transcript = run_all(programs)
     (packed,) = (s.message.values for s in transcript if (s.sender, s.receiver) == ("b", "analyst"))
-    sent = np.unpackbits(packed, count=2 * sets).reshape(sets, 2) @ [1, 2]
+    sent = np.unpackbits(packed, count=3 * sets).reshape(sets, 3) @ [1, 2, 0]
     (part,) = plan.value_parts
     masks = [Masks(w.dealer_keys[site], plan) for site in "ab"]
-    q = sum(m.ranks(part) for m in masks).reshape(sets, 3)
-    shares = masks[1].one_hots(part)[0].reshape(sets, 3)
+    q = sum(m.ranks(part)[::2] for m in masks).reshape(sets, 3)
+    shares = masks[1].one_hots(part)[0, ::2].reshape(sets, 3)
     swapped = np.where(scores == 2, 2, 1 - scores)
     return np.array([fits(ranks + q - 2 & 3, shares, sent) for ranks in (scores, swapped)])
 

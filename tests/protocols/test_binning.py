@@ -108,6 +108,11 @@ def test_the_rest_of_a_frequent_value_joins_it_if_it_is_small():
     assert bin_names(around) == ("le_1", "gt_1"), "nine hundred with the one below"
 
 
+@given(tables(decimals, 2), st.integers(2, 20), methods)
+def test_a_number_of_bins_is_as_many_as_its_share_gives(table, number, method):
+    assert method(*table, number) == method(*table, 1 / number)
+
+
 @pytest.mark.parametrize(
     ("counts", "share", "names"),
     [

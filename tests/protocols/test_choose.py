@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -37,9 +38,12 @@ from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Describe
-from vertibayes_protocols.queries.choices import choose as choose_module
+from vertibayes_protocols.queries.choices import lookups as lookups_module
 from vertibayes_protocols.queries.choices.choose import Choose, portions, score_error
 from vertibayes_protocols.queries.choices.lookups import ChoiceLookups, choice_lookups
+from vertibayes_protocols.queries.choices.scored_tables import ChoiceTables
+from vertibayes_protocols.queries.tables import costs as costs_module
+from vertibayes_protocols.queries.tables.costs import most_kept
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Family, Rows, Variable
@@ -379,12 +383,47 @@ def test_kept_sums_are_not_used_if_the_query_would_not_fit_beside_them(monkeypat
 
 
 def test_no_more_sums_are_kept_than_a_session_may_keep(monkeypatch):
-    monkeypatch.setattr(choose_module, "MOST_KEPT", 8)
+    monkeypatch.setattr(costs_module, "MOST_KEPT", 8)
     federation, _ = committed(DATA)
     for asked in (ASKED, LATER, PREFIXES, LATER):
         assert chosen(federation, asked) == oracle(DATA, STUDY, asked)
     kept = [role.joined.sums for role in federation.roles.values()]
     assert all(0 < sum(map(len, sums.values())) <= 8 for sums in kept)
+
+
+def test_kept_sums_and_a_query_fit_the_memory_of_a_study_together(monkeypatch):
+    memory = choice_lookups(STUDY, PREFIXES).planned.memory
+    monkeypatch.setattr(costs_module, "KEPT_PART", 1)
+    monkeypatch.setattr(costs_module, "KEPT_BYTES", memory // 10)
+    study = replace(STUDY, memory=memory)
+    assert most_kept(study) == 10
+    assert not choice_lookups(study, PREFIXES).fits, "all of the memory is for what is kept"
+    monkeypatch.setattr(costs_module, "KEPT_PART", 10)
+    study = replace(STUDY, memory=2 * memory)
+    federation, _ = committed(DATA, study)
+    for asked in (ASKED, LATER, PREFIXES):
+        assert choice_lookups(study, asked).planned.memory + 2 * (memory // 10) <= study.memory
+        assert chosen(federation, asked) == oracle(DATA, study, asked)
+    assert all(
+        sum(map(len, role.joined.sums.values())) <= most_kept(study) == 2
+        for role in federation.roles.values()
+    )
+
+
+def test_lookups_beside_kept_sums_are_planned_once_and_end_with_the_session(monkeypatch):
+    made = []
+    beside = ChoiceTables.beside
+    monkeypatch.setattr(
+        ChoiceTables, "beside", lambda tables, kept: made.append(kept) or beside(tables, kept)
+    )
+    federation, _ = committed(DATA)
+    for asked in (ASKED, LATER, LATER):
+        chosen(federation, asked)
+    assert len(made) == 2, "of two queries that had kept sums, by all parties together"
+    del federation
+    made.clear()
+    gc.collect()
+    assert not lookups_module._shared
 
 
 def test_a_party_that_has_lost_its_sums_stops_the_query():

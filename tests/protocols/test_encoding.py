@@ -199,8 +199,10 @@ def test_what_is_no_identifier(values):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"bins": 0}, "above 0 and at most 0.5 of the records, got 0"),
+        ({"bins": 0}, "above 0 and at most 0.5, or a number of bins, as 10, got 0"),
         ({"bins": 0.51}, "at most 0.5"),
+        ({"bins": 1}, "got 1"),
+        ({"bins": 10.5}, "got 10.5"),
         ({"own_bins": {"x": 0.6}}, "got 0.6"),
         (
             {"binning": "even"},

@@ -11,6 +11,7 @@ from tests.protocols.test_approved_studies import DATA, ORDER, RULE, candidates,
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.randomness import KeyPair
+from vertibayes_mpc.ring import Ring
 from vertibayes_protocols.approval import Approved
 from vertibayes_protocols.approved_study import open_approved
 from vertibayes_protocols.choices import Choices
@@ -377,6 +378,52 @@ def test_a_site_that_kept_no_share_refuses_to_give_it_again(unbroken, monkeypatc
         won = study.choose(step)
     with pytest.raises(QueryRefusedError, match="has kept no share"):
         study.session.ask(Release.of(study.joined, step, again=True))
+
+
+def as_older(world, bits):
+    """Have all sites keep their shares as releases up to wire version 8 did: elements, unpacked."""
+    ring, wide = Ring(14), Ring(bits)
+    sites, shares = list(DATA), {}
+    for site in sites:
+        record = world.record(site)
+        count = len(record.share) * 8 // ring.bits
+        shares[site] = ring.unpack(record.share, count).astype(wide.dtype)
+    total = sum(shares.values())  # modulo 2^bits: the last share corrects it to the tables
+    shares[sites[-1]] -= total - (total & wide.dtype.type(2**ring.bits - 1))
+    for site in sites:
+        world.roles[site].memory.runs.keep_share(
+            world.contract.digest, world.record(site).label, shares[site]
+        )
+
+
+def lost(monkeypatch, rule=RULE):
+    """Return a run whose answer was lost after all sites had kept their shares."""
+    kinds, _ = places_of_release(World(rule), monkeypatch)
+    world = World(rule)
+    with world.breaking(monkeypatch, kinds.index("share")), pytest.raises(TransportError):
+        world.run(patience=0)
+    return world
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+def test_a_share_that_an_older_release_kept_is_given_in_the_ring_of_this_one(
+    bits, unbroken, monkeypatch
+):
+    world = lost(monkeypatch)
+    as_older(world, bits)
+    assert same(world.run(), unbroken[0])
+
+
+def test_a_share_of_an_older_release_in_a_narrower_ring_is_refused_and_blames_nobody(monkeypatch):
+    world = lost(monkeypatch, Rule("laplace", epsilon=0.001))
+    assert len(world.record().share) % 8 == 0, "the noise needs a ring of 64 bits"
+    for site in DATA:
+        share = world.record(site).share.view(np.uint64).astype(np.uint16)
+        world.roles[site].memory.runs.keep_share(
+            world.contract.digest, world.record(site).label, share
+        )
+    with pytest.raises(QueryRefusedError, match="an older release of vertibayes began this run"):
+        world.run()
 
 
 # ---- records and waits ---------------------------------------------------------------------------

@@ -124,6 +124,22 @@ def assert_pyagrum_has(read, network, node, codes, decode=STATES.decode):
     assert values == pytest.approx(wanted, abs=1e-7)  # pyAgrum reads with 7 digits or so
 
 
+def test_people_read_escaped_names_in_properties_and_plain_ones_as_they_are():
+    twice = Variable("a;b", ("<7.5%", "yes"))
+    text = write_bif(Network(Structure({"a;b": ()}), {"a;b": twice}, {"a;b": np.array([0.5, 0.5])}))
+    assert '  property name = "a\\u003bb";\n  property states = "<7.5%", "yes";\n' in text
+    assert "property" not in write_bif(plain())
+
+
+def test_objects_of_both_libraries_have_the_users_own_names():
+    network = read_bif(write_bif(awkward()))
+    assert_equal(from_pgmpy(network.to_pgmpy()), network)
+    held = network.to_pyagrum()
+    codes = {name: name for name in network.structure.nodes}
+    for node in codes:
+        assert_pyagrum_has(held, network, node, codes, str)
+
+
 def test_plain_names_are_those_of_the_user_in_both_readers(tmp_path):
     import pyagrum as gum
     from pgmpy.readwrite import BIFReader

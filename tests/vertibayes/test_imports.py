@@ -101,6 +101,8 @@ LEARN = "learn", "--data", "d.csv", "--sites", "2", "--out", "out"
         ),
         ((*LEARN, "--most-bits", "5"), "--most-bits limits what the winners of choices", ()),
         ((*LEARN, "--algorithm", "tan"), "--algorithm tan needs --class-variable", ()),
+        (("check", "no.toml"), "no.toml: no such file", ("numpy",)),
+        (("predict", "--study", "no.toml", "--out", "o"), "no.toml: no such file", ("numpy",)),
         (("calibrate", "--data", "d.csv", "--target", "q", "--out", "o"), "q: no such column", ()),
     ],
 )

@@ -383,7 +383,7 @@ def test_what_cannot_be_fitted_to_is_refused(given, y, error, message):
             {"binning": "magic"},
             "binning must be one of equal-frequency, equal-width, intervals, mdlp, ",
         ),
-        ({"bins": 0.9}, "bins must be above 0 and at most 0.5"),
+        ({"bins": 0.9}, "bins must be a share of the records, above 0 and at most 0.5"),
         ({"pseudo_count": -1}, "pseudo_count"),
         ({"missing": "magic"}, "missing"),
         ({"ordering": ["age"]}, "`ordering` needs `algorithm` k2"),

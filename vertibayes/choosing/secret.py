@@ -8,7 +8,7 @@ from itertools import combinations
 from vertibayes_protocols.approval import Winners
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.open_study import OpenStudy
-from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.costs import Costs, choice_room
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Variable
 
@@ -89,6 +89,6 @@ def fits_of(study: Study, *, missing: bool = False) -> Callable[[Family], bool]:
         cells = size.cells * len(study.variables)
         prefixes = combinations(family.members, len(prefix))
         memory = max(costs.choice_memory(prefix, cells) for prefix in prefixes)
-        return size.narrow and memory <= study.memory
+        return size.narrow and memory <= choice_room(study)
 
     return fits

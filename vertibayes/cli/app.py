@@ -297,6 +297,7 @@ def _predict(**given: Any) -> None:
                 raise ValueError(
                     f"{setting.option} cannot be combined with --study: sites read the data"
                 )
+        check_file(study)
         from vertibayes.cli.predict_study import run_predict_study
 
         return run_predict_study(study, out, model, target, rule, bins)

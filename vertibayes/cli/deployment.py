@@ -343,6 +343,8 @@ def _check(
     checks that all can be reached, pin each other's keys, run the same version, and hold the same
     people.
     """
+    if len(files) == 1:
+        check_file(files[0])
     from vertibayes.cli.check import run_check
 
     stop_on_signal()

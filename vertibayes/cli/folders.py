@@ -42,7 +42,10 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"--out {folder}: {parent} is not a folder that can be written to")
     if not is_free(folder):
         raise ValueError(f"--out {folder}: it has files; specify a new or empty folder")
-    free = shutil.disk_usage(parent).free
+    disk = shutil.disk_usage(parent)
+    if not disk.total:  # as /proc
+        raise ValueError(f"--out {folder}: {parent} is no folder of a disk; name one that is")
+    free = disk.free
     if free < LEAST_FREE:
         raise ValueError(
             f"--out {folder}: the disk of {parent} is full ({size(free)} free); free at least "

@@ -11,6 +11,7 @@ import numpy as np
 
 from vertibayes.cli.source import Source, check_columns, check_source, read_partition
 from vertibayes.splitting import deal_columns
+from vertibayes.words import offered
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.site.data import SiteData
@@ -51,7 +52,8 @@ class Sites:
         """Refuse a column that no site has, as the value of an option."""
         self.check_column(name, option)
         if name not in self.order:
-            raise ValueError(f"{option} {name}: no such column; there are {', '.join(self.order)}")
+            known = offered(name, self.order)
+            raise ValueError(f"{option} {name}: no such column; there are {known}")
 
 
 class Held(NamedTuple):

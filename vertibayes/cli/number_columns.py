@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from vertibayes.cli.source import Source
+from vertibayes.words import offered
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.encoded import encode
 from vertibayes_protocols.site.encoding import Encoding
@@ -48,7 +49,8 @@ def _bounds(name: str, columns: Mapping[str, TextColumn], how: Encoding, target:
             f"--numbers {name}: the column is the target, and a class has states; leave it out"
         )
     if name not in columns:
-        raise DataError(f"--numbers {name}: no such column; there are {', '.join(columns)}")
+        known = offered(name, columns)
+        raise DataError(f"--numbers {name}: no such column; there are {known}")
     numbers = _numbers(name, columns[name], how)
     if numbers.fault:
         raise DataError(f"--numbers {name}: {numbers.fault}; write them in one")

@@ -23,6 +23,7 @@ TYPES: Mapping[str, Any] = {
     "flag": bool,
     "whole": int,
     "number": float,
+    "bins": float,
     "path": Path,
     "any path": Path,
     "folder": Path,

@@ -45,10 +45,16 @@ class Run:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if error is None:
             if not self.quiet:
-                written = [f"Written: {self.out}"] if self.out else []
+                written = [f"Written: {self.out}{self._to_take()}"] if self.out else []
                 sys.stdout.writelines(f"{line}\n" for line in [*self.lines, *written])
         elif not isinstance(error, UnwrittenError):  # of which the ledger is with the other results
             self._keep_ledger()
+
+    def _to_take(self) -> str:
+        """Say which of the files a person opens, and which one other libraries take."""
+        if self.out is None or not (self.out / "model.bifxml").exists():
+            return ""
+        return " (report.html to read; model.bifxml for pgmpy and pyAgrum, with your names)"
 
     def _keep_ledger(self) -> None:
         ledger, out = self.ledger, self.out

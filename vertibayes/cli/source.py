@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from vertibayes.cli.options import separated
 from vertibayes.json_content import is_names, read_json
 from vertibayes.splitting import deal_columns
+from vertibayes.words import offered
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.site.dialect import Dialect
@@ -172,7 +173,9 @@ def _check_known(given: Mapping[str, Iterable[str]], known: Sequence[str]) -> No
     for option, names in given.items():
         for name in names:
             if name not in known:
-                raise DataError(f"{option} {name}: no such column; there are {', '.join(known)}")
+                raise DataError(
+                    f"{option} {name}: no such column; there are {offered(name, known)}"
+                )
 
 
 def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:

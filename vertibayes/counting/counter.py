@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes.words import offered
 from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
 
 Table: TypeAlias = NDArray[np.int64]
@@ -112,7 +113,7 @@ def check_families(
     for family in families:
         for name in family.members:
             if name not in variables:
-                raise ValueError(f"no variable {name!r}; known are {', '.join(variables)}")
+                raise ValueError(f"no variable {name!r}; known are {offered(name, variables)}")
         if len(set(family.members)) < len(family.members):
             raise ValueError(f"a variable appears twice in the family {family.members}")
         cells = cells_of(lengths, family)

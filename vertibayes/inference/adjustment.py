@@ -13,6 +13,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from vertibayes.dag import Structure
+from vertibayes.words import offered
 
 if TYPE_CHECKING:
     from networkx import DiGraph
@@ -116,7 +117,7 @@ def check_names(structure: Structure, exposure: str, outcome: str, names: Collec
     """Refuse names that are not in a structure, or that have two roles."""
     for name in (exposure, outcome, *names):
         if name not in structure.parents:
-            known = ", ".join(structure.nodes)
+            known = offered(name, structure.nodes)
             raise ValueError(f"the network has no variable {name!r}; it has {known}")
     check_roles(exposure, outcome, names)
 

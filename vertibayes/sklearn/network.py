@@ -108,7 +108,8 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         How columns of more than 16 different numbers are cut. "mdlp" cuts them where the bins tell
         most about the class [2]_.
     bins : float, default=0.1
-        The share of the records in a bin. With "mdlp" it is that of columns that MDLP does not cut.
+        The share of the records in a bin, or from 2 the number of bins. With "mdlp" it is that of
+        columns that MDLP does not cut.
     max_states : int, default=100
         The largest number of states; a column with more is left out.
     classes : sequence, optional

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from math import comb
 
 import numpy as np
 
@@ -33,7 +34,8 @@ from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes.structure.skeleton import LEVELS
 from vertibayes.structure.skeleton_by_tables import SkeletonByTables
 
-MOST_NEIGHBOURS = 10  # among which the order search chooses the parents of a variable
+NEIGHBOURS = range(7, 11)  # among so many the order search chooses the parents of a variable
+MOST_TRIPLES = 2_700  # of neighbours, over all variables: it asks for tables of most of them
 ORDERS = 5  # random ones
 AGAIN = 3  # times that the order search runs again
 SEED = 0  # of the orders: the same for all data, so that one data set gives one structure
@@ -101,4 +103,10 @@ def _start(
     ]
     generator = np.random.default_rng(SEED)
     orders += [generator.permutation(scores.variables).tolist() for _ in range(ORDERS)]
-    return skeleton.strongest(MOST_NEIGHBOURS), orders
+    return skeleton.strongest(_neighbours(scores.variables)), orders
+
+
+def _neighbours(variables: int) -> int:
+    """Return how many neighbours the order search chooses from: fewer where variables are many."""
+    fit = (most for most in NEIGHBOURS if variables * comb(most, 3) <= MOST_TRIPLES)
+    return max(fit, default=NEIGHBOURS[0])

@@ -59,7 +59,8 @@ class Masks:
 
     def numbers(self, part: Part) -> Elements:
         """Return the additive shares of beta, modulo the ring of ranks."""
-        return self._elements(self.plan.rank_ring, "numbers", (part.size,), part.number)
+        shape = (self.plan.bits_of(part),)
+        return self._elements(self.plan.rank_ring, "numbers", shape, part.number)
 
     def ranks(self, part: Part) -> Elements:
         """Return q, the masks of the ranks."""
@@ -71,7 +72,8 @@ class Masks:
         return self._elements(self.plan.one_hot_ring, "one-hot ranks", shape, part.number)
 
     def _bits(self, purpose: str, rows: int, part: Part, *level: int) -> Bits:
-        return packed(self._elements(Ring(1), purpose, (rows, part.size), part.number, *level))
+        shape = rows, self.plan.bits_of(part)
+        return packed(self._elements(Ring(1), purpose, shape, part.number, *level))
 
     def _elements(self, ring: Ring, purpose: str, shape: tuple[int, ...], *parts: int) -> Elements:
         return self.key.elements(ring, self.plan.name(purpose, *parts), shape)
@@ -126,6 +128,12 @@ class Comparison(NamedTuple):
 def both_factors(left: Bits) -> Bits:
     """Return the left factors of all products: those of `less`, and then those of `same`."""
     return np.concatenate([left, left[1:]])
+
+
+def shifted(plan: ArgmaxPlan, d: Elements) -> Elements:
+    """Return each public difference plus each threshold."""
+    added = np.array([t % 2**plan.ring.bits for t in plan.thresholds], np.uint64)
+    return plan.ring.reduce((d[:, None] + added.astype(d.dtype)).ravel())
 
 
 def compare(plan: ArgmaxPlan, one_hots: Elements, d: Elements) -> tuple[Comparison, Bits]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.argmax.digits import Bits, Masks, both_factors, differences, unit_digits
-from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part
+from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, packed_bytes
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
 from vertibayes_mpc.randomness import Stream
@@ -42,15 +43,20 @@ class MaskedRanks(Labelled, kind="masked ranks"):
 
 
 class Winners(Labelled, kind="winners"):
-    """A site's XOR shares of the bits of each set's winner, or of a star, packed."""
+    """A site's XOR shares of the bits of each set's winner, packed."""
 
 
-def open_argmax(plan: ArgmaxPlan) -> Program[NDArray[np.intp]]:
+class Won(NamedTuple):
+    """What is revealed of each set: arrays of shape (sets,)."""
+
+    places: NDArray[np.intp]  # of the highest value in its set
+    leads: NDArray[np.bool_]  # whether it exceeds all others by more than the margin
+
+
+def open_argmax(plan: ArgmaxPlan) -> Program[Won]:
     """Add up the sites' shares of the winners: the analyst's side.
 
-    Returns the place of each set's highest value in its set, intp of shape (sets,); of a
-    `StarPlan`, 1 if the winner exceeds all others by more than the margin, otherwise 0. A
-    MalformedMessageError says that a share has a wrong size; an UnknownFaultyPartyError, that a
+    A MalformedMessageError says that a share has a wrong size; an UnknownFaultyPartyError, that a
     winner is outside its set: a site or the dealer is at fault.
     """
     return add_up(plan, (yield from exchange({}, expected_winners(plan, plan.sites))))
@@ -61,17 +67,18 @@ def expected_winners(plan: ArgmaxPlan, senders: Iterable[Party]) -> dict[Party, 
     return dict.fromkeys(senders, Expect(Winners, plan.shown_bytes + LABEL_BYTES))
 
 
-def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.intp]:
+def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> Won:
     """Return the winners from the shares of all sites; errors as of `open_argmax`."""
     name = plan.winners_name
     shares = [labelled_bytes(m, s, plan.shown_bytes, name) for s, m in messages.items()]
     bits = np.unpackbits(reduce(np.bitwise_xor, shares), count=len(plan.sizes) * plan.shown_bits)
-    weights = np.left_shift(1, np.arange(plan.shown_bits), dtype=np.intp)
-    winners: NDArray[np.intp] = (bits.reshape(-1, plan.shown_bits) * weights).sum(axis=1)
+    rows = bits.reshape(-1, plan.shown_bits)
+    weights = np.left_shift(1, np.arange(plan.rank_bits), dtype=np.intp)
+    winners: NDArray[np.intp] = (rows[:, :-1] * weights).sum(axis=1)
     if (winners >= np.array(plan.sizes, np.intp)).any():
         reason = "a winner outside its set: one of them or the dealer lies, or a score is too large"
         raise UnknownFaultyPartyError(plan.sites, reason)
-    return winners
+    return Won(winners, rows[:, -1].astype(np.bool_))
 
 
 def deal_argmax(keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> Program[None]:
@@ -107,7 +114,8 @@ class _Dealer:
     def products(self, part: Part) -> Bits:
         """Return the first site's shares of the products of masks, level after level."""
         levels = range(len(self.plan.levels))
-        none = np.zeros((0, part.packed), np.uint8)  # one digit is joined with no other
+        width = packed_bytes(self.plan.bits_of(part))
+        none = np.zeros((0, width), np.uint8)  # one digit is joined with no other
         return np.concatenate([none, *(self._products(part, level) for level in levels)])
 
     def _products(self, part: Part, level: int) -> Bits:
@@ -119,7 +127,8 @@ class _Dealer:
     def numbers(self, part: Part) -> Elements:
         """Return the first site's additive shares of the bits beta."""
         flips = reduce(np.bitwise_xor, [m.flip(part) for m in self.masks])
-        beta = np.unpackbits(flips[0], count=part.size).astype(self.plan.rank_ring.dtype)
+        beta = np.unpackbits(flips[0], count=self.plan.bits_of(part))
+        beta = beta.astype(self.plan.rank_ring.dtype)
         numbers = reduce(np.subtract, [m.numbers(part) for m in self.others], beta)
         return self.plan.rank_ring.reduce(numbers)
 

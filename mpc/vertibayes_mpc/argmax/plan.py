@@ -36,11 +36,6 @@ class Part(NamedTuple):
         """The number of pairs or values."""
         return self.stop - self.start
 
-    @property
-    def packed(self) -> int:
-        """The number of bytes that hold one bit for each."""
-        return packed_bytes(self.size)
-
 
 def packed_bytes(bits: int) -> int:
     """Return the number of bytes that hold some bits."""
@@ -49,11 +44,11 @@ def packed_bytes(bits: int) -> int:
 
 @dataclass(frozen=True)
 class ArgmaxPlan:
-    """All that the parties do to find the highest value of each set.
+    """All that the parties do to find the highest value of each set, and whether it leads.
 
-    As signed numbers, two scores of one set must differ by less than 2^(ring.bits - 1); scores of
-    less than half of this in size do. A ValueError says that the sites are not distinct, or a size
-    is out of its range.
+    As signed numbers, the margin and the difference of any two scores of one set must add up to
+    less than 2^(ring.bits - 1). A ValueError says that the sites are not distinct, or a number is
+    out of its range.
     """
 
     label: bytes  # names this argmax, and nothing else
@@ -63,6 +58,7 @@ class ArgmaxPlan:
     digit_bits: int = 4  # that one one-hot digit compares: from 1 to 6
     most_pairs: int = 1 << 17  # in a part
     shown: bytes = b""  # of the winners, for an analyst who does not know `label`; masks nothing
+    margin: int = 0  # what a winner that leads exceeds each other score of its set by, and one more
 
     def __post_init__(self) -> None:
         if not self.sites or len(set(self.sites)) < len(self.sites):
@@ -78,6 +74,17 @@ class ArgmaxPlan:
             )
         if self.most_pairs < 1:
             raise ValueError(f"most_pairs must be at least 1, got {self.most_pairs}")
+        if not 0 <= self.margin < 1 << (self.ring.bits - 1):
+            most = (1 << (self.ring.bits - 1)) - 1
+            raise ValueError(f"margin must be from 0 to {most}, got {self.margin}")
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """What is added to the difference d of a pair (i, j) before it is compared with 0.
+
+        Below 0, d says that j wins; d - margin - 1, that i does not lead; d + margin, that j leads.
+        """
+        return 0, -self.margin - 1, self.margin
 
     @cached_property
     def values(self) -> int:
@@ -127,14 +134,21 @@ class ArgmaxPlan:
         return i, i + 1 + pairs - first_of_i
 
     @property
-    def ranked(self) -> NDArray[np.intp]:
-        """The places of the values of which the parties learn, in shares, whether they win."""
-        return np.arange(self.values)
+    def ranks(self) -> int:
+        """How many numbers each value has: how many others it wins against, and how many it leads.
+
+        A pair has one comparison for the first number, and two for the second.
+        """
+        return (1 + len(self.thresholds)) // 2
+
+    def bits_of(self, part: Part) -> int:
+        """Return how many comparisons the pairs of a part have: with each threshold, all pairs."""
+        return len(self.thresholds) * part.size
 
     @property
     def shown_bits(self) -> int:
-        """How many bits of each set are shown: the place of its winner."""
-        return self.rank_bits
+        """How many bits of each set are shown: the place of its winner, and whether it leads."""
+        return self.rank_bits + 1
 
     @property
     def shown_bytes(self) -> int:
@@ -148,8 +162,8 @@ class ArgmaxPlan:
 
     @property
     def value_parts(self) -> Iterator[Part]:
-        """The parts of the values that are ranked; one site has none."""
-        return _parts(len(self.ranked) * self.is_shared, self.most_values)
+        """The parts of the ranks of all values; one site has none."""
+        return _parts(self.ranks * self.values * self.is_shared, self.most_values)
 
     @property
     def most_values(self) -> int:
@@ -164,7 +178,7 @@ class ArgmaxPlan:
     @cached_property
     def digest(self) -> bytes:
         """A digest of the whole plan: part of every label, so that all parties have one plan."""
-        numbers = self.ring.bits, self.digit_bits, self.most_pairs, len(self.sites)
+        numbers = self.ring.bits, self.digit_bits, self.most_pairs, self.margin, len(self.sites)
         sizes = np.array(self.sizes, "<u4").tobytes()
         return label("argmax", self.label, *numbers, *self.sites, sizes)
 
@@ -231,8 +245,8 @@ class ArgmaxPlan:
         products = sum(2 * pairs - 1 for pairs in self.levels)
         return sum(
             self.digit_ring.packed_size(self.digits * part.size)
-            + self.rank_ring.packed_size(part.size)
-            + part.packed * products
+            + self.rank_ring.packed_size(self.bits_of(part))
+            + packed_bytes(self.bits_of(part)) * products
             for part in self.pair_parts
         )
 
@@ -244,7 +258,7 @@ class ArgmaxPlan:
 
     @property
     def _sent_for_pairs(self) -> int:
-        bits = sum(part.packed for part in self.pair_parts)
+        bits = sum(packed_bytes(self.bits_of(part)) for part in self.pair_parts)
         bits *= sum(3 * pairs - 1 for pairs in self.levels) + 1
         return self.ring.packed_size(self.values) + bits
 
@@ -252,57 +266,29 @@ class ArgmaxPlan:
     def memory(self) -> int:
         """The most bytes that a party takes for the arrays of an argmax, about."""
         part = min(self.pairs, self.most_pairs)
-        per_pair = self.digits * (3 * self.digit_ring.dtype.itemsize + 12) + 64
-        words = min(self.values, self.most_values) * self.rank_words
-        return self.values * 64 + max(part * per_pair, 4 * words * self.one_hot_ring.dtype.itemsize)
-
-    def star(self, margin: int) -> StarPlan:
-        """Return the plan that says of each winner whether it exceeds all others by a margin.
-
-        Two scores of a set must differ by less than 2^(ring.bits - 1) - 1, so that the margin and
-        one can be subtracted from a winner. In place of a larger margin the largest one is taken
-        that no two scores differ by more than.
-        """
-        margin = min(margin, (1 << (self.ring.bits - 1)) - 2)
-        name = label("argmax star", self.label, margin)
-        shown = label("argmax star shown", self.shown, margin) if self.shown else b""
-        sets = self.sites, self.sizes, self.ring, self.digit_bits, self.most_pairs
-        return StarPlan(name, *sets, shown, margin)
+        per_bit = self.digits * (3 * self.digit_ring.dtype.itemsize + 12) + 64
+        words = min(self.ranks * self.values, self.most_values) * self.rank_words
+        ranked = 4 * words * self.one_hot_ring.dtype.itemsize
+        return 64 * self.ranks * self.values + max(part * per_bit * len(self.thresholds), ranked)
 
 
 @dataclass(frozen=True)
-class StarPlan(ArgmaxPlan):
-    """What the parties do, after an argmax, to learn which winners exceed all others by a margin.
-
-    `ArgmaxPlan.star` returns it, under a label of its own. The winner is the first value of its
-    set: the sites, who know the winners, put it there. The dealer does not learn where it was.
-    """
-
-    margin: int = 0  # what a winner must exceed each other score of its set by, and one more
-
-    @property
-    def compared(self) -> NDArray[np.intp]:
-        """With how many later values of its set each value is compared: all, or none."""
-        return np.where(self.places == 0, self.lasts, 0)
-
-    @property
-    def ranked(self) -> NDArray[np.intp]:
-        """The places of the winners."""
-        return self.starts
-
-    @property
-    def shown_bits(self) -> int:
-        """How many bits of each set are shown: whether its winner exceeds the others so far."""
-        return 1
-
-
-@dataclass(frozen=True)
-class RankPlan(StarPlan):
+class RankPlan(ArgmaxPlan):
     """What the parties do to share how many other values the first value of each set reaches.
 
     Nothing is revealed. The first value is neither masked with a rank nor shown. Differences of
     values of a set must be below 2^(ring.bits - 1), as signed numbers.
     """
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """Pairs are compared once."""
+        return (0,)
+
+    @property
+    def compared(self) -> NDArray[np.intp]:
+        """With how many later values of its set each value is compared: all, or none."""
+        return np.where(self.places == 0, self.lasts, 0)
 
     @property
     def value_parts(self) -> Iterator[Part]:

@@ -1,7 +1,4 @@
-"""A site's program: mask the scores, compare all pairs, rank the values, and send the winners.
-
-`exceed` compares the winners alone with the other values of their sets.
-"""
+"""A site's program: mask the scores, compare all pairs, rank the values, and send the winners."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ from vertibayes_mpc.argmax.digits import (
     compare,
     differences,
     packed,
+    shifted,
     top_bit,
 )
 from vertibayes_mpc.argmax.messages import (
@@ -27,10 +25,11 @@ from vertibayes_mpc.argmax.messages import (
     MaskedScores,
     OneHots,
     Winners,
+    Won,
     add_up,
     expected_winners,
 )
-from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, RankPlan, StarPlan
+from vertibayes_mpc.argmax.plan import ArgmaxPlan, Part, RankPlan, packed_bytes
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.labelled import Labelled, expected, labelled_elements, receive
 from vertibayes_mpc.ring import Elements, Ring
@@ -38,9 +37,7 @@ from vertibayes_mpc.rounds import Party, Program, exchange
 from vertibayes_mpc.sharing import zero_share
 
 
-def argmax(
-    site: Holder, plan: ArgmaxPlan, scores: Elements, analyst: Party
-) -> Program[NDArray[np.intp]]:
+def argmax(site: Holder, plan: ArgmaxPlan, scores: Elements, analyst: Party) -> Program[Won]:
     """Find the highest value of each set with the other sites and the dealer.
 
     `scores` are this site's shares of the scores of all sets, one set after the other: shape
@@ -51,21 +48,13 @@ def argmax(
     if scores.shape != (plan.values,) or scores.dtype != plan.ring.dtype:
         given = f"shape {scores.shape} and type {scores.dtype}"
         raise ValueError(f"scores must be {plan.values} of type {plan.ring.dtype}, got {given}")
-    wins = yield from _wins(site, plan, scores)
-    share = np.bitwise_xor.reduceat(wins * plan.places, plan.starts)
-    return (yield from _show(site, plan, share, analyst))
-
-
-def exceed(
-    site: Holder, plan: StarPlan, scores: Elements, winners: NDArray[np.intp], analyst: Party
-) -> Program[NDArray[np.bool_]]:
-    """Find which winners exceed all other scores of their sets by more than the plan's margin.
-
-    `winners` are what `argmax` has returned; the rest is as there. Returns bools of shape (sets,);
-    of two equal scores, none exceeds the other.
-    """
-    wins = yield from _wins(site, plan, _winners_first(site, plan, scores, winners))
-    return (yield from _show(site, plan, wins.astype(np.intp), analyst)).astype(np.bool_)
+    site.use(plan.digest)
+    if plan.is_shared:
+        contest = _Contest(site, plan)
+        wins = yield from contest.wins((yield from contest.ranks(scores)))
+    else:
+        wins = _wins(plan, scores)
+    return (yield from _show(site, plan, _shown(plan, wins), analyst))
 
 
 def share_ranks(site: Holder, plan: RankPlan, values: Elements) -> Program[Elements]:
@@ -76,7 +65,7 @@ def share_ranks(site: Holder, plan: RankPlan, values: Elements) -> Program[Eleme
     """
     site.use(plan.digest)
     if plan.is_shared:
-        return (yield from _Contest(site, plan).ranks(values))
+        return (yield from _Contest(site, plan).ranks(values))[plan.starts]
     half = values.dtype.type(1 << (plan.ring.bits - 1))
     firsts = np.repeat(values[plan.starts], plan.sizes)
     reached = plan.ring.reduce(firsts - values) < half
@@ -84,36 +73,25 @@ def share_ranks(site: Holder, plan: RankPlan, values: Elements) -> Program[Eleme
     return plan.rank_ring.reduce(counts.astype(plan.rank_ring.dtype))
 
 
-def _winners_first(
-    site: Holder, plan: StarPlan, scores: Elements, winners: NDArray[np.intp]
-) -> Elements:
-    """Put each winner first in its set, and subtract the margin and one from it."""
-    # A winner exceeds another by more than the margin if what is left is not below the other.
-    order, places = np.arange(plan.values), plan.starts + winners
-    order[places], order[plan.starts] = plan.starts, places
-    values = scores[order]
-    if _is_first(site, plan):
-        values[plan.starts] -= values.dtype.type(plan.margin + 1)
-    return plan.ring.reduce(values)
+def _shown(plan: ArgmaxPlan, wins: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return shares of each winner's place, and above its bits of whether it leads."""
+    first, leads = wins.reshape(-1, 2).T
+    values = first * plan.places | leads.astype(np.intp) << plan.rank_bits
+    return np.asarray(np.bitwise_xor.reduceat(values, plan.starts))
 
 
-def _is_first(site: Holder, plan: ArgmaxPlan) -> bool:
-    return site.party == plan.sites[0]
-
-
-def _wins(site: Holder, plan: ArgmaxPlan, values: Elements) -> Program[NDArray[np.bool_]]:
-    """Return XOR shares of whether each ranked value is below no other of its set."""
-    site.use(plan.digest)
-    if plan.is_shared:
-        contest = _Contest(site, plan)
-        return (yield from contest.wins((yield from contest.ranks(values))))
+def _wins(plan: ArgmaxPlan, values: Elements) -> NDArray[np.bool_]:
+    """Return of each value whether it wins its set, and whether it leads."""
     half = values.dtype.type(1 << (plan.ring.bits - 1))
     firsts = np.repeat(values[plan.starts], plan.sizes)  # differences fit the ring: values may not
     ordered = plan.ring.reduce(values - firsts + half)  # in the order of the signed numbers
     highest = np.maximum.reduceat(ordered, plan.starts) if plan.sizes else ordered
-    equal = ordered == np.repeat(highest, plan.sizes)
+    below = np.repeat(highest, plan.sizes) - ordered
+    equal, near = below == 0, below <= plan.margin
     before = np.cumsum(equal) - equal  # of all sets: how many were as high as the highest
-    return np.asarray((equal & (before == np.repeat(before[plan.starts], plan.sizes)))[plan.ranked])
+    first = equal & (before == np.repeat(before[plan.starts], plan.sizes))
+    alone = np.add.reduceat(near.astype(np.intp), plan.starts) == 1
+    return np.stack([first, first & np.repeat(alone, plan.sizes)], axis=1).ravel()
 
 
 class _Contest:
@@ -122,20 +100,22 @@ class _Contest:
     def __init__(self, site: Holder, plan: ArgmaxPlan) -> None:
         self.site, self.plan, self.dealer = site, plan, site.commitments.dealer
         self.masks = Masks(site.dealer_key, plan)
-        self.first = _is_first(site, plan)
+        self.first = site.party == plan.sites[0]
         self.others = [peer for peer in plan.sites if peer != site.party]
 
     def ranks(self, values: Elements) -> Program[Elements]:
-        """Return shares of how many of its set each ranked value exceeds; in a star, reaches."""
+        """Return shares of how many of its set each value wins against, and how many it leads."""
         plan, masked = self.plan, (yield from self._masked(values))
-        ranks = np.zeros(plan.values, np.int64)
+        ranks = np.zeros((plan.ranks, plan.values), np.int64)
         for part in plan.pair_parts:
             i, j = plan.pairs_of(part)
-            won = yield from self._second_wins(part, differences(plan, masked, part))
-            ranks += _sums(j, won, plan.values) - _sums(i, won, plan.values)
+            below = yield from self._below(part, differences(plan, masked, part))
+            first, *lead = below.reshape(part.size, -1).T
+            for rank, (not_i, is_j) in zip(ranks, ((first, first), lead), strict=False):
+                rank += _sums(j, is_j, plan.values) - _sums(i, not_i, plan.values)
         if self.first:
-            ranks += plan.compared  # in each pair, the first wins if the second does not
-        return plan.rank_ring.reduce(ranks[plan.ranked].astype(plan.rank_ring.dtype))
+            ranks += plan.compared  # in each pair, i wins or leads unless it is said not to
+        return plan.rank_ring.reduce(ranks.T.ravel().astype(plan.rank_ring.dtype))
 
     def _masked(self, values: Elements) -> Program[Elements]:
         """Reveal the masked values to the sites."""
@@ -144,10 +124,11 @@ class _Contest:
         shares = yield from self._all(MaskedScores, ours, ring, self.plan.name("scores"))
         return ring.reduce(reduce(np.add, shares))
 
-    def _second_wins(self, part: Part, d: Elements) -> Program[Elements]:
-        """Return additive shares, in the ring of ranks, of the bits that say x_i < x_j."""
-        plan = self.plan
-        bits, sign = compare(plan, (yield from self._digits(part)), d)
+    def _below(self, part: Part, d: Elements) -> Program[Elements]:
+        """Return additive shares, in the ring of ranks, of x_i - x_j + threshold < 0."""
+        plan, d = self.plan, shifted(self.plan, d)
+        one_hots = np.repeat((yield from self._digits(part)), len(plan.thresholds), axis=1)
+        bits, sign = compare(plan, one_hots, d)
         if self.first:
             sign = sign ^ top_bit(plan, d)
         products = yield from self._products(part)
@@ -169,7 +150,8 @@ class _Contest:
         if not self.first:
             return [self.masks.products(part, level) for level in range(len(plan.levels))]
         rows = [2 * pairs - 1 for pairs in plan.levels]
-        shape, name = (sum(rows), part.packed), plan.name("pairs", part.number)
+        shape = sum(rows), packed_bytes(plan.bits_of(part))
+        name = plan.name("pairs", part.number)
         dealt = yield from receive(BitProducts, self.dealer, Ring(8), shape, name)
         return np.split(dealt.astype(np.uint8, copy=False), np.cumsum(rows)[:-1])
 
@@ -187,12 +169,13 @@ class _Contest:
     def _as_numbers(self, part: Part, bits: Bits) -> Program[Elements]:
         """Return additive shares, in the ring of ranks, of bits of which this is a share."""
         ring, name = self.plan.rank_ring, self.plan.name("pairs", part.number)
+        count = self.plan.bits_of(part)
         if self.first:
-            numbers = yield from receive(BitNumbers, self.dealer, ring, (part.size,), name)
+            numbers = yield from receive(BitNumbers, self.dealer, ring, (count,), name)
         else:
             numbers = self.masks.numbers(part)
         flipped = yield from self._open(bits ^ self.masks.flip(part), name)
-        flips = np.unpackbits(flipped[0], count=part.size).astype(ring.dtype)
+        flips = np.unpackbits(flipped[0], count=count).astype(ring.dtype)
         numbers = np.where(flips, -numbers, numbers)  # where flips is 1, the bit is 1 - beta
         return ring.reduce(numbers + flips if self.first else numbers)
 
@@ -210,7 +193,7 @@ class _Contest:
         name = plan.name("values", part.number)
         ours = ring.reduce(ranks + self.masks.ranks(part))
         shares = yield from self._all(MaskedRanks, ours, ring, name)
-        lasts = plan.lasts[plan.ranked][part.start : part.stop].astype(ring.dtype)
+        lasts = np.repeat(plan.lasts, plan.ranks)[part.start : part.stop].astype(ring.dtype)
         place = ring.reduce(reduce(np.add, shares) - lasts).astype(np.intp)
         if self.first:
             shape = plan.rank_words, part.size
@@ -242,9 +225,7 @@ def _sums(places: NDArray[np.intp], numbers: Elements, count: int) -> NDArray[np
     return np.bincount(places, numbers, count).astype(np.int64)
 
 
-def _show(
-    site: Holder, plan: ArgmaxPlan, share: NDArray[np.intp], analyst: Party
-) -> Program[NDArray[np.intp]]:
+def _show(site: Holder, plan: ArgmaxPlan, share: NDArray[np.intp], analyst: Party) -> Program[Won]:
     """Send this site's share of the winners to the analyst and all sites; add up all shares."""
     bits = (share[:, None] >> np.arange(plan.shown_bits) & 1).astype(np.uint8).ravel()
     peers = {peer: site.peer_keys[peer] for peer in plan.sites if peer != site.party}

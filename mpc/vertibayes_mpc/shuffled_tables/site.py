@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,12 +201,12 @@ class _Chains:
 
     def _counted(self, table: ShuffledTable) -> Elements:
         """Count a table that this site alone holds."""
-        codes = [self.column("codes", place).astype(np.intp) for place in table.members]
-        complete = np.ones(self.records, np.bool_)
-        for column, states in zip(codes, table.shape, strict=True):
-            complete &= column < states
-        joint = np.ravel_multi_index([column[complete] for column in codes], table.shape)
-        counts = np.bincount(joint, minlength=prod(table.shape))
+        codes = self.joint_codes(table)
+        if table.dropping:
+            lengths = dict(zip(table.members, table.shape, strict=True))
+            known = [self.column("codes", place) < lengths[place] for place in table.dropping]
+            codes = codes[np.logical_and.reduce(known)]
+        counts = np.bincount(codes, minlength=table.cells)
         return counts.astype(self.site.commitments.ring.dtype)
 
     def _outbox(

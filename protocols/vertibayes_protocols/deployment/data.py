@@ -84,11 +84,6 @@ def read_data(site: SiteFile) -> SiteData:
         title = f"{title}, one record a person"
     identifiers = _identifiers(site, parts, ids)
     data = SiteData.from_text(title, offered, encoding, ids, strict=source.strict)
-    for variable in data.variables.values():
-        try:
-            variable.check_printable()
-        except ValueError as error:
-            raise DataError(f"{title}: {error}") from None
     data = replace(data, identifiers=identifiers)
     del columns, offered, parts  # as large as the codes, which the order copies
     return data.in_order_of_ids()  # after encoding: its errors name the file's lines

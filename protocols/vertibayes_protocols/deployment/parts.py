@@ -59,7 +59,7 @@ class VariableSpec:
     states: tuple[str, ...] = declared("texts", (), least=2)  # in order; else those of the data
     cut: tuple[Decimal, ...] = declared("edges", (), least=1, old="edges")  # inner edges of bins
     categorical: bool = declared("flag", False)  # numbers or dates are names: never binned
-    bins: float | None = declared("number", above=0, most=0.5)  # share of the records in a bin
+    bins: float | None = declared("bins")  # how many, or the share of the records in each
     ignore_case: bool = declared("flag", False)  # values that differ only in case are one state
     bounds: tuple[float, float] | None = declared("bounds")  # numbers for sums, without states
     aggregate: str | None = declared("text", choices=RULES)  # of a person's rows

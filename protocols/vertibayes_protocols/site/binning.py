@@ -134,7 +134,7 @@ METHODS = {
 
 
 def _most_bins(share: float) -> int:
-    return int(1 / share + 1e-9)
+    return int(share) if share >= 1 else int(1 / share + 1e-9)
 
 
 def _balanced(counts: Sequence[int], run: Group, bins: int) -> list[Group]:

@@ -78,6 +78,10 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
             f"{encoding.advice.states(len(states))} keeps it",
         )
     encoded = _codes(name, column, states, coding.code_of)
+    try:
+        encoded.variable.check_printable()
+    except ValueError:
+        raise finder.not_printable() from None
     return encoded._replace(findings=(*coding.findings, *finder.few_known()))
 
 

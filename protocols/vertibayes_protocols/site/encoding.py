@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 
+from vertibayes_protocols.settings import BINS_FORM, is_bins
 from vertibayes_protocols.site.binning import METHODS
 from vertibayes_protocols.site.findings import COMMAND_LINE, Advice
 from vertibayes_protocols.site.statistics import Numeric
@@ -24,7 +25,7 @@ class Encoding:
     missing_codes: Collection[str] = ()  # beside the empty text; COLUMN=CODE is for one column
     states: Mapping[str, Sequence[str]] = field(default_factory=dict)  # declared, in order
     categorical: Collection[str] = ()  # columns whose numbers and dates are names: never binned
-    bins: float = 0.1  # the share of the records in a bin of a numeric column
+    bins: float = 0.1  # of a numeric column: the share of the records in each, or from 2 how many
     max_states: int = 100  # of a column
     cuts: Mapping[str, Sequence[Decimal]] = field(default_factory=dict)  # inner edges, ascending
     binning: str = "equal-frequency"  # of the other numeric columns: one of `METHODS`
@@ -46,10 +47,8 @@ class Encoding:
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a collection of texts, not one text")
         for share in (self.bins, *self.own_bins.values()):
-            if not 0 < share <= 0.5:
-                raise ValueError(
-                    f"bins must be above 0 and at most 0.5 of the records, got {share}"
-                )
+            if not is_bins(share):
+                raise ValueError(f"bins must be {BINS_FORM}, got {share:g}")
         if not 2 <= self.max_states <= 65_000:
             raise ValueError(f"max_states must be from 2 to 65000, got {self.max_states}")
         if self.binning not in METHODS:

@@ -20,6 +20,7 @@ from vertibayes_protocols.site.numerals import Numerals, read_numbers, read_plai
 from vertibayes_protocols.site.scales import in_order
 from vertibayes_protocols.site.statistics import Numeric
 from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.variables import is_printable
 
 FEW_KNOWN = 0.05  # share of records with a value, below which a column gets a warning
 SHOWN = 3  # states, or groups of spellings, that a finding quotes
@@ -92,6 +93,17 @@ class StateFinder:
         return DataError(
             f"{self.source}: the column {self.name!r}, record {first}: {text!r} {what} ({count} "
             f"such records); if it says missing: {remedy}"
+        )
+
+    def not_printable(self) -> DataError:
+        """Return the error about a name or a value with control characters, as line breaks."""
+        text = next((text for text in self.counts if not is_printable(text)), None)
+        record = "" if text is None else f", record {self._records(text)[1]}"
+        advice = self.encoding.advice
+        return DataError(
+            f"{self.source}: the column {self.name!r}{record}: {text or self.name!r} has control "
+            "characters; replace line breaks in the file by spaces, or leave the column out: "
+            f"{advice.of(advice.exclude, [self.name])}"
         )
 
     def everywhere(self) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from vertibayes_mpc.ring import Packed
+    from vertibayes_mpc.ring import Elements, Packed, Ring
 
 OPEN, KEPT, GIVEN = range(3)  # of a release: not counted yet; share kept; share sent or about to be
 
@@ -36,7 +36,8 @@ class RunRecord:
     shown: list[Shown] = field(default_factory=list)  # what the steps have shown that were answered
     state: int = OPEN  # `OPEN`, `KEPT` or `GIVEN`
     label: bytes = b""  # the label of the release whose share is kept
-    share: Packed = field(default_factory=lambda: np.zeros(0, np.uint8), repr=False)
+    # The share, as `Ring.pack` packs it; from a memory of wire version 8 or older, the elements.
+    share: Elements = field(default_factory=lambda: np.zeros(0, np.uint8), repr=False)
 
     def begin(self, place: int) -> None:
         """Note that a step begins, and forget a share that has not been sent."""
@@ -46,6 +47,16 @@ class RunRecord:
     def keep_share(self, name: bytes, share: Packed) -> None:
         """Keep the share of a release."""
         self.state, self.label, self.share = KEPT, name, share.copy()
+
+    def packed(self, ring: Ring) -> Packed | None:
+        """Return the share as it is sent in a ring; None if it was kept in a narrower one.
+
+        The elements of an older memory have 16, 32 or 64 bits: shares modulo a power of two are
+        also shares modulo each lower one.
+        """
+        if self.share.dtype == np.uint8:
+            return self.share
+        return ring.pack(self.share) if ring.dtype.itemsize <= self.share.itemsize else None
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON data."""
@@ -68,7 +79,7 @@ class RunRecord:
         if state not in (OPEN, KEPT, GIVEN) or begun < len(shown) or share.dtype.kind != "u":
             raise ValueError("the record of a run is damaged")
         study, name = bytes.fromhex(content["study"]), bytes.fromhex(content["label"])
-        return cls(study, begun, shown, state, name, share.view(np.uint8))
+        return cls(study, begun, shown, state, name, share)
 
 
 class Runs:

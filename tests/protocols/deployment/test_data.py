@@ -50,7 +50,14 @@ def test_numbers_in_bins_of_a_share_and_numbers_that_are_names(site):
         ("id,age,sex\na,1,f\n ,2,m\n", "record 2: id_column 'id' is empty"),
         ("id,age,sex\na,x,f\nb,2,m\n", "record 1: 'x' is not one of its states"),
         ("id,age,sex\na,1\n", "line 2: 2 fields"),
-        ("id,age,sex\na,1,f\nb,2,\x1b[2J\n", r"variable 'sex': '\x1b[2J' has control characters"),
+        (
+            'id,age,sex\na,1,f\nb,2,"m\nor f"\n',
+            r"records.csv: the column 'sex', record 2: 'm\nor f' has control characters",
+        ),
+        (
+            "id,age,sex\na,1,f\nb,2,\x1b[2J\n",
+            r"the column 'sex', record 2: '\x1b[2J' has control characters; replace line breaks",
+        ),
     ],
 )
 def test_mistakes_in_the_data_are_named_in_the_words_of_the_file(site, content, reason):

@@ -89,7 +89,7 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
         ('"sex" = {}', "sex = { states = ['f'] }", "at least 2 of them, got f"),
         ('"sex" = {}', "sex = { cut = [2, 1] }", "sex.cut: must be a list of ascending"),
         ('"sex" = {}', "sex = { cut = [] }", "at least 1 of them, got an empty list"),
-        ('"sex" = {}', "sex = { bins = 0.7 }", "sex.bins: must be a number, above 0 and at"),
+        ('"sex" = {}', "sex = { bins = 0.7 }", "sex.bins: must be a share of the records, above"),
         ('"sex" = {}', "sex = { bins = 0.1, cut = [1] }", "cut and bins exclude each other"),
         ('"sex" = {}', "id = {}", "data.id_column: 'id' is also in [variables]"),
         ('"sex" = {}', "sex = 1", "variables.sex: must be a table, got 1"),

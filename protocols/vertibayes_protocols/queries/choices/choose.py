@@ -4,8 +4,8 @@
     sites, dealer    shares of logarithms of the counts         vertibayes_mpc.lookups
     each site        its shares of their sums, which it keeps   or kept in an earlier query
     each site        its shares of the candidates' values       sums
-    sites, dealer    the winner of each set                     vertibayes_mpc.argmax
-    sites, dealer    whether the errors of the lookups are too small to change it
+    sites, dealer    the winner of each set, and whether the errors of the lookups are too small
+                     to change it                               vertibayes_mpc.argmax
 
 A site first checks the query against its policy and its memory of record sets, and notes it in its
 ledger.
@@ -18,8 +18,8 @@ sent of the value has masks and zero shares of the later query. It stays in the 
 session. Leakage: to the analyst and to all sites of the study the winner of each set, and one bit:
 whether it exceeds all others by so much that the errors of the lookups cannot have changed it.
 Which scores are compared, over which records, to all parties. The dealer does not learn the
-winners. Cost: as the tables; a lookup for each count (`vertibayes_mpc.lookups`); a comparison for
-each pair of candidates of a set (`vertibayes_mpc.argmax`).
+winners. Cost: as the tables; a lookup for each count (`vertibayes_mpc.lookups`); three comparisons
+for each pair of candidates of a set (`vertibayes_mpc.argmax`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes_mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
+from vertibayes_mpc.argmax import ArgmaxPlan, Won, argmax, deal_argmax, open_argmax
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.lookups import LookupPlan, deal_lookups
 from vertibayes_mpc.masked_tables import Plan, deal_tables
@@ -54,8 +54,14 @@ from vertibayes_protocols.choices import (
 )
 from vertibayes_protocols.effects import Effects, Later, Number, Planned, Winners
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.choices.lookups import MOST_SCORES, ChoiceLookups, choice_lookups
+from vertibayes_protocols.queries.choices.lookups import (
+    MOST_SCORES,
+    ChoiceLookups,
+    choice_lookups,
+    lookups_beside,
+)
 from vertibayes_protocols.queries.choices.scored_tables import Kept
+from vertibayes_protocols.queries.tables.costs import most_kept
 from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products, share_parts
 from vertibayes_protocols.query import (
     At,
@@ -73,7 +79,6 @@ from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Family, Rows
 
 T = TypeVar("T")
-MOST_KEPT = 100_000  # sums of logarithms, by a party in a session
 LEAST_WEIGHT = 10**13  # picoseconds of work: choices of less are one query,
 MOST_PARTS = 8  # and choices of more are divided into about so many
 COMPARED = "which scores are compared, over which records"
@@ -118,15 +123,11 @@ class ChoicePlan:
         """The plan of the argmax; the analyst, who does not know the ids, checks what is asked."""
         return self.needed.argmax(self.label, self.asked)
 
-    @cached_property
-    def star(self) -> StarPlan:
-        """The plan that says which winners are those of exact scores too."""
-        return self.argmax.star(self.needed.margin)
-
     def keep(self, sums: Elements | None = None) -> None:
         """Keep the sums that are known from now on: a site its shares of them, others zeros."""
         keys, held = self.needed.tables.keys, self.joined.sums
-        if sum(map(len, held.values())) + len(keys) <= MOST_KEPT:  # at all parties or at none
+        most = most_kept(self.joined.study)
+        if sum(map(len, held.values())) + len(keys) <= most:  # at all parties or at none
             shares = [0] * len(keys) if sums is None else sums.tolist()
             of_records = held.setdefault((self.rows, self.missing), {})
             of_records |= zip(keys, shares, strict=True)
@@ -223,7 +224,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         joined = self.joined(at)
         check_variables(joined.study, self.variables)
         kept = joined.sums.get((self.rows, self.missing), {})
-        needed = choice_lookups(joined.study, self.step, frozenset(kept))
+        needed = lookups_beside(joined.study, self.step, frozenset(kept))
         digest = label("choose", wire.encode(self))
         return ChoicePlan(needed, joined, self.rows, self.missing, self.number, digest, kept)
 
@@ -262,9 +263,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         sums = yield from _sums(holder, plan, shares)
         plan.keep(sums)
         values = plan.needed.values(site.party, sums)
-        won = yield from argmax(holder, plan.argmax, values, site.analyst)
-        decided = yield from exceed(holder, plan.star, values, won, site.analyst)
-        joined.won, joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
+        _note(joined, (yield from argmax(holder, plan.argmax, values, site.analyst)))
 
     def run_dealer(self, dealer: DealerRole, plan: ChoicePlan) -> Program[None]:
         """Deal what tables, lookups and comparisons need."""
@@ -273,16 +272,18 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         yield from deal_lookups(dealer.mask_keys, plan.lookups)
         plan.keep()
         yield from deal_argmax(dealer.mask_keys, plan.argmax)
-        yield from deal_argmax(dealer.mask_keys, plan.star)
 
     def run_analyst(self, analyst: AnalystRole, plan: ChoicePlan) -> Program[tuple[int, ...]]:
         """Receive the winners, and which of them are decided."""
         assert analyst.joined is not None  # it has joined the study
-        won = yield from open_argmax(plan.argmax)
-        decided = yield from open_argmax(plan.star)
-        analyst.joined.won, analyst.joined.decided = tuple(won.tolist()), tuple(map(bool, decided))
+        _note(analyst.joined, (yield from open_argmax(plan.argmax)))
         plan.keep()
         return analyst.joined.won
+
+
+def _note(joined: Joined, won: Won) -> None:
+    """Remember the winners, and which of them are those of exact scores too."""
+    joined.won, joined.decided = tuple(won.places.tolist()), tuple(won.leads.tolist())
 
 
 def _sums(site: Holder, plan: ChoicePlan, shares: Elements) -> Program[Elements]:

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from math import ceil
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +41,14 @@ from vertibayes_protocols.queries.tables.costs import (
     MOST_TERMS,
     SCORE_BYTES,
     Costs,
+    choice_room,
 )
 from vertibayes_protocols.queries.tables.ways import Group, Holders, cells_of, divided
 from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 
 MOST_SCORES = 100_000  # in one query
+DIGIT_BITS = 6  # that are compared at a time: a round less than with 4, for few bytes
 
 
 class Counts(NamedTuple):
@@ -86,7 +89,8 @@ class ChoiceLookups:
     def argmax(self, name: bytes = b"", shown: bytes = b"") -> ArgmaxPlan:
         """Return the plan of the argmax among all sites of the study; the arguments are labels."""
         sites, ring = self.tables.study.sites, self.precision.ring
-        return ArgmaxPlan(name, sites, self.tables.sizes, ring, shown=shown)
+        asked = name, sites, self.tables.sizes, ring, DIGIT_BITS
+        return ArgmaxPlan(*asked, shown=shown, margin=self.margin)
 
     def lookups(self, name: bytes = b"") -> LookupPlan:
         """Return the plan of the lookups among several holders, under a label."""
@@ -245,7 +249,7 @@ class ChoiceLookups:
     def parts(self) -> list[list[Group]]:
         """Divide the groups of tables into parts that fit the memory, each alone if it does not."""
         costs, groups = self._costs, list(self.tables.groups)
-        left = self.tables.study.memory - self._held
+        left = choice_room(self.tables.study) - self._held
         if groups and costs.products_memory(costs.columns(self._prefixes)) <= left:
             return [groups]  # which share products
         return divided(costs, groups, left)
@@ -294,17 +298,18 @@ class ChoiceLookups:
     def fits(self) -> bool:
         """Whether one query may ask for so much."""
         few = all(number <= limit for _, number, limit in self._listed)
-        most = self.tables.study.memory
+        most = choice_room(self.tables.study)
         return few and self._largest[1] <= most and self.planned.memory <= most
 
     def check_fits(self) -> None:
         """Refuse what does not fit into one query, with a ValueError that names a table."""
         if not self.fits:
+            most = choice_room(self.tables.study)
             table, memory = self._largest
             raise ValueError(
                 f"a set of {len(self.tables.candidates)} candidates, the largest with the table of "
                 f"{', '.join(table)} of {memory:,} bytes, does not fit into one query, which may "
-                f"take {self.tables.study.memory:,} bytes of memory at each party: allow more "
+                f"take {most:,} bytes of memory at each party: allow more "
                 "memory or fewer parents"
             )
 
@@ -320,16 +325,25 @@ class ChoiceLookups:
 
 
 @lru_cache(maxsize=32)
-def choice_lookups(
-    study: Study, choices: Choices, kept: frozenset[Kept] = frozenset()
-) -> ChoiceLookups:
-    """Return what choices look up; the parties of one process compute it once.
+def choice_lookups(study: Study, choices: Choices) -> ChoiceLookups:
+    """Return what choices look up beside nothing; the parties of a process compute it once."""
+    return ChoiceLookups(ChoiceTables.of(study, choices))
+
+
+_shared: WeakValueDictionary[tuple[Study, Choices, frozenset[Kept]], ChoiceLookups]
+_shared = WeakValueDictionary()  # of the queries that run in this process, and no longer
+
+
+def lookups_beside(study: Study, choices: Choices, kept: frozenset[Kept]) -> ChoiceLookups:
+    """Return what choices look up beside what is kept; as `choice_lookups`, computed once.
 
     Fewer tables have another order, and fewer lookups other parts: what is kept is not used if the
     query would then take too much memory, so that choices that fit do so whatever is kept.
     """
-    if not kept:
-        return ChoiceLookups(ChoiceTables.of(study, choices))
     full = choice_lookups(study, choices)
-    beside = ChoiceLookups(full.tables.beside(kept))
-    return beside if beside.fits else full
+    if not kept:
+        return full
+    beside = _shared.get((study, choices, kept)) or ChoiceLookups(full.tables.beside(kept))
+    if not beside.fits:
+        return full
+    return _shared.setdefault((study, choices, kept), beside)

@@ -204,8 +204,9 @@ class ChoiceTables:
 
     @cached_property
     def span(self) -> int:
-        """No two values of a set, with the errors of their lookups, differ by more nats.
+        """No two values of a set, with their errors and the margin, differ by more nats.
 
+        An error is twice in the difference of two values, and the margin is two errors.
         The scores that are added to a candidate are not above 0, nor are those that are subtracted.
         """
         below, above = (
@@ -214,7 +215,7 @@ class ChoiceTables:
         )
         sets = list(pairwise([0, *accumulate(self.sizes)]))
         spans = [max(below[a:b]) + max(above[a:b]) + self._spread(a, b) for a, b in sets]
-        return max(spans) + 2 * ((self.approximations >> LOOKUP_ERROR_BITS) + 1)
+        return max(spans) + 4 * ((self.approximations >> LOOKUP_ERROR_BITS) + 1)
 
     def _spread(self, start: int, end: int) -> int:
         """Return by how many nats the constants of some candidates differ, rounded up."""

@@ -37,6 +37,9 @@ TERM_BYTES, TERM_PS = 5_000, 300_000_000  # plans, labels, arrays; at each party
 TABLE_BYTES, TABLE_BYTES_PER_CELL = 2_500, 32
 SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, and the vectors that are sorted
 CHOICE_BYTES_PER_CELL = 64  # at one party: the place, the share and the logarithm of a count
+KEPT_BYTES = 1_600  # at one party: a kept sum of logarithms, and what it is of
+MOST_KEPT = 100_000  # sums of logarithms, by a party in a session
+KEPT_PART = 8  # sums that are kept take at most this part of a study's memory
 SCORE_BYTES = 2_500  # at one party: a score, its lookups and their tables
 LOOKUP_PS_PER_BYTE = 20_000  # of the messages of lookups and comparisons, at all parties
 FUNCTION_BYTES_PER_RECORD, FUNCTION_PS_PER_RECORD = 24, 250_000  # of each function, at each party
@@ -117,7 +120,7 @@ class Costs:
             )
             for name, v in study.variables.items()
         }
-        self.weights = lru_cache(maxsize=None)(self._weights)
+        self.weights = lru_cache(maxsize=1 << 14)(self._weights)
 
     def _form_bytes(self, study: Study, name: str) -> int:
         """Return what a holder of a column sends to another site, in bytes."""
@@ -254,3 +257,13 @@ class Costs:
     def shuffling_memory(self) -> int:
         """How many bytes the first shuffled table takes at each party, beside its own memory."""
         return SHUFFLE_BYTES_PER_RECORD * self.records
+
+
+def most_kept(study: Study) -> int:
+    """Return how many sums of logarithms each party keeps at most."""
+    return min(MOST_KEPT, study.memory // KEPT_PART // KEPT_BYTES)
+
+
+def choice_room(study: Study) -> int:
+    """Return the bytes that a query of choices may take beside the sums that are kept."""
+    return study.memory - KEPT_BYTES * most_kept(study)

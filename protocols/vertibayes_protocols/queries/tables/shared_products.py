@@ -13,7 +13,7 @@ Everything follows from public sizes, in integers, so that all parties choose al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import prod
@@ -38,7 +38,7 @@ def order_of_products(study: Study, tables: Iterable[Names]) -> list[Names]:
     if sum(len(table) << len(table) for table in given) > MOST_COMPARED:
         return given
     widths = {name: max(variable.codes - 1, 0) for name, variable in study.variables.items()}
-    return in_shared_order(given, widths, partial(_sent, study, widths))
+    return in_shared_order(given, widths, cache(partial(_sent, study, widths)))
 
 
 def _sent(study: Study, widths: Mapping[str, int], names: Names) -> int:

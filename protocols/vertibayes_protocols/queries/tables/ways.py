@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import chain
 from math import prod
 from typing import NamedTuple, TypeAlias
@@ -39,6 +39,7 @@ from vertibayes_protocols.variables import Family, Rows
 MOST_FAMILIES, MOST_GROUPS = 100_000, 20_000  # in one query
 LEAST_WEIGHT = 10**12  # picoseconds of work: a query of less is not divided,
 MOST_PARTS = 16  # and one of more into so many: a session that breaks loses one of them
+KEPT_COSTS, KEPT_WAYS = 16, 1_024  # for the next query, or the other parties of a process
 ASKED = "which tables are asked, over which records"
 Holders: TypeAlias = tuple[Party, ...]  # of a table, sorted
 COMPLETE = "how many records are complete in the columns of tables that miss values"
@@ -147,10 +148,17 @@ class Load(NamedTuple):
 class Ways(NamedTuple):
     """How the tables of a group are counted."""
 
-    shuffled: list[bool]  # of each table, whether it is counted by shuffle
+    shuffled: tuple[bool, ...]  # of each table, whether it is counted by shuffle
     load: Load  # what all tables of the group take
 
 
+@lru_cache(maxsize=KEPT_COSTS)
+def costs_of(study: Study, records: int, missing: bool) -> Costs:
+    """Return the costs of a study's tables: the same object for equal studies."""
+    return Costs(study, records, missing)
+
+
+@lru_cache(maxsize=KEPT_WAYS)
 def choose_ways(costs: Costs, group: Group) -> Ways:
     """Choose the way that is cheaper for each table of a group.
 
@@ -181,7 +189,7 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
     memory = sum(costs.shuffle_memory(s) for s, way in zip(sizes, shuffled, strict=True) if way)
     cells = sum(size.cells for size in sizes)
     taken = Columns() if all(shuffled) else columns
-    return Ways(shuffled, Load(taken, memory, cells, len(sizes), 1, mixed))
+    return Ways(tuple(shuffled), Load(taken, memory, cells, len(sizes), 1, mixed))
 
 
 def load_of(costs: Costs, groups: Iterable[Group]) -> Planned:
@@ -242,7 +250,7 @@ class TablePlan:
     def costs(self) -> Costs:
         """What its tables cost."""
         study = self.joined.study
-        return Costs(study, self.rows.count(study.records), self.missing)
+        return costs_of(study, self.rows.count(study.records), self.missing)
 
     @cached_property
     def _ways(self) -> list[Ways]:
