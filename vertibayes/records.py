@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vertibayes.data_dictionary import NO_DICTIONARY, Dictionary
 from vertibayes.model import Model, has_missing_state
 from vertibayes.words import counted
 from vertibayes_protocols.errors import DataError
@@ -106,6 +107,7 @@ def read_records(
     numerics: Mapping[str, Numeric] | None = None,
     ignore_case: Collection[str] = (),
     dialect: Dialect = RECOGNIZED,
+    dictionary: Dictionary = NO_DICTIONARY,
 ) -> Records:
     """Read a file's columns in the states of variables.
 
@@ -132,6 +134,8 @@ def read_records(
         The columns in which a text that differs from a state only in case is this state.
     dialect : Dialect
         How a CSV file is written; what it does not say is recognized.
+    dictionary : Dictionary
+        Which texts become others, such as the year of a date.
 
     Returns
     -------
@@ -150,6 +154,7 @@ def read_records(
     columns = read_table(
         path, keep_spaces=any(text != text.strip() for text in texts), dialect=dialect
     )
+    columns = dictionary.prepared(columns)
     ids = None
     if id_column is not None:
         if id_column in {**variables, **numerics}:

@@ -143,6 +143,7 @@ def _take(source: Source, path: Path) -> Held:
     """Read a file; take out its identifiers and the excluded columns."""
     keys = source.id_columns[0] if len(source.id_columns) == 1 else None
     columns = read_table(path, keep_spaces=source.keep_spaces, keys=keys, dialect=source.dialect)
+    columns = source.dictionary.prepared(columns)
     ids = identifiers = None
     if source.id_columns:
         parts = {name: columns.pop(name) for name in source.id_columns}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from vertibayes.cli.options import separated
+from vertibayes.data_dictionary import NO_DICTIONARY, Dictionary, read_dictionary
 from vertibayes.json_content import is_names, read_json
 from vertibayes.splitting import deal_columns
 from vertibayes.words import offered
@@ -62,8 +65,13 @@ class Source:
     encoding: str | None = None
     keep_na: bool = False
     states: tuple[str, ...] = ()
+    schema: Path | None = None
+    dictionary: Dictionary = NO_DICTIONARY  # the content of `schema`
 
     def __post_init__(self) -> None:
+        if self.schema is not None and self.dictionary is NO_DICTIONARY:
+            for name, value in _declared(self, read_dictionary(self.schema)).items():
+                object.__setattr__(self, name, value)
         if self.test is not None and self.holdout is not None:
             raise ValueError("--test and --holdout both say what to test on: give one of them")
 
@@ -113,6 +121,36 @@ class Source:
         )
 
 
+def _declared(source: Source, dictionary: Dictionary) -> dict[str, Any]:
+    """Return a source's fields with what a data dictionary adds to the options."""
+    columns = {n: c for n, c in dictionary.columns.items() if n not in source.exclude}
+    codes = Dictionary(columns).missing_codes
+    categorical = [name for name, column in columns.items() if column.categorical]
+    named = {text.rpartition("=")[0] for text in (*source.cut, *source.bounds)}
+    named |= {text.partition("=")[0] for text in source.states}
+
+    def added(way: str) -> list[str]:
+        own = {n: getattr(column, way) for n, column in columns.items() if n not in named}
+        return [f"{name}={_listed(values)}" for name, values in own.items() if values]
+
+    return {
+        "dictionary": dictionary,
+        "id_column": source.id_column or dictionary.id_column,
+        "exclude": (*source.exclude, *(n for n, c in columns.items() if c.exclude)),
+        "missing_codes": tuple(dict.fromkeys([*source.missing_codes, *codes])),
+        "categorical": tuple(dict.fromkeys([*source.categorical, *categorical])),
+        "cut": (*source.cut, *added("cut")),
+        "states": (*source.states, *added("states")),
+    }
+
+
+def _listed(values: Iterable[object]) -> str:
+    """Return values as an option has them: those with commas and quotes are quoted."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="").writerow(values)
+    return file.getvalue()
+
+
 def check_source(source: Source, named: Mapping[str, Iterable[str]] = NOTHING) -> list[str]:
     """Return the columns that are not left out; refuse options that the files do not fit.
 
@@ -151,6 +189,7 @@ def check_columns(source: Source, named: Mapping[str, Iterable[str]] = NOTHING) 
     encoding = source.how
     left = [name for name in names if name not in source.exclude]
     given: dict[str, Iterable[str]] = {
+        "--schema": [name for name in source.dictionary.columns if name not in source.exclude],
         "--categorical": encoding.categorical,
         "--cut": encoding.cuts,
         "--states": encoding.states,
