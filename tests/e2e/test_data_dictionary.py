@@ -91,7 +91,8 @@ def test_a_whole_draft_learns_and_predicts(data, schema, tmp_path, capsys):
 
 
 def test_options_count_in_place_of_the_dictionary(data, schema, tmp_path, capsys):
-    code, _, said = learn(capsys, tmp_path / "1", "--data", data, "--sites", 2, "--schema", schema, "--cut",
+    given = "--data", data, "--sites", 2, "--schema", schema
+    code, _, said = learn(capsys, tmp_path / "1", *given, "--cut",
           "alter, in Jahren=50", "--states", "meinung=" + ",".join(reversed(ANSWERS)),
           "--exclude", "krank")  # fmt: skip
     assert code == 0, said

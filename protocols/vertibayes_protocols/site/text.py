@@ -34,10 +34,14 @@ Choice: TypeAlias = Callable[[Sequence[str]], Sequence[str]]  # the names that a
 RECOGNIZED = Dialect()  # from the file
 GZIP = b"\x1f\x8b"
 LOOKED_AT = 4096  # bytes
-AS_CSV = "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file"
+AS_CSV = (
+    "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file, or install a reader: "
+    "pip install 'vertibayes[excel]'"
+)
+OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 KINDS = {
     b"PAR1": "a Parquet file that is gzipped; unpack it",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": f"an Excel workbook (.xls); {AS_CSV}",
+    OLD_EXCEL: f"an Excel workbook (.xls); {AS_CSV}",
 }
 
 
@@ -263,6 +267,18 @@ def _check_kind(path: Path, first: bytes) -> None:
     for magic, kind in KINDS.items():
         if first.startswith(magic):
             raise DataError(f"{path}: {kind}")
+
+
+def is_workbook(path: Path) -> bool:
+    """Whether a file is a workbook of Excel or OpenDocument."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(len(OLD_EXCEL))
+    except OSError:
+        return False  # the reader of CSV says why
+    if first.startswith(b"PK\x03\x04"):
+        return _zipped(path).endswith(AS_CSV)
+    return first == OLD_EXCEL
 
 
 def _zipped(path: Path) -> str:

@@ -13,6 +13,7 @@ from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.sources.arrow import ArrowTable, library, read_arrow
 from vertibayes_protocols.site.sources.csv_blocks import read_csv
 from vertibayes_protocols.site.sources.database import Database, open_duckdb, open_postgresql
+from vertibayes_protocols.site.sources.excel import read_excel
 from vertibayes_protocols.site.text import RECOGNIZED, Choice, TextColumn, read_columns
 
 EXTRA = "parquet"
@@ -82,6 +83,9 @@ def read_table(
     if _is_parquet(source):
         with open_parquet(source) as table:
             return read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)
+    columns = read_excel(source, keep_spaces=keep_spaces, choose=choose, keys=keys)
+    if columns is not None:
+        return columns
     columns = read_csv(source, keep_spaces=keep_spaces, choose=choose, keys=keys, dialect=dialect)
     if columns is not None:
         return columns
