@@ -131,7 +131,8 @@ LEARNING = (
 VALIDATION = (
     Setting("validate", "texts", "Validations to run, which need a target.", (),
             choices=get_args(Validate), old="methods"),
-    Setting("target", "text", "Variable that the validations predict."),
+    Setting("target", "text", "Outcome: first in the report's What if, and predicted by the "
+            "validations."),
     Setting("folds", "whole", "Number of folds of scv and svdg; svdg needs 10 records in each.",
             10, least=2),
     Setting("public", "path", "Public records, as CSV, for the validation public."),

@@ -2,14 +2,15 @@
 
     python docs/figures/report.py
 
-It runs `vertibayes demo` in a temporary folder, opens the page in Debian's Chromium, selects a
-node and sets what is known, and writes `report.png` and `report-dark.png` beside this file. The
-demo draws its records with a fixed seed, so that the pictures change with the page alone.
+It runs `vertibayes demo` in a temporary folder, opens the page in Debian's Chromium, sets what is
+known, and writes `report.png` and `report-dark.png` beside this file. The demo draws its records
+with a fixed seed, so that the pictures change with the page alone.
 """
 
 from __future__ import annotations
 
 import tempfile
+from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
@@ -21,7 +22,7 @@ from vertibayes.report.page.render import write_report
 HERE = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
 COLOURS = 256  # of the picture: the page has few
-SIZE = {"width": 1040, "height": 860}
+SIZE = {"width": 1400, "height": 860}
 
 
 def main() -> None:
@@ -37,32 +38,17 @@ def main() -> None:
 
 
 def take(browser: Browser, address: str, scheme: str, path: Path) -> None:
-    """Write a picture of the network and of What if, one above the other."""
+    """Write a picture of the network beside What if, with few colours."""
     page = browser.new_page(viewport=SIZE, reduced_motion="reduce")
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.goto(address)
-    page.get_by_role("button", name="Show the whole network").click()
-    page.locator('.node[aria-label^="LVEDVOLUME,"]').click()
     page.get_by_label("Set CVP").select_option(label="HIGH")
     page.get_by_role("button", name="Sort: set and changed first").click()
     page.mouse.move(0, 0)  # nothing is underlined
     page.evaluate("document.querySelector('.network-tools').scrollIntoView()")
-    page.screenshot(path=path, clip={"x": 0, "y": 0, "width": SIZE["width"], "height": 716})
-    page.evaluate("document.querySelector('.what-if-tools').scrollIntoView()")
-    below = path.with_suffix(".below.png")
-    page.screenshot(path=below, clip={"x": 0, "y": 14, "width": SIZE["width"], "height": 365})
-    join(path, below)
+    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    picture.quantize(COLOURS).save(path, optimize=True)
     page.close()
-
-
-def join(path: Path, below: Path) -> None:
-    """Put the second picture under the first, with few colours, and delete it."""
-    first, second = Image.open(path).convert("RGB"), Image.open(below).convert("RGB")
-    both = Image.new("RGB", (first.width, first.height + second.height))
-    both.paste(first, (0, 0))
-    both.paste(second, (0, first.height))
-    both.quantize(COLOURS).save(path, optimize=True)
-    below.unlink()
 
 
 if __name__ == "__main__":

@@ -312,10 +312,7 @@ def test_a_separator_that_is_unclear_is_named(tmp_path, capsys):
             ["--validate", "scv"],
             "--validate tests the prediction of a variable: name it by --target",
         ),
-        (
-            ["--target", "a"],
-            "--target a is the variable whose prediction --validate tests: add --val",
-        ),
+        (["--target", "z"], "--target z: no such column; there are a, b"),
         (
             ["--validate", "x", "--target", "a"],
             "--validate must be a list of public, scv or svdg, got x",

@@ -31,6 +31,7 @@ DATA = sample(NETWORK, 30, seed=2)
 
 @pytest.fixture
 def model(tmp_path):
+    (tmp_path / "study.toml").touch()  # `file_of` says what it has
     NETWORK.save(tmp_path / "model.json")
     return tmp_path / "model.json"
 
@@ -81,6 +82,7 @@ def test_a_study_from_its_files(monkeypatch, capsys, tmp_path):
     structure = Structure({"outcome": (), **dict.fromkeys(names, ("outcome",))})
     network = fit_cpts(PlainCounter(joined), structure, pseudo_count=1.0)
     network.save(tmp_path / "model.json")
+    (tmp_path / "study.toml").touch()
     options = "--model", tmp_path / "model.json", "--target", "outcome"
     study, out = folder / "analyst" / "study.toml", tmp_path / "out.csv"
     assert predict(capsys, *options, "--study", study, "--out", out)[0] == 0
@@ -99,6 +101,7 @@ def test_the_auc_is_written_alone(monkeypatch, capsys, tmp_path):
     data = sample(network, 30, seed=2)
     monkeypatch.setattr("tests.e2e.test_predict_over_sites.DATA", data)
     network.save(tmp_path / "model.json")
+    (tmp_path / "study.toml").touch()
     out = tmp_path / "auc.json"
     given = "--model", tmp_path / "model.json", "--target", "c", "--out", out
     code, output, error = run(

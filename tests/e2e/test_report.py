@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.command import write
-from tests.results_folders import NAMES, Page, ran
+from tests.results_folders import NAMES, QUICK, Page, ran
 from vertibayes.cli.report import add_report
 from vertibayes.report.page.render import render
 from vertibayes.report.page.results import Results
@@ -248,3 +248,12 @@ def test_a_page_that_cannot_be_made_costs_no_result(results_folder, tmp_path, mo
     add_report(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert "warning: report.html: not written (ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_target_without_a_validation_is_the_outcome_of_the_page(tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("a,b\n" + "0,x\n1,y\n" * 20)
+    ran("learn", "--data", data, "--sites", 2, "--target", "b", *QUICK, "--out", tmp_path / "out")
+    page = page_of(tmp_path / "out")
+    assert page.model["target"] == "b" and "The outcome is b." in " ".join(page.text.split())
+    assert not (tmp_path / "out" / "validation.json").exists()

@@ -54,11 +54,6 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
         ),
         ("max_parents = 3", "em_restarts = 1", "learning.em_restarts: em_restarts needs m"),
         ("max_parents = 3", "structure = 'none.json'", "none.json: no such file"),
-        (
-            "# [validation]",
-            "[validation]\ntarget = 'sex'",
-            "validation.target: target sex is the variable whose prediction validate tests",
-        ),
         ("# [validation]", "[validation]\nfolds = 1", "validation.folds: must be a whole number"),
         (
             "# [validation]",
@@ -116,6 +111,7 @@ def test_check_reads_the_settings_of_a_naive_bayes_study(capsys, folder):
             "learning.max_parents: max_parents must be between 0 and 2 (the sites allow tables of "
             "3 variables), got 3",
         ),
+        ("# [validation]", "[validation]\ntarget = 'bmi'", "validation.target: target bmi: no "),
         (
             "# [validation]",
             "[validation]\nvalidate = ['scv']\ntarget = 'smoke'",

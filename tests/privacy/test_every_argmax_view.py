@@ -5,14 +5,16 @@ Beside them the unsafe variants, each without one mask, which the same test must
 
 One run has all settings of the secret streams beside each other, each in a set of its own, since
 the program treats sets alike (`tests.privacy.shuffle_simulation` has the streams). An honest site
-that is not the first draws its shares of what is dealt too, and has too many settings for one run.
-Such a site, more values and more digits are shown stage by stage: the masked scores with the digits
-dealt for a pair, a level of joined digits, comparisons as numbers, ranks with the winners. Each
-stage has masks that no other stage uses, and its input is shared: the coalition knows all shares
-except the honest site's. The tests show that for *every* input of the honest site the messages of a
-stage have one distribution (of the last stage: one for each winner and its lead). So a
-simulator draws stage after stage, and the honest site's output is again the share that the
-coalition does not know. The parts, levels and pairs of larger cases repeat these stages.
+that is not the first draws its shares of what is dealt too, and has too many settings for one run
+unless the coalition is told its shares of one-hot ranks: in sets of two values, what these hide
+follows from the winner and its lead. So do the comparisons, which only stages show to be hidden.
+More values and more digits are shown stage by stage: the masked scores with the digits dealt for a
+pair, a level of joined digits, comparisons as numbers, ranks with the winners. Each stage has masks
+that no other stage uses, and its input is shared: the coalition knows all shares except the honest
+site's. The tests show that for *every* input of the honest site the messages of a stage have one
+distribution (of the last stage: one for each winner and its lead). So a simulator draws stage after
+stage, and the honest site's output is again the share that the coalition does not know. The parts,
+levels and pairs of larger cases repeat these stages.
 
 A pair is compared with three thresholds, each under masks of its own: shown with few digits, and
 more digits with one threshold (`RankPlan`). What kept shares are masked with in two argmaxes is
@@ -24,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -55,6 +57,7 @@ from vertibayes_mpc.argmax.messages import (
 )
 from vertibayes_mpc.argmax.plan import Part
 from vertibayes_mpc.argmax.site import _Contest, _show, _shown
+from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import send
 from vertibayes_mpc.scheduler import run_all
@@ -160,6 +163,7 @@ class Case(NamedTuple):
     size: int = 2
     stage: object = whole
     plan: type = ArgmaxPlan
+    told: tuple[str, ...] = ()  # the streams of the honest site that the coalition is told
     salt: str = ""
 
     def is_secret(self, pair):
@@ -190,13 +194,26 @@ def one_digest(monkeypatch):
     monkeypatch.setattr(ArgmaxPlan, "digest", property(lambda plan: plan.label))
 
 
+@dataclass(frozen=True)
+class PartlyTold(SecretStream):
+    """A secret stream of which the coalition is told the elements of some names."""
+
+    known: KnownStream
+    told: tuple
+
+    def elements(self, ring, name, shape, start=0):
+        is_told = name in self.told
+        return (self.known if is_told else super()).elements(ring, name, shape, start)
+
+
 def run(case, values, secret):
     """Run all settings, each in a set; return the winner and the views: shape (settings, n)."""
     settings = secret.settings
+    told = tuple(label(f"argmax {purpose}", b"query", 0) for purpose in case.told)
 
     def stream(*pair):
         known = KnownStream(secret, pair, case.salt)
-        return SecretStream(secret, pair) if case.is_secret(pair) else known
+        return PartlyTold(secret, pair, known, told) if case.is_secret(pair) else known
 
     w, sizes = sites_of(case.sites, stream), (case.size,) * settings
     plan = case.plan(
@@ -265,24 +282,35 @@ def all_of(size, *values):
 
 
 TWO_ORDERS = [(0, 0, 1, 0, 2, 2), (1, 1, 0, 0, 2, 2)]  # ranks and leads: the third value wins
+RANKS = ("one-hot ranks",)
 CASES = {
     "two sites, first": Case(2, "a", all_of(2, 0, 1)),
     "three sites, first": Case(3, "a", all_of(2, 0, 1), digit_bits=2),
+    "two sites, last": Case(2, "b", all_of(2, 0, 1), digit_bits=2, told=RANKS),
+    "three sites, second": Case(3, "b", all_of(2, 0, 1), digit_bits=2, told=RANKS),
     "ranked, two levels, first": Case(2, "a", all_of(2, 0, 1, 3), 3, stage=counting, plan=RankPlan),
     "ranked, last": Case(2, "b", all_of(2, 0, 1), stage=counting, plan=RankPlan),
+    "ranked, three sites, second": Case(3, "b", all_of(2, 0, 1), stage=counting, plan=RankPlan),
     "ranked, three sites, last": Case(3, "c", all_of(2, 0, 1), stage=counting, plan=RankPlan),
     "ranked, three values, first": Case(2, "a", all_of(3, 0, 1), 3, 3, 3, counting, RankPlan),
     "scores, first": Case(2, "a", all_of(2, 0, 3, 5), 3, 1, stage=masking),
     "scores, last": Case(2, "b", all_of(2, 0, 3, 5), 3, 1, stage=masking),
+    "scores, three sites, second": Case(3, "b", all_of(2, 0, 3, 5), 3, 1, stage=masking),
     "scores of one digit, last": Case(2, "b", all_of(2, 0, 3), 3, 3, stage=masking),
     "digits joined, first": Case(2, "a", all_of(5, 0, 1), 4, stage=joining, plan=RankPlan),
     "digits joined, last": Case(2, "b", all_of(5, 0, 1), 4, stage=joining, plan=RankPlan),
+    "digits joined, three sites, second": Case(
+        3, "b", all_of(5, 0, 1), 4, stage=joining, plan=RankPlan
+    ),
     "thresholds joined, first": Case(2, "a", all_of(6, 0, 1), stage=joining),
     "thresholds joined, last": Case(2, "b", all_of(6, 0, 1), stage=joining),
+    "thresholds joined, three sites, second": Case(3, "b", all_of(6, 0, 1), stage=joining),
     "numbers, first": Case(2, "a", all_of(3, 0, 1), stage=numbering),
     "numbers, last": Case(2, "b", all_of(3, 0, 1), stage=numbering),
+    "numbers, three sites, second": Case(3, "b", all_of(3, 0, 1), stage=numbering),
     "ranks, first": Case(2, "a", TWO_ORDERS, 3, size=3, stage=ranking),
     "ranks, last": Case(2, "b", all_of(4, 0, 1), stage=ranking),
+    "ranks, three sites, second": Case(3, "b", all_of(4, 0, 1), stage=ranking),
     "kept shares, first": Case(2, "a", all_of(2, 0, 3), 3, stage=comparing_again),
     "kept shares, last": Case(2, "b", all_of(2, 0, 3), 3, stage=comparing_again),
     "dealer and analyst": Case(2, "", all_of(3, 0, 1, 2), 5, 5, 3),
@@ -321,6 +349,13 @@ def without(monkeypatch, name, rows=slice(None)):
     ("name", "case"),
     [
         ("scores", "two sites, first"),
+        ("scores", "three sites, second"),
+        ("digits", "scores, three sites, second"),
+        ("left", "digits joined, three sites, second"),
+        ("products", "digits joined, three sites, second"),
+        ("numbers", "numbers, three sites, second"),
+        ("left", "thresholds joined, three sites, second"),
+        ("one_hots", "ranks, three sites, second"),
         ("scores", "scores, last"),
         ("digits", "scores, last"),
         ("digits", "scores of one digit, last"),
@@ -354,6 +389,12 @@ def test_one_mask_for_two_scores_is_rejected(monkeypatch):
     drawn = Masks.scores
     monkeypatch.setattr(Masks, "scores", lambda masks: np.repeat(drawn(masks)[::2], 2))
     assert is_rejected(CASES["scores, first"])
+
+
+def test_one_mask_for_both_ranks_of_a_value_is_rejected(monkeypatch):
+    drawn = Masks.ranks
+    monkeypatch.setattr(Masks, "ranks", lambda *given: np.repeat(drawn(*given)[::2], 2))
+    assert is_rejected(CASES["ranks, first"])
 
 
 @pytest.mark.parametrize("honest", ["first", "last"])

@@ -35,7 +35,7 @@ COMPUTE = """(cases) => cases.map(({model, evidence}) => {
 def compute(browser):
     """A function that computes posteriors with the page's scripts, of many cases in one call."""
     page = browser.new_page()
-    for name in ("model.js", "inference.js"):
+    for name in ("model.js", "inference.js", "advice.js"):
         page.add_script_tag(content=(ASSETS / name).read_text(encoding="utf-8"))
     yield lambda cases: page.evaluate(COMPUTE, cases)
     page.close()

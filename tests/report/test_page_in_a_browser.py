@@ -1,106 +1,13 @@
-"""The page of a run, used as a reader uses it: by mouse and keyboard, in print and offline."""
+"""The page of a run, used as a reader uses it: by mouse and keyboard, and offline."""
 
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.report.folders import counts_of, page_of
-from tests.report.networks import random_network
-from tests.report.pages import hostile, pages_of_runs, wide
-from vertibayes.counting import PlainCounter
-from vertibayes.network import from_pgmpy
-from vertibayes.parameters.cpt import fit_cpts
-
-Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
-UNFOLD = (
-    "() => document.querySelectorAll('details:nth-of-type(-n+2)').forEach((d) => { d.open = true })"
-)
-FITS = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-CONTRAST = {"runOnly": ["color-contrast"]}
-ALL_ELSE = {"rules": {"color-contrast": {"enabled": False}}}
-
-
-@pytest.fixture(scope="module")
-def alarm(alarm_network, alarm_data):
-    """ALARM with CPTs from records; no record has some combinations of parents."""
-    return fit_cpts(PlainCounter(alarm_data), alarm_network.structure)
-
-
-@pytest.fixture(scope="module")
-def asia():
-    from pgmpy.utils import get_example_model
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        return from_pgmpy(get_example_model("asia"))
-
-
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory, alarm, alarm_data, asia):
-    """The addresses of pages, by name."""
-    folder = tmp_path_factory.mktemp("pages")
-    sites = {f"site-{at}": list(alarm.variables)[at::3] for at in range(3)}
-    counts = counts_of(alarm, alarm_data)
-    hundred = random_network(np.random.default_rng(0), 100, most_parents=2, names=())
-    pages = {
-        "alarm": page_of(alarm, folder / "alarm", target="HR", sites=sites, counts=counts),
-        "hundred": page_of(hundred, folder / "hundred", target="node 50"),
-        "asia": page_of(asia, folder / "asia", sites={"clinic": ["asia", "smoke"]}),
-        "hostile": page_of(hostile(), folder / "hostile", sites={"</script>": ["__proto__"]}),
-        "wide": page_of(wide(), folder / "wide", target="letter"),
-    }
-    return pages | pages_of_runs(folder)
-
-
-@pytest.fixture(scope="module")
-def tab(browser):
-    """A tab without a network that notes what it says and what it asks for."""
-    context = browser.new_context(offline=True, viewport={"width": 1200, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    page.said, page.asked = [], []
-    page.on("console", lambda message: page.said.append(message.text))
-    page.on("pageerror", lambda error: page.said.append(str(error)))
-    page.on("request", lambda request: page.asked.append(request.url))
-    yield page
-    assert page.said == []
-    context.close()
-
-
-@pytest.fixture
-def shown(tab, addresses):
-    """A function that shows a page in the tab."""
-
-    def show(name, width=1200, height=900):
-        tab.set_viewport_size({"width": width, "height": height})
-        tab.emulate_media(color_scheme="light", media="screen", reduced_motion="reduce")
-        tab.asked.clear()
-        tab.goto(addresses[name])
-        return tab
-
-    yield show
-    assert tab.said == []
-
-
-def node(page, name):
-    return page.locator(f'.node[aria-label^="{name}"]')
-
-
-def card(page, name):
-    title = page.locator(".look", has_text=re.compile(f"^{re.escape(name)}$"))
-    return page.locator("#what-if .card", has=title)
-
-
-def posteriors(page, name):
-    """Return the numbers beside the bars of a card."""
-    return card(page, name).locator(".number").all_text_contents()
-
-
-def percents(shares):
-    return [f"{100 * share:.1f}%" for share in shares]
+from tests.report.folders import counts_of
+from tests.report.tabs import card, focused, node, percents, posteriors
 
 
 def test_a_click_shows_a_nodes_neighbourhood_and_its_table(shown, alarm):
@@ -168,10 +75,6 @@ def test_the_keyboard_alone_reaches_nodes_tables_and_what_if(shown, alarm):
     assert page.evaluate("document.activeElement.tagName") == "SELECT"
     page.keyboard.press("ArrowDown")
     assert "The probability of this evidence is" in page.locator(".evidence").text_content()
-
-
-def focused(page):
-    return page.evaluate("document.activeElement.getAttribute('aria-label')")
 
 
 def test_keys_and_buttons_zoom_and_the_drawing_can_be_seen_whole(shown):
@@ -248,6 +151,58 @@ def test_evidence_of_probability_zero_is_said_in_words(shown):
     assert posteriors(page, "either") == ["100.0%", "0.0%"]
 
 
+def test_the_network_and_what_if_are_on_one_screen_of_1400_pixels(shown):
+    page = shown("alarm", width=1400)
+    page.locator(".network-tools").evaluate("(tools) => tools.scrollIntoView()")
+    frame, panel = (page.locator(at).bounding_box() for at in (".network-frame", "#what-if"))
+    assert frame["x"] + frame["width"] < panel["x"] and panel["x"] + panel["width"] <= 1400
+    for box in frame, panel:
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 900
+    node(page, "BP").click()
+    near, panel = card(page, "BP").bounding_box(), page.locator("#what-if").bounding_box()
+    assert panel["y"] <= near["y"] and near["y"] + near["height"] <= panel["y"] + panel["height"]
+    assert "is-near" in card(page, "BP").get_attribute("class")
+
+
+def test_set_evidence_marks_the_nodes_by_colour_number_and_words(shown, alarm):
+    page = shown("alarm")
+    card(page, "HREKG").get_by_role("combobox").select_option(label="HIGH")
+    marked = {
+        group.get_attribute("aria-label").split(",")[0]: group.locator(".moved").text_content()
+        for group in page.locator(".node:has(.moved:not(:empty))").all()
+    }
+    assert marked.pop("HREKG") == "set"
+    given = pd.DataFrame({"HREKG": [None, "HIGH"]}, dtype=object)
+    for name in set(alarm.variables) - {"HREKG"}:
+        before, after = alarm.predict_proba(given, name).to_numpy()
+        change = np.abs(after - before).max()
+        assert marked.get(name, "") == (f"±{100 * change:.0f}" if change >= 0.005 else "")
+    assert "; set to HIGH" in node(page, "HREKG,").get_attribute("aria-label")
+    assert re.search(r"; HIGH: [\d.]+% → [\d.]+%$", node(page, "HR,").get_attribute("aria-label"))
+    page.get_by_role("button", name="Reset").click()
+    assert page.locator(".moved:not(:empty), .network.has-evidence").count() == 0
+
+
+def test_the_reader_is_told_what_to_ask_next_and_what_to_check(shown):
+    page = shown("alarm")
+    page.get_by_text("What to ask next, and what to check").click()
+    ask, check = page.locator(".advice ol").all()
+    assert re.match(r"HRBP 0\.\d{3} bits", ask.locator("li").first.inner_text())
+    assert re.match(r"HR LOW given CATECHOL", check.locator("li").first.inner_text())
+    bits = [float(text) for text in re.findall(r"(0\.\d{3}) bits", ask.inner_text())]
+    assert len(bits) == 8 and bits == sorted(bits, reverse=True)
+    page.get_by_role("button", name="Set HRBP").click()
+    assert focused(page) == "Set HRBP"
+    page.keyboard.press("ArrowDown")
+    assert "HRBP" not in ask.inner_text()
+    page.get_by_label("Outcome", exact=True).select_option(label="CO")
+    assert "P(CO = " in page.locator(".advice").inner_text()
+    page.get_by_role("button", name="Table of CO").click()
+    assert page.evaluate("document.activeElement.textContent") == "Probabilities of CO"
+    page.get_by_label("Outcome", exact=True).select_option(label="HRBP")
+    assert "HRBP is set: choose another outcome" in page.locator(".advice").inner_text()
+
+
 def test_names_and_states_are_texts_whatever_they_say(shown):
     page = shown("hostile")
     for at in range(4):
@@ -311,58 +266,3 @@ def test_the_page_asks_for_nothing_and_may_not(shown, addresses):
     assert all("Content Security Policy" in text for text in page.said) and page.said
     page.said.clear()
     assert page.evaluate("() => [localStorage.length, document.cookie]") == [0, ""]
-
-
-@pytest.fixture(scope="module")
-def unfolded(browser, addresses):
-    """A function that shows a page with its panels filled and its first folds open."""
-    context = browser.new_context(bypass_csp=True, reduced_motion="reduce")
-    page = context.new_page()
-
-    def show(name):
-        page.goto(addresses[name])
-        page.evaluate(UNFOLD)
-        page.locator('[data-node="1"]').first.click()
-        page.locator("#what-if li").first.click()
-        return page
-
-    yield show
-    context.close()
-
-
-@pytest.mark.parametrize("name", ["asia", "hostile", "cut", "numbers"])
-def test_axe_finds_no_violation(unfolded, name):
-    """Small pages have all kinds of elements; in a larger network there are more of each."""
-    results = Axe().run(unfolded(name), options=ALL_ELSE)
-    assert results.violations_count == 0, results.generate_report()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_have_contrast_in_light_and_dark(unfolded, scheme):
-    """The styles of a text do not depend on the data: a small page with cut counts has them."""
-    page = unfolded("cut")
-    page.emulate_media(color_scheme=scheme)
-    results = Axe().run(page, options=CONTRAST)
-    assert results.violations_count == 0, results.generate_report()
-
-
-@pytest.mark.parametrize("name", ["alarm", "hostile", "numbers"])
-def test_the_page_fits_a_width_of_320_pixels(shown, name):
-    page = shown(name, width=320, height=640)
-    page.locator('[data-node="1"]').first.focus()
-    page.keyboard.press("Enter")
-    assert page.evaluate(FITS)
-
-
-def test_the_print_form_has_what_is_set_and_no_tools(shown):
-    page = shown("asia")
-    card(page, "smoke").get_by_role("combobox").select_option(label="yes")
-    node(page, "lung").click()
-    page.emulate_media(media="print")
-    text = page.locator("main").inner_text()
-    assert "Set: smoke = yes" in text and "Probabilities of lung" in text
-    assert "Clear selection" not in text and "Reset" not in text
-    frame, drawing = (page.locator(f".network-frame{end}").bounding_box() for end in ("", " svg"))
-    assert drawing["width"] <= frame["width"] and drawing["height"] <= frame["height"] + 1
-    sheets = len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
-    assert 2 <= sheets <= 12

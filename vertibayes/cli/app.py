@@ -232,7 +232,13 @@ def _report(
     results: Annotated[Path, typer.Argument(help="Folder that a run has written.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="HTML file to write or replace; RESULTS/report.html if not given."),
+        typer.Option(
+            help="HTML file to write or replace; RESULTS/report.html if not given, or beside.html."
+        ),
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(help="Folder of another run: the page has a section on what differs."),
     ] = None,
 ) -> None:
     """Write the page of a run, for a browser.
@@ -241,11 +247,12 @@ def _report(
 
     `learn`, `nb` and `calibrate` write this page too, as report.html: it is one file, and needs no
     network. The command writes it again, or for results of an earlier release, whose missing
-    entries the page names.
+    entries the page names. With --beside OTHER, it compares two runs: arrows, probabilities and
+    figures.
     """
     from vertibayes.cli.report import run_report
 
-    run_report(results, out)
+    run_report(results, out, beside)
 
 
 @app.command("demo")

@@ -11,17 +11,18 @@ from vertibayes.report.page.render import write_report
 SUFFIXES = ".html", ".htm"
 
 
-def run_report(folder: Path, out: Path | None) -> None:
-    """Write the page of a folder of results."""
+def run_report(folder: Path, out: Path | None, beside: Path | None = None) -> None:
+    """Write the page of a folder of results, which may compare them with those of another."""
     if out is not None:
         _check_page(out)
     try:
-        path = write_report(folder, out)
+        path = write_report(folder, out, beside)
     except (ValueError, OSError):
         raise
     except Exception as error:  # what the files have is anybody's guess
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{folder}: its files are not those of a run ({reason})") from error
+        folders = f"{folder}" if beside is None else f"{folder} or {beside}"
+        raise ValueError(f"{folders}: its files are not those of a run ({reason})") from error
     sys.stdout.write(f"Written: {path}\n")
 
 

@@ -39,11 +39,6 @@ class Validations:
 
     def check(self) -> None:
         """Refuse settings that do not fit each other, before any file is read."""
-        if self.target is not None and not self.validate:
-            raise ValueError(
-                f"`target` {self.target} is the variable whose prediction `validate` tests: add "
-                "`validate` scv,svdg, or leave out `target`, which learning does not need"
-            )
         if self.validate and self.target is None:
             raise ValueError("`validate` tests the prediction of a variable: name it by `target`")
         if ("public" in self.validate) != (self.public is not None):
@@ -55,16 +50,16 @@ class Validations:
 
     def prepared(self, variables: Mapping[str, Variable], records: int) -> Validations:
         """Read the public records; refuse impossible validations before a table is revealed."""
+        if self.target is not None and self.target not in variables:
+            raise ValueError(
+                f"`target` {self.target}: no such variable; there are {', '.join(variables)}"
+            )
         if not self.validate:
             return self
         from vertibayes.records import read_records
         from vertibayes.validation.methods import check_folds
         from vertibayes_protocols.policy import Policy
 
-        if self.target not in variables:
-            raise ValueError(
-                f"`target` {self.target}: no such variable; there are {', '.join(variables)}"
-            )
         if {"scv", "svdg"} & set(self.validate):
             check_folds(records, self.folds)
         if "svdg" in self.validate:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
+
+ASIDE = re.compile(r"^\s*/\*.*?\*/\s*|^\s+", re.DOTALL | re.MULTILINE)  # for readers of the code
 
 
 @cache
 def assets(package: str, suffix: str) -> list[str]:
-    """Return the texts of a package's style sheets or scripts, by name."""
+    """Return the texts of a package's style sheets or scripts, by name, without their comments."""
     found = {
-        path.name: path.read_text(encoding="utf-8")
+        path.name: ASIDE.sub("", path.read_text(encoding="utf-8"))
         for path in (files(package) / "assets").iterdir()
         if path.name.endswith(suffix)
     }

@@ -34,7 +34,7 @@ digit has 4 bits; the highest bit of an element is its sign and is not compared.
 Security: honest-but-curious. Against the analyst and all sites except one, the messages of this
 site are simulated from the winners: each is under a mask that only this site and the dealer know,
 or under a zero share. The dealer with the analyst learns only the winners. The dealer with one site
-reads every value. A site that lies can change a winner, and sees the winner that it has changed.
+reads every value. A site that lies can change a winner and its lead, and sees what it has changed.
 Leakage: the winners, and whether each leads, to the analyst and the sites; the sizes of the sets
 and the margin to all. An argmax of scores that differ by more than `ArgmaxPlan` states can have a
 wrong winner.

@@ -15,7 +15,8 @@ those that the sites' protocol has shown to this site; the analyst never sends t
 disk before columns are committed, and is used up on disk before tables are released. A step that
 begins a second time counts as a run that failed, and its bits count again: whoever lies in one of
 the two executions learns no more than from two runs. If the winners differ from those shown before,
-the run ends for good.
+the run ends for good. A run that another release of vertibayes began is not resumed if this one
+derives other steps: winners and shares would be taken for those of other candidates and tables.
 Leakage: as of the queries. Cost: the steps are derived once more at each site; no message.
 """
 
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from vertibayes_mpc.errors import UnknownFaultyPartyError
+from vertibayes_mpc.randomness import label
 from vertibayes_protocols.approval import Approved, Asked, Step, Winners, is_valid
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.contract import Contract, grouped_digest, opening_of
@@ -33,6 +35,10 @@ from vertibayes_protocols.record_checks import RARE
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
 
+OTHER_STEPS = (
+    "the release of vertibayes that began this run takes other steps: resume the run with it at "
+    "all parties, or begin another run"
+)
 OVER = "its approval ended on {}: its owner can approve it again, with another --until"
 
 
@@ -81,6 +87,7 @@ class ApprovedRun(StudyRun):
         self._steps: Generator[Step, Winners, object] | None = None
         self._due: list[Step] = []  # the portions of the step that are not answered yet
         self._won: Winners = ()  # of the portions that are
+        self._asked = b""  # a digest of all portions up to the last one that was answered
         self._is_over = False
 
     def check(self, query: Asked) -> None:
@@ -134,14 +141,34 @@ class ApprovedRun(StudyRun):
         shown = self._record.shown
         while self._place < len(shown):
             step = self._next()
+            self._check_step(step, shown[self._place])
             if self._place == len(shown) - 1 and asked == step:
                 return step
             self._pass(shown[self._place].won)
-        return self._next()
+        step = self._next()
+        self._check_step(step)
+        return step
+
+    def _check_step(self, step: Step | None, shown: Shown | None = None) -> None:
+        """Refuse to resume a run whose record is of other steps than this release derives."""
+        record = self._record
+        fits = True
+        if self._place == record.begun - 1:
+            fits = step is not None and self._with(step) == record.asked
+        if shown is not None:
+            sets = step.sets if isinstance(step, Choices) else ()
+            fits &= [*map(len, shown)] == [len(sets)] * 2
+            fits &= all(0 <= place < len(one) for place, one in zip(shown.won, sets, strict=False))
+        if not fits:
+            raise self._refused(OTHER_STEPS)
+
+    def _with(self, step: Step) -> bytes:
+        """Return a digest of the steps so far and of the next one."""
+        return label("steps", self._asked, repr(step))
 
     def _pass(self, won: Winners) -> None:
         """Advance behind a portion of which the winners are known."""
-        self._due.pop(0)
+        self._asked = self._with(self._due.pop(0))
         self._won += won
         self._place += 1
 
@@ -170,7 +197,8 @@ class ApprovedRun(StudyRun):
             if self._opened == len(self._opening) - 1 and not self._resumed:
                 self.site.memory.runs.begin(digest, query.claims)
         elif not query.gives_again:
-            self.site.memory.runs.begin_step(digest, self._place)
+            asked = self._with(self._due[0])
+            self.site.memory.runs.begin_step(digest, self._place, asked)
 
     def end(self, query: Asked) -> None:
         """Advance: record the winners of a choice, and derive the next step when all are there."""

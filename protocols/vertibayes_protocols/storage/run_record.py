@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from vertibayes_mpc.ring import Elements, Packed, Ring
+    from vertibayes_mpc.ring import Elements, Packed
 
 OPEN, KEPT, GIVEN = range(3)  # of a release: not counted yet; share kept; share sent or about to be
 
@@ -32,37 +32,30 @@ class RunRecord:
     """The record of one run."""
 
     study: bytes  # the id of the study
-    begun: int = 0  # how many steps have begun
+    begun: int = 0  # how many steps have begun,
+    asked: bytes = b""  # and a digest of them; empty in a memory of wire version 8 or older
     shown: list[Shown] = field(default_factory=list)  # what the steps have shown that were answered
     state: int = OPEN  # `OPEN`, `KEPT` or `GIVEN`
     label: bytes = b""  # the label of the release whose share is kept
-    # The share, as `Ring.pack` packs it; from a memory of wire version 8 or older, the elements.
+    # The share, as `Ring.pack` packs it; in a memory of wire version 8 or older, its elements.
     share: Elements = field(default_factory=lambda: np.zeros(0, np.uint8), repr=False)
 
-    def begin(self, place: int) -> None:
+    def begin(self, place: int, asked: bytes) -> None:
         """Note that a step begins, and forget a share that has not been sent."""
-        self.begun = max(self.begun, place + 1)
+        if place + 1 >= self.begun:
+            self.begun, self.asked = place + 1, asked
         self.state, self.label, self.share = OPEN, b"", np.zeros(0, np.uint8)
 
     def keep_share(self, name: bytes, share: Packed) -> None:
         """Keep the share of a release."""
         self.state, self.label, self.share = KEPT, name, share.copy()
 
-    def packed(self, ring: Ring) -> Packed | None:
-        """Return the share as it is sent in a ring; None if it was kept in a narrower one.
-
-        The elements of an older memory have 16, 32 or 64 bits: shares modulo a power of two are
-        also shares modulo each lower one.
-        """
-        if self.share.dtype == np.uint8:
-            return self.share
-        return ring.pack(self.share) if ring.dtype.itemsize <= self.share.itemsize else None
-
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON data."""
         return {
             "study": self.study.hex(),
             "begun": self.begun,
+            "asked": self.asked.hex(),
             "shown": [[list(won), list(map(int, decided))] for won, decided in self.shown],
             "state": self.state,
             "label": self.label.hex(),
@@ -79,7 +72,8 @@ class RunRecord:
         if state not in (OPEN, KEPT, GIVEN) or begun < len(shown) or share.dtype.kind != "u":
             raise ValueError("the record of a run is damaged")
         study, name = bytes.fromhex(content["study"]), bytes.fromhex(content["label"])
-        return cls(study, begun, shown, state, name, share)
+        asked = bytes.fromhex(content.get("asked", ""))
+        return cls(study, begun, asked, shown, state, name, share)
 
 
 class Runs:
@@ -118,15 +112,16 @@ class Runs:
         if contract.hex() in self._last:
             self._last[contract.hex()].state = GIVEN
 
-    def begin_step(self, contract: bytes, place: int) -> None:
+    def begin_step(self, contract: bytes, place: int, asked: bytes) -> None:
         """Remember that a step of a run begins; one that has begun before counts as a failed run.
 
+        `asked` is a digest of this step and of all before it.
         What was kept of a release that begins again is forgotten: it has not left the site.
         """
         record = self._last[contract.hex()]
         if place < record.begun:
             self._add(contract, begun=1)
-        record.begin(place)
+        record.begin(place, asked)
         self._keep(True)
 
     def end_step(self, contract: bytes, shown: Shown) -> None:

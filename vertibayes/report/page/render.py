@@ -23,6 +23,7 @@ from vertibayes.report.html import assets, page_style
 from vertibayes.report.ledger.analyst import ledger_of_run
 from vertibayes.report.ledger.statement import Line, digest_in_words
 from vertibayes.report.page import shown
+from vertibayes.report.page.beside import Compared
 from vertibayes.report.page.embedded import embedded_of
 from vertibayes.report.page.entries import Entry
 from vertibayes.report.page.network import ShownNetwork
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "vertibayes.report.page"
 PAGE = "report.html"
+BESIDE = "beside.html"  # a page of two runs
 MOST_BYTES = 4_000_000  # of a page; larger sections are then left out
 TITLES = {
     "learn": "Report of a Bayesian network",
@@ -49,6 +51,7 @@ SECTIONS = {
     "network": "The network",
     "probabilities": "Probabilities",
     "validation": "How well it predicts",
+    "beside": "Beside another run",  # if there is one
     "data": "The data as they were read",
     "released": "What was released, and to whom",
     "cost": "Cost",
@@ -83,7 +86,7 @@ class Section(NamedTuple):
     content: str
 
 
-def write_report(folder: Path, out: Path | None = None) -> Path:
+def write_report(folder: Path, out: Path | None = None, beside: Path | None = None) -> Path:
     """Write the page of a folder of results, which only its owner can read, and return its path.
 
     Parameters
@@ -91,7 +94,9 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     folder : Path
         The folder of a run.
     out : Path, optional
-        The file to write; `report.html` in the folder by default.
+        The file to write; `report.html` in the folder by default, `beside.html` beside another run.
+    beside : Path, optional
+        The folder of another run, with which the page compares the first.
 
     Raises
     ------
@@ -100,24 +105,27 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     OSError
         If the file cannot be written.
     """
-    path = folder / PAGE if out is None else out
-    text = render(Results.read(folder))
+    path = folder / (PAGE if beside is None else BESIDE) if out is None else out
+    other = None if beside is None else Results.read(beside, "other/")
+    text = render(Results.read(folder), other)
     with replacing(path) as part, create_own(part) as file:
         file.write(text.encode(errors="replace"))  # surrogates of a file changed by hand
     return path
 
 
-def render(results: Results) -> str:
-    """Return the page of a run as HTML."""
+def render(results: Results, beside: Results | None = None) -> str:
+    """Return the page of a run, which another one may stand beside, as HTML."""
     network = ShownNetwork.of(results)
-    sections = list(sections_of(results, network))
+    sections = list(sections_of(results, network, beside))
     page = _page(results, sections, embedded_of(results, network))
     if _size(page) <= MOST_BYTES:
         return page
     return _page(results, list(map(_short, sections)), None)
 
 
-def sections_of(results: Results, network: ShownNetwork) -> Iterator[Section]:
+def sections_of(
+    results: Results, network: ShownNetwork, beside: Results | None = None
+) -> Iterator[Section]:
     """Yield the sections; the last two know what the others have shown."""
     seen, summary = shown.Seen(), results.summary
     verdicts = verdicts_of(results)
@@ -132,6 +140,8 @@ def sections_of(results: Results, network: ShownNetwork) -> Iterator[Section]:
         "noisy": results.is_noisy,
         "below": results.cut_below,
         "network": network,
+        "beside": beside,
+        "compared": None if beside is None else Compared.of(results, beside),
         "cpts": cpts_of(results),
         "ledger": lines_of(results.files["ledger.json"]),
         "verdict_counts": tally(summary["release"]["verdicts"]),
@@ -143,6 +153,8 @@ def sections_of(results: Results, network: ShownNetwork) -> Iterator[Section]:
         "unseen": lambda: [each for each in leaves(summary) if each.key not in seen.numbers],
     }
     for name, title in SECTIONS.items():
+        if name == "beside" and beside is None:
+            continue
         template = name
         if name == "validation" and results.command in PREDICTION:
             template, title = PREDICTION[results.command]
@@ -252,6 +264,7 @@ def _environment() -> Environment:
         "noun": pass_context(shown.noun),
         "v": pass_context(shown.anything),
         "name": shown.name,
+        "share": shown.FORMS["probability"],
         "listed": shown.listed,
         "at": Entry.__getitem__,
         "kind_of": _kind_of,

@@ -38,8 +38,8 @@ class Results:
     names: tuple[str, ...]  # the names of all files in the folder, sorted
 
     @classmethod
-    def read(cls, folder: Path) -> Results:
-        """Read a folder of results."""
+    def read(cls, folder: Path, mark: str = "") -> Results:
+        """Read a folder of results; `mark` comes before its files' names in what the page shows."""
         if not folder.is_dir():
             what = "a file" if folder.exists() else "no such folder"
             raise ValueError(f"{folder}: {what}; specify a folder that a run has written")
@@ -48,7 +48,7 @@ class Results:
                 f"{folder}: it has no {SUMMARY}; specify the folder of a run that has ended (the "
                 "--out of `learn`, `nb` or `calibrate`)"
             )
-        files = {name: Entry(name, _content(folder / name)) for name in FILES}
+        files = {name: Entry(mark + name, _content(folder / name)) for name in FILES}
         variables = files[SUMMARY]["variables"].value
         if not isinstance(variables, dict):
             raise ValueError(f"{folder / SUMMARY}: not the summary of a run: it has no variables")

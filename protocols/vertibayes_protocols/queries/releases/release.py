@@ -55,10 +55,6 @@ from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Rows
 
 FAILED = "a check of released tables failed, and the run ended"
-OLDER = (
-    "an older release of vertibayes began this run and kept a share that this release cannot give: "
-    "resume the run with the older release at all parties, or approve another study"
-)
 AGAIN = "released tables that the analyst has not received are given to it again, byte for byte"
 
 
@@ -133,14 +129,14 @@ class Release(StudyQuery[list[NDArray[np.int64]], ReleasePlan]):
             return
         if (record := record_of(site)) is None:
             raise ValueError("it has kept no share of released tables")
-        if record.packed(plan.ring) is None:
-            raise ValueError(OLDER)
+        if len(record.share) != plan.ring.packed_size(plan.counted.products.cells):
+            raise ValueError("the share that it has kept is of other tables")
 
     def run_site(self, site: SiteRole, plan: ReleasePlan, give: Give) -> Program[None]:
         """Count, keep the share, and give it once all sites have kept theirs."""
         assert site.holder is not None  # it has joined the study
         if self.again:
-            yield from give_again(site, plan, give)
+            yield from give_again(site, give)
             return
         if is_shuffled := any(plan.counted.shuffled):  # these tables leave on the way
             give()
@@ -279,17 +275,15 @@ def all_have_counted(party: Party, plan: ReleasePlan) -> Program[None]:
         labelled_elements(message, peer, ring, (0,), name)
 
 
-def give_again(site: SiteRole, plan: ReleasePlan, give: Give) -> Program[None]:
+def give_again(site: SiteRole, give: Give) -> Program[None]:
     """Send the share that was kept; give the release if it has not been given."""
     record = record_of(site)
     assert record is not None  # considered
-    share = record.packed(plan.ring)
-    assert share is not None  # considered
     if record.state == GIVEN:
         site.ledger.note(AGAIN, site.party, (site.analyst,))
     else:
         give()
-    yield from send({site.analyst: KeptShare(share, record.label)})
+    yield from send({site.analyst: KeptShare(record.share, record.label)})
 
 
 def open_kept(plan: ReleasePlan) -> Program[Elements]:

@@ -21,8 +21,8 @@ function addToNode(model, group, node) {
   const about = { role: "button", tabindex: -1, "aria-label": descriptionOf(model, node) };
   Object.entries(about).forEach(([name, value]) => group.setAttribute(name, value));
   group.classList.toggle("is-target", node.index === model.target);
-  group.querySelector("title").remove(); // the label has the name
-  group.append(make("svg:text", { class: "tag", x: node.x + 2, y: node.y + node.height + 11 }));
+  group.append(make("svg:text", { class: "tag", x: node.x + 2, y: node.y + node.height + 11 }),
+    make("svg:text", { class: "moved", x: node.x + node.width, y: node.y - 3, "text-anchor": "end" }));
 }
 
 /** Return what a screen reader says about a node. */

@@ -11,7 +11,8 @@
  * The function takes Maps from the number of a node to the number of its state, and to the value of
  * a numeric feature. It returns {logarithm, marginals}: the natural logarithm of the probability of
  * the evidence (of its density, if it has values), and one distribution per node with states;
- * null as marginals if the evidence has probability zero.
+ * null as marginals if the evidence has probability zero. `family` returns the joint distribution of a
+ * node and its parents, in the order of the CPT.
  */
 function engineOf(model) {
   if (!model.tree) return null;
@@ -29,7 +30,8 @@ function engineOf(model) {
     }
     const logarithm = propagate(cliques, potentials);
     if (logarithm === -Infinity) return { logarithm, marginals: null };
-    return { logarithm, marginals: places.map((place) => place && marginal(potentials, place)) };
+    const marginals = places.map((place) => place && marginal(potentials, place));
+    return { logarithm, marginals, family: (node) => marginal(potentials, familyOf(model, cliques, node)) };
   };
 }
 
@@ -87,6 +89,14 @@ function placeOf(model, cliques, node) {
     if (each.members.includes(node) && smaller) clique = i;
   });
   return clique < 0 ? null : { clique, size: sizes[node], cells: cellsOf(cliques[clique], sizes, [node]) };
+}
+
+/** Return where the joint distribution of a node and its parents is read. */
+function familyOf(model, cliques, node) {
+  const sizes = model.nodes.map((each) => each.states.length);
+  const [clique, members] = [model.tree.homes[node], [...model.nodes[node].parents, node]];
+  const size = members.reduce((product, member) => product * sizes[member], 1);
+  return { clique, size, cells: cellsOf(cliques[clique], sizes, members) };
 }
 
 /** Multiply a potential by a function of one node, both as logarithms. */

@@ -35,6 +35,21 @@ function networkView(model, place, open) {
     nodes[index].focus({ preventScroll: true });
   }
 
+  /** Mark what is set, {index: text}, and the changes of other nodes, as What if lists them. */
+  function mark(known, changes) {
+    svg.classList.toggle("has-evidence", known.size > 0);
+    const changed = new Map(changes.map((change) => [change.index, change]));
+    nodes.forEach((group, i) => {
+      const says = known.has(i) ? `set to ${known.get(i)}` : changed.has(i) ? saidOf(model, changed.get(i)) : "";
+      const by = changed.get(i)?.by ?? 0;
+      group.classList.toggle("is-known", known.has(i));
+      group.style.setProperty("--by", by.toFixed(3));
+      group.querySelector(".moved").textContent = known.has(i) ? "set" : by ? `±${Math.round(100 * by)}` : "";
+      group.setAttribute("aria-label", descriptionOf(model, model.nodes[i]) + (says && `; ${says}`));
+      group.querySelector("title").textContent = `${shown(model.nodes[i].name)}${says && `: ${says}`}`;
+    });
+  }
+
   const moves = movesOf(model, state, go);
   const keys = {
     ...moves,
@@ -64,7 +79,7 @@ function networkView(model, place, open) {
     frame, status, helpOf());
   select(null);
   zoom.fit();
-  return { select, go };
+  return { select, go, mark };
 }
 
 /** Return the node that the keyboard reaches first: the target, if there is one. */
@@ -157,9 +172,9 @@ function toolsOf(model, zoom, found, clear) {
 }
 
 function helpOf() {
-  return make("p", { id: "network-help", class: "hint" },
+  return make("details", { class: "hint" }, make("summary", {}, "How to use the drawing"), make("p", { id: "network-help" },
     "A parent is where an arrow starts, and a child where it ends. With the keyboard: Tab goes to a "
     + "variable, arrow up to a parent, arrow down to a child, left and right to the other parents, "
     + "children or siblings; Enter opens the table, Escape ends the selection, + and − zoom, and 0 "
-    + "shows everything.");
+    + "shows everything."));
 }

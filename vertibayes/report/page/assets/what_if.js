@@ -11,12 +11,14 @@ const LEAST_CHANGE = 0.005; // of a probability that the summary names
  * @param {Object} model as readModel returns it
  * @param {Element} place the element to fill
  * @param {function(number)} look called with the node that the reader wants to see in the network
+ * @param {function(number)} open called with the node whose table the reader wants to see
+ * @param {function(Map, Array)} mark called with what is set, in words, and the changes of all others
  */
-function whatIfView(model, place, look) {
+function whatIfView(model, place, look, open, mark) {
   const posteriors = engineOf(model);
   if (!posteriors) {
     place.replaceChildren(heading("What if"), make("p", {}, refusalOf(model)));
-    return { ask: () => place.querySelector("h3").focus() };
+    return { ask: () => place.querySelector("h3").focus(), near: () => {} };
   }
   const states = new Map(); // what is set: the number of a node's state
   const values = new Map(); // and the value of a numeric feature
@@ -51,8 +53,9 @@ function whatIfView(model, place, look) {
     for (const card of cards) card.update(marginals, states, values);
     reset.disabled = !states.size && !values.size;
     place.classList.toggle("is-impossible", marginals === null);
-    summary.replaceChildren(...evidenceOf(model, states, values, logarithm, marginals));
-    const known = [...states.keys(), ...values.keys()];
+    const said = inWords(model, states, values);
+    summary.replaceChildren(...evidenceOf(model, states, said, logarithm, marginals, values.size));
+    const known = [...said.keys()];
     chips.replaceChildren(...chipsOf(model, known, (index) => {
       set(model.nodes[index], null);
       cards[index].focus();
@@ -60,16 +63,27 @@ function whatIfView(model, place, look) {
     chips.hidden = !known.length;
     const changed = changesOf(model, prior, marginals, states, values);
     changes.replaceChildren(...namedChanges(model, changed));
+    mark(said, changed);
+    advice.update(states, values);
     const isOrdered = order.getAttribute("aria-pressed") === "true";
     arrange(grid, inOrder(model, isOrdered ? known : [],
       isOrdered ? changed.map((change) => change.index) : []).map((i) => cards[i].element));
   }
 
+  const ask = (index) => { filter.show(); cards[index].focus(); };
+  const advice = adviceOf(model, posteriors, ask, open);
   const filter = filterOfCards(model, cards);
   place.replaceChildren(heading("What if"), introduction(model), make("div", { class: "what-if-tools" },
-    filter, order, reset), make("div", { class: "what-if-sum" }, summary, chips, changes), grid);
+    filter, order, reset), make("div", { class: "what-if-sum" }, summary, chips, changes), advice.element, grid);
   update();
-  return { ask: (index) => { filter.show(); cards[index].focus(); } };
+  return {
+    ask,
+    near: (index) => {
+      cards.forEach((card, i) => card.element.classList.toggle("is-near", i === index));
+      const { top } = cards[index].element.getBoundingClientRect();
+      place.scrollBy({ top: top - place.getBoundingClientRect().top - place.clientHeight / 3, behavior: "instant" });
+    },
+  };
 }
 
 /** Return the nodes as the cards stand: what is set, the target, what changed, and the others. */
@@ -112,14 +126,16 @@ function changesOf(model, prior, marginals, states, values) {
   return changes.filter((change) => change.by >= LEAST_CHANGE).sort((a, b) => b.by - a.by);
 }
 
+/** Return a change in words. */
+function saidOf(model, { index, state, before, after }) {
+  return `${shown(model.nodes[index].states[state])}: ${percent(before)} → ${percent(after)}`;
+}
+
 /** Return the list of the largest changes in words. */
 function namedChanges(model, changes) {
   if (!changes.length) return [];
-  const items = changes.slice(0, CHANGES).map(({ index, state, before, after }) => {
-    const node = model.nodes[index];
-    return make("li", {}, make("strong", {}, shown(node.name)), ` ${shown(node.states[state])}: `
-      + `${percent(before)} → ${percent(after)}`);
-  });
+  const items = changes.slice(0, CHANGES).map((change) => make("li", {},
+    make("strong", {}, shown(model.nodes[change.index].name)), ` ${saidOf(model, change)}`));
   const more = changes.length > CHANGES ? ` (${figure(changes.length - CHANGES)} more)` : "";
   return [make("p", { class: "changed" }, `Changed most${more}:`), make("ul", { class: "changes" }, ...items)];
 }
@@ -139,19 +155,23 @@ function introduction(model) {
     + `anything was set.${target} Nothing that you set leaves this page.`);
 }
 
+/** Return what is set in words, by node. */
+function inWords(model, states, values) {
+  return new Map([...[...states].map(([i, state]) => [i, shown(model.nodes[i].states[state])]),
+    ...[...values].map(([i, value]) => [i, String(value)])]);
+}
+
 /** Return the sentences about the evidence: what is set, and how probable it is. */
-function evidenceOf(model, states, values, logarithm, marginals) {
-  const known = [...states].map(([i, state]) => [model.nodes[i], shown(model.nodes[i].states[state])])
-    .concat([...values].map(([i, value]) => [model.nodes[i], String(value)]));
-  if (!known.length) return ["Nothing is set: the bars show the network's own probabilities."];
-  const list = known.map(([node, text]) => `${shown(node.name)} = ${text}`).join(", ");
+function evidenceOf(model, states, said, logarithm, marginals, hasValues) {
+  if (!said.size) return ["Nothing is set: the bars show the network's own probabilities."];
+  const list = [...said].map(([i, text]) => `${shown(model.nodes[i].name)} = ${text}`).join(", ");
   const what = make("strong", {}, list);
   if (!marginals) {
     return ["Set: ", what, ". This evidence has probability zero: under the network no record can have "
       + "all of these values, so there are no posteriors. Unset one of them."];
   }
   const targets = model.target === null || states.has(model.target) ? "" : bestOf(model, marginals);
-  if (values.size) return ["Set: ", what, `. ${targets}`];
+  if (hasValues) return ["Set: ", what, `. ${targets}`];
   return ["Set: ", what, `. The probability of this evidence is ${chance(logarithm)}. ${targets}`];
 }
 

@@ -6,6 +6,8 @@
 function zoomOf(model, frame, svg) {
   const { width, height } = svg.viewBox.baseVal;
   let scale = 1;
+  svg.style.setProperty("--natural", `${width}px`); // which print takes
+  let isFitted = true; // until the reader zooms
 
   /** Set the scale; what is at a point of the frame stays there. */
   function set(next, x = frame.clientWidth / 2, y = frame.clientHeight / 2) {
@@ -35,14 +37,20 @@ function zoomOf(model, frame, svg) {
   frame.addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return;
     event.preventDefault();
+    isFitted = false;
     const { left, top } = frame.getBoundingClientRect();
     set(scale * Math.exp(-event.deltaY / 300), event.clientX - left, event.clientY - top);
   }, { passive: false });
+  new ResizeObserver(() => isFitted && set(whole())).observe(frame);
   drag(frame);
   return {
-    by: (factor) => set(scale * factor),
-    fit: () => set(whole()),
-    readable: () => scale < READABLE && set(1),
+    by: (factor) => { isFitted = false; set(scale * factor); },
+    fit: () => { isFitted = true; set(whole()); },
+    readable: () => {
+      if (scale >= READABLE) return;
+      isFitted = false;
+      set(1);
+    },
     reveal,
   };
 }
