@@ -93,8 +93,8 @@ class Network(Model):
         if isinstance(data, SiteData):
             return DataFrame(predict_proba(self, data, target), columns=columns)
         records = read_frame(data, self, target)
-        if records.unseen:
-            warnings.warn(records.warning_of_values("the data frame"), stacklevel=2)
+        for told in records.warnings_of_values("the data frame"):
+            warnings.warn(told, stacklevel=2)
         return DataFrame(predict_proba(self, records.data, target), data.index, columns)
 
     def predict(self, data: DataFrame | SiteData, target: str) -> Series[str]:

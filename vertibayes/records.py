@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vertibayes.data_dictionary import NO_DICTIONARY, Dictionary
 from vertibayes.model import Model, has_missing_state
 from vertibayes.words import counted
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.encoded import Unseen, encode_known, read_known_numbers
+from vertibayes_protocols.site.dialect import Dialect
+from vertibayes_protocols.site.encoded import Nearest, Unseen, encode_known, read_known_numbers
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.frame import columns_of
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.statistics import LocalData, Numeric
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text import RECOGNIZED, TextColumn
 from vertibayes_protocols.variables import Variable
 
 MOST_LISTED = 10  # names in a message
@@ -43,6 +45,7 @@ class Records(NamedTuple):
     unknown: tuple[str, ...]  # the columns that are not variables
     unseen: tuple[Unseen, ...] = ()  # the values that are not one of their variable's states
     ids: TextColumn | None = None  # the identifiers, if the caller named their column
+    nearest: tuple[Nearest, ...] = ()  # the numbers that count as the nearest state
     unused: str | None = None  # the target, if the file has a column with its name
 
     def warnings(self, source: object) -> list[str]:
@@ -56,9 +59,7 @@ class Records(NamedTuple):
             )
             other = f"; it has {_listed(self.unknown)}, which the model does not know"
             warnings.append(absent + (other if self.unknown else ""))
-        if self.unseen:
-            warnings.append(self.warning_of_values(source) + REMEDY)
-        return warnings
+        return warnings + self.warnings_of_values(source, REMEDY)
 
     def complete(self, schema: Schema) -> LocalData:
         """Return the class and the features of all records; a missing column is missing values."""
@@ -67,13 +68,17 @@ class Records(NamedTuple):
         gone = {name: np.full(records, np.nan) for name in schema.numerics}
         return LocalData(schema.variables, unknown | {**codes}, schema.numerics, gone | {**numbers})
 
-    def warning_of_values(self, source: object) -> str:
-        """Return a warning about unseen values, by column."""
+    def warnings_of_values(self, source: object, remedy: str = "") -> list[str]:
+        """Return warnings about unseen values, by column."""
+        has = f"{source} has %s that the model does not know, taken as %s: "
         columns = dict.fromkeys(value.column for value in self.unseen)
-        return (
-            f"{source} has values that the model does not know, taken as missing: "
-            f"{_listed(map(self._unseen_of, columns), '; ')}"
-        )
+        unseen = _listed(map(self._unseen_of, columns), "; ")
+        counts = ((v, counted(v.records, "record")) for v in self.nearest)
+        nearest = _listed(f"{v.column}: {v.text!r} as {v.state!r} ({n})" for v, n in counts)
+        return [
+            *([has % ("values", "missing") + unseen + remedy] if self.unseen else []),
+            *([has % ("numbers", "the nearest state") + nearest] if self.nearest else []),
+        ]
 
     def _unseen_of(self, name: str) -> str:
         """Return a column's unseen values as text, the most frequent first."""
@@ -101,6 +106,8 @@ def read_records(
     id_column: str | None = None,
     numerics: Mapping[str, Numeric] | None = None,
     ignore_case: Collection[str] = (),
+    dialect: Dialect = RECOGNIZED,
+    dictionary: Dictionary = NO_DICTIONARY,
 ) -> Records:
     """Read a file's columns in the states of variables.
 
@@ -125,6 +132,10 @@ def read_records(
         The columns that stay numbers, by name.
     ignore_case : collection of str
         The columns in which a text that differs from a state only in case is this state.
+    dialect : Dialect
+        How a CSV file is written; what it does not say is recognized.
+    dictionary : Dictionary
+        Which texts become others, such as the year of a date.
 
     Returns
     -------
@@ -140,7 +151,10 @@ def read_records(
     numerics = numerics or {}
     # Outer spaces of names and states must be kept in the file too.
     texts = (text for name, v in variables.items() for text in (name, *v.states))
-    columns = read_table(path, keep_spaces=any(text != text.strip() for text in texts))
+    columns = read_table(
+        path, keep_spaces=any(text != text.strip() for text in texts), dialect=dialect
+    )
+    columns = dictionary.prepared(columns)
     ids = None
     if id_column is not None:
         if id_column in {**variables, **numerics}:
@@ -183,9 +197,10 @@ def _encode(
     states = {
         name: variables[name].states[: -1 if name in missing_states else None] for name in names
     }
-    how, unseen = replace(how, states=states), list[Unseen]()
-    codes = {name: encode_known(source, name, columns[name], how, unseen).codes for name in names}
-    numbers = {name: read_known_numbers(name, columns[name], how, unseen) for name in numbered}
+    how, unknown = replace(how, states=states), list[Unseen | Nearest]()
+    codes = {name: encode_known(source, name, columns[name], how, unknown).codes for name in names}
+    numbers = {name: read_known_numbers(name, columns[name], how, unknown) for name in numbered}
+    unseen = [value for value in unknown if isinstance(value, Unseen)]
     known = any((codes[name] < len(states[name])).any() for name in names)
     if unseen and not known and all(np.isnan(values).all() for values in numbers.values()):
         raise DataError(
@@ -199,6 +214,7 @@ def _encode(
         absent=tuple(name for name in others if name not in columns),
         unknown=tuple(name for name in columns if name not in {*variables, *numerics}),
         unseen=tuple(unseen),
+        nearest=tuple(value for value in unknown if isinstance(value, Nearest)),
         unused=target if target in columns else None,
     )
 

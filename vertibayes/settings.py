@@ -62,6 +62,10 @@ READING = (
     Setting("cut", "repeated", "Edges of a numeric column's bins: age=18,65 makes the bins up to "
             "18, up to 65 and above; repeat --cut for each column.", (),
             shown="COLUMN=EDGE,EDGE"),
+    Setting("states", "repeated", "States of a column, in their order: answer=no,perhaps,yes; "
+            "repeat --states for each column.", (), shown="COLUMN=STATE,STATE"),
+    Setting("schema", "path", "Data dictionary in JSON, as `vertibayes schema --data` drafts it; "
+            "options for the same column count instead."),
     Setting("ignore_case", "texts", "Columns in which values that differ only in case are one "
             "state.", (), shown="COLUMN,..."),
     Setting("seed", "whole", "Seed of the random choices: which site or party gets what, which "

@@ -251,6 +251,17 @@ ID_COLUMN = Setting("id_column", "text", "Column that identifies the records: si
                     "records by it; it is never a variable.", old="record_key")  # fmt: skip
 MISSING_CODES = Setting("missing_codes", "texts", "Values that mean missing, beside the empty "
                         "field; COLUMN=CODE is for one column.", (), shown="CODE,...")  # fmt: skip
+DIALECT = (  # how a CSV file is written, and which of its texts are missing values
+    Setting("separator", "text", "Separator of a CSV file's fields; recognized from the file if "
+            "not given.", choices=(",", ";", "tab", "|")),
+    Setting("decimal", "text", "Sign before the decimals of a CSV file's numbers; with a comma, "
+            "points separate thousands. Recognized from the file if not given.",
+            choices=(".", ",")),
+    Setting("encoding", "text", "Encoding of a CSV file, as cp1252; UTF-8, UTF-16 and unambiguous "
+            "cp1252 are recognized if not given."),
+    Setting("keep_na", "flag", "Keep NA, N/A, NaN, NULL, None and the like, which are missing as "
+            "in pandas, as states.", False),
+)  # fmt: skip
 COLUMNS = (  # how the columns of any file become variables
     MISSING_CODES,
     Setting("bins", "bins", "Number of bins of a numeric column or, at most 0.5, the share of the "
@@ -264,5 +275,6 @@ COLUMNS = (  # how the columns of any file become variables
     Setting("keep_spaces", "flag", "Keep spaces around values and column names.", False),
     Setting("strict", "flag", "Refuse data with columns that would be left out; list them all.",
             False),
+    *DIALECT,
 )  # fmt: skip
 RULES = "first", "last", "min", "max", "count", "same"  # how a person's rows become one record

@@ -193,13 +193,15 @@ def test_doubts_are_told(folder, tmp_path, capsys):
     code, _, warned = learn(capsys, tmp_path / "1", *data, "--missing-codes", "99")
     assert code == 0
     assert "--missing-codes 99: no such value in the data" in warned
-    assert "b: 'NA' is taken as a state; if it says missing: --missing-codes NA\n" in warned
+    assert "b: 'NA' is missing, as in pandas; --keep-na keeps it as a state\n" in warned
     code, _, warned = learn(capsys, tmp_path / "2", *data, "--missing-codes", "NA")
     assert "NA" not in warned
     assert outputs(tmp_path / "2")[1]["variables"]["b"] == {
         "states": ["no", "yes"],
         "missing": True,
     }
+    learn(capsys, tmp_path / "3", *data, "--keep-na")
+    assert outputs(tmp_path / "3")[1]["variables"]["b"]["states"] == ["NA", "no", "yes"]
 
 
 def test_the_version(capsys):
@@ -328,3 +330,18 @@ def test_predict_finds_the_bins_of_numbers(tmp_path, capsys):
     )  # fmt: skip
     rows = read_rows(tmp_path / "p.csv")[1:]
     assert code == 0 and [row[0] for row in rows[:2]] == ["no", "yes"] and len(rows) == 3
+
+
+def test_a_number_that_is_new_counts_as_the_nearest_state(tmp_path, capsys):
+    rows = [[place % 12, "bad" if place % 12 > 8 else "good"] for place in range(240)]
+    data = write(tmp_path / "d.csv", ["visits", "result"], rows)
+    learn(capsys, tmp_path / "1", "--data", data, "--sites", 2)
+    new = write(tmp_path / "new.csv", ["visits"], [[11], [12], [99]])
+    code, warned = predict(
+        capsys, "--model", tmp_path / "1" / "model.json", "--data", new, "--target", "result",
+        "--out", tmp_path / "p.csv",
+    )  # fmt: skip
+    assert code == 0
+    assert "taken as the nearest state: visits: '12' as '11' (1 record)\n" in warned
+    _, known, near, code = read_rows(tmp_path / "p.csv")
+    assert known == near != code and float(known[1]) > 0.9 > 0.5 > float(code[1])

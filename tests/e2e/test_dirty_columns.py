@@ -103,10 +103,10 @@ KEPT = {  # name: values, options, the message in full, states
         "--missing-codes x=9",
         ["0", "1", "2", "9"],
     ),
-    "NA among numbers": (
-        ["NA" if p % 20 == 0 else AMOUNTS[p] for p in PLACES],
+    "na among numbers": (
+        ["na" if p % 20 == 0 else AMOUNTS[p] for p in PLACES],
         ("--bins", 0.5),
-        f"{CHECK}'NA' among numbers is taken as missing (15 records); --missing-codes NA says so; "
+        f"{CHECK}'na' among numbers is taken as missing (15 records); --missing-codes na says so; "
         "--categorical x keeps all as states",
         None,
     ),
@@ -373,7 +373,7 @@ def test_naive_bayes_takes_cut_points_and_equal_width(tmp_path, capsys):
         (["--cut", "=1"], "--cut =1: expected COLUMN=NUMBERS"),
         (
             ["--cut", "age=40", "--cut", "age=50"],
-            "--cut age is given twice: give a column once, with all its numbers, as --cut age=18,",
+            "--cut age is given twice: give a column once, with all its values, as --cut age=18,",
         ),
         (["--cut", "b=1"], "--cut b: no such column; there are age, y"),
         (["--cut", "y=1"], "y has text, not numbers, as 'yes'; --cut is for numeric columns"),

@@ -289,15 +289,20 @@ def test_files_without_identifiers_are_not_matched(folder, tmp_path, capsys):
     assert_refused(capsys, tmp_path, "specify --id-column", *files)
 
 
-def test_other_separators_are_named(tmp_path, capsys):
-    (tmp_path / "s.csv").write_text("a;b\n1;2\n")
+def test_a_separator_that_is_unclear_is_named(tmp_path, capsys):
+    (tmp_path / "s.csv").write_text("a;b,c\nx;y,z\n")
     data = ["--data", tmp_path / "s.csv", "--sites", 2]
     assert_refused(
         capsys,
         tmp_path,
-        "s.csv: the fields are separated by ';'; export the file with commas",
+        "s.csv: the separator is unclear: the header 'a;b,c' has ';' and ','; specify it, as "
+        "--separator ';' or --separator ','",
         *data,
     )
+    assert_refused(
+        capsys, tmp_path, "--separator must be ,, ;, tab or |", *data, "--separator", "x"
+    )
+    assert_refused(capsys, tmp_path, "encoding must be one of Python's", *data, "--encoding", "x")
 
 
 @pytest.mark.parametrize(

@@ -150,11 +150,11 @@ def test_a_damaged_model_is_refused(data, tmp_path, capsys, change, reason):
 
 
 def test_missing_numbers_and_those_beyond_the_bounds(tmp_path, capsys):
-    rows = [["yes", "50"], ["no", "NA"], ["yes", "300"], ["no", "10"]] * 5
+    rows = [["yes", "50"], ["no", "na"], ["yes", "300"], ["no", "10"]] * 5
     path = write(tmp_path / "f.csv", ["y", "age"], rows)
     code, _, warned = nb(capsys, tmp_path / "out", "--data", path, *EXACT, "--bounds", "age=0,100")
     assert code == 0 and "age: 5 of 15 numbers lie beyond the bounds, 0 to 100" in warned
-    assert "'NA' among numbers is taken as missing (5 records)" in warned
+    assert "'na' among numbers is taken as missing (5 records)" in warned
     model = read_naive_bayes(tmp_path / "out" / "naive_bayes.json")
     assert model.theta_["age"] == pytest.approx([10, 75], abs=1e-3)  # no, yes: 300 counts as 100
 

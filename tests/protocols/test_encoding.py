@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoded import encode, encode_known
-from vertibayes_protocols.site.encoding import Encoding
+from vertibayes_protocols.site.encoding import NA, Encoding
 from vertibayes_protocols.site.findings import UnsuitableColumnError
 from vertibayes_protocols.site.inspection import MOST_NUMBERS
 from vertibayes_protocols.site.numerals import number
@@ -31,7 +31,7 @@ def encoded(values, **options):
         (["10", "9", "-1", "9"], ("-1", "9", "10")),
         (["10", "9", "x", "9"], ("10", "9", "x")),
         (["2", "1e1", "0.5", "2"], ("0.5", "2", "1e1")),
-        (["nan", "inf", "1", "1"], ("1", "inf", "nan")),
+        (["nana", "inf", "1", "1"], ("1", "inf", "nana")),
         ([True, False, True], ("False", "True")),
         (["b", "a"], ("a", "b")),
         ([str(i % 16) for i in range(40)], tuple(map(str, range(16)))),
@@ -303,13 +303,42 @@ def test_a_word_among_numbers_is_named(word):
     assert len(categorical.variable.states) == 41
 
 
-@pytest.mark.parametrize("word", ["NA", "n/a", "?", "None", "-", "NULL"])
+@pytest.mark.parametrize("word", ["na", "?", "none", "-", "missing"])
 def test_a_word_for_missing_among_numbers_is_missing_and_reported(word):
     found = encode("site", "x", TextColumn.of([*NUMBERS, word]), Encoding())
     assert found.variable.missing and found.codes[-1] == len(found.variable.states)
     assert found.findings[0].what == f"{word!r} among numbers is taken as missing (1 record)"
     few = encode("site", "x", TextColumn.of(["1", "0", word, "1"]), Encoding())
     assert few.variable.states == ("0", "1") and few.codes.tolist() == [1, 0, 2, 1]
+
+
+@pytest.mark.parametrize("others", [NUMBERS, ["a", "b", "b"]])
+def test_the_texts_that_pandas_takes_as_missing_are_missing(tmp_path, others):
+    from pandas import read_csv
+
+    texts = [*NA, "na", "none", "?", "-", *others]
+    (tmp_path / "d.csv").write_text("x,y\n" + "".join(f"{text},\n" for text in texts))
+    gone = read_csv(tmp_path / "d.csv")["x"].isna()
+    assert gone.sum() == len(NA)
+    found = encode(
+        "site", "x", TextColumn.of(texts), Encoding(missing_codes=["na", "none", "?", "-"])
+    )
+    assert (found.codes == len(found.variable.states)).tolist() == [
+        is_gone or text in ("na", "none", "?", "-")
+        for is_gone, text in zip(gone, texts, strict=True)
+    ]
+
+
+def test_texts_for_missing_are_states_on_demand():
+    column = TextColumn.of(["NA", "DE", "DE"])
+    assert encode("site", "x", TextColumn.of(["NA", "DE", "FR"]), Encoding()).variable == Variable(
+        "x", ("DE", "FR"), missing=True
+    )
+    for how in (Encoding(keep_na=True), Encoding(states={"x": ["DE", "NA"]})):
+        assert encode("site", "x", column, how).variable == Variable("x", ("DE", "NA"))
+    told = encode("site", "x", TextColumn.of(["NA", "DE", "FR"]), Encoding()).findings[0]
+    assert told.what == "'NA' is missing, as in pandas"
+    assert told.remedy == "--keep-na keeps it as a state"
 
 
 def test_numbers_that_are_names_are_not_binned():
@@ -324,6 +353,27 @@ def test_unseen_values_are_missing_if_they_may_be_and_listed():
     assert found.codes.tolist() == [0, 2, 2, 2, 2, 1] and unseen == [("x", "z", 2)]
     with pytest.raises(DataError, match="record 2: 'z' is not one of its states"):
         encode_known("here", "x", column, how)
+
+
+@pytest.mark.parametrize(
+    ("states", "texts", "codes"),
+    [
+        (map(str, range(12)), ["12", "16", "17", "-1", "99", "5.4"], [11, 11, 12, 12, 12, 5]),
+        ("12345", ["6", "7", "9", "8.0", "0", "2.5", "many"], [4, 5, 5, 5, 0, 1, 5]),
+        ("12", ["3", "9", "1.4"], [2, 2, 2]),
+        ("12a", ["3", "1.4"], [3, 3]),
+        (("eq_0", "eq_5", "gt_5"), ["1", "4", "9", "-3"], [0, 1, 2, 3]),
+        (("lt_0", "eq_0", "eq_5"), ["-7", "2", "6", "9", "6 kg"], [0, 1, 2, 3, 3]),
+    ],
+)
+def test_a_new_number_counts_as_the_nearest_state_unless_it_may_say_missing(states, texts, codes):
+    how, new = Encoding(states={"x": tuple(states)}), []
+    found = encode_known("here", "x", TextColumn.of(texts), how, new)
+    assert found.codes.tolist() == codes
+    names = [*how.states["x"], None]
+    bins = ("gt_5", "lt_0")  # that these are in is no guess
+    told = {one.text: getattr(one, "state", None) for one in new}
+    assert {t: names[c] for t, c in zip(texts, codes, strict=True) if names[c] not in bins} == told
 
 
 def test_a_known_number_may_be_written_otherwise():

@@ -37,7 +37,7 @@ from vertibayes.settings import (
     VALIDATION,
     rule_of,
 )
-from vertibayes_protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, Setting
+from vertibayes_protocols.settings import DIALECT, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -55,6 +55,8 @@ app.add_typer(roster_commands, name="roster")
 
 SETTINGS = (*LEARNING, *VALIDATION, *RELEASE_OPTIONS, AUC_OPTIONS[0], MEMORY)  # that errors name
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
+WRITTEN = DIALECT[:-1]  # how a CSV file is written
+(SCHEMA,) = (setting for setting in READING if setting.name == "schema")
 IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")
 ASKED = (  # by `effect`
     Setting("exposure", "text", "Variable that is set to each of its states.", REQUIRED),
@@ -151,7 +153,8 @@ def _learn(
     from vertibayes.options import check_without_release
 
     source = Source(**values_of([*SPLIT, *READING, *MDLP, MEMORY], given))
-    validations = Validations(**values_of(VALIDATION, given))
+    validations = Validations(**values_of(VALIDATION, given), dictionary=source.dictionary)
+    validations = replace(validations, missing_codes=source.missing_codes)
     validations.check()
     options = options_from(values_of(LEARNING, given))
     if rule is None:
@@ -267,7 +270,7 @@ def _demo(**given: Any) -> None:
 
 
 @app.command("predict", context_settings=EXTRA)
-@takes(*PREDICTED, IDENTIFIERS, MISSING_CODES, *AUC_OPTIONS)
+@takes(*PREDICTED, IDENTIFIERS, MISSING_CODES, *WRITTEN, SCHEMA, *AUC_OPTIONS)
 def _predict(**given: Any) -> None:
     """Predict a variable from what each record has of the others.
 
@@ -298,7 +301,7 @@ def _predict(**given: Any) -> None:
     if rule is None and bins != BINS.default:
         raise ValueError("--bins needs --auc, or bins in [learning]")
     if data is None:
-        for setting in (MISSING_STATE, IDENTIFIERS, MISSING_CODES):
+        for setting in (MISSING_STATE, IDENTIFIERS, MISSING_CODES, *WRITTEN, SCHEMA):
             if given[setting.name]:
                 raise ValueError(
                     f"{setting.option} cannot be combined with --study: sites read the data"
@@ -310,8 +313,10 @@ def _predict(**given: Any) -> None:
     if rule is not None:
         raise ValueError("--auc needs --study: `vertibayes learn --validate` has an AUC of a file")
     from vertibayes.cli.predict import run_predict
+    from vertibayes_protocols.site.dialect import Dialect
 
-    values = values_of([IDENTIFIERS, MISSING_CODES], given)
+    values = values_of([IDENTIFIERS, MISSING_CODES, SCHEMA], given)
+    values["dialect"] = Dialect(**values_of(WRITTEN, given))
     return run_predict(model, data, target, out, missing_state=missing_state, **values)
 
 

@@ -84,7 +84,7 @@ def with_cuts(source: Source) -> tuple[Source, Cuts | None]:
         max_states=max(source.max_states, source.pre_bins),
     )
     sites = read_sites(fine)
-    declared = source.encoding.cuts
+    declared = source.how.cuts
     _check_class(source.mdlp, sites, declared)
     columns = [name for name in pre_binned(sites.variables) if name not in declared]
     if not columns:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vertibayes.cli.folders import check_file, check_folder
-from vertibayes.cli.options import takes
+from vertibayes.cli.options import check_arguments, takes
 from vertibayes_protocols.settings import REQUIRED, Setting
 
 if TYPE_CHECKING:
@@ -371,9 +371,13 @@ def _check(
 @commands.command("schema")
 def _schema(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(help="A data file or site.toml; or two drafts or site.toml to compare."),
-    ],
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A data file, whose data dictionary is drafted for `learn --schema`."),
+    ] = None,
 ) -> None:
     """Draft a site's variables from its data, or compare drafts.
 
@@ -381,10 +385,22 @@ def _schema(
     share of missing values, and in comments what may say missing and which columns are left out.
     With two files, it prints where both declare one variable differently; the exit status is then
     1 if they do.
+
+    With --data, it prints a data dictionary as JSON, which `learn`, `predict` and others read as
+    --schema: states in their order, edges, values that may say missing, spellings that become one,
+    dates that become years, and columns to leave out.
     """
+    if data is not None:
+        from vertibayes.data_dictionary import as_text, draft_dictionary
+        from vertibayes_protocols.site.sources.reading import read_table
+
+        check_arguments([str(file) for file in files or ()])
+        sys.stdout.write(as_text(draft_dictionary(read_table(data))))
+        return
     from vertibayes_protocols.deployment.schema import compare_schemas, draft_schema
 
-    if len(files) > 2:
+    files = files or []
+    if not 0 < len(files) < 3:
         raise ValueError(f"schema takes one file, or two to compare: got {len(files)}")
     if len(files) == 1:
         sys.stdout.write(draft_schema(files[0]))

@@ -67,7 +67,7 @@ class Held(NamedTuple):
 
     def encoded(self, source: Source) -> SiteData:
         """Encode the columns."""
-        name, encoding = str(self.path), source.encoding
+        name, encoding = str(self.path), source.how
         data = SiteData.from_text(name, self.columns, encoding, self.ids, strict=source.strict)
         return replace(data, identifiers=self.identifiers)
 
@@ -142,7 +142,8 @@ def _occurs(code: str, files: Sequence[Held]) -> bool:
 def _take(source: Source, path: Path) -> Held:
     """Read a file; take out its identifiers and the excluded columns."""
     keys = source.id_columns[0] if len(source.id_columns) == 1 else None
-    columns = read_table(path, keep_spaces=source.keep_spaces, keys=keys)
+    columns = read_table(path, keep_spaces=source.keep_spaces, keys=keys, dialect=source.dialect)
+    columns = source.dictionary.prepared(columns)
     ids = identifiers = None
     if source.id_columns:
         parts = {name: columns.pop(name) for name in source.id_columns}

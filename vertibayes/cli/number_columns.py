@@ -22,7 +22,7 @@ FEWEST = 3  # different numbers of a column that `--numbers all` keeps: two are 
 
 def with_bounds(source: Source, columns: Mapping[str, TextColumn]) -> Source:
     """Return a source that keeps its `numbers`, as if their bounds were given by hand."""
-    how, target = source.encoding, source.target
+    how, target = source.how, source.target
     names: Sequence[str] = source.numbers
     if tuple(names) == ALL and "all" not in columns:
         taken = {target, *how.bounds, *how.cuts, *how.categorical}

@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from vertibayes.cli.notices import warn
+from vertibayes.data_dictionary import NO_DICTIONARY, read_dictionary
 from vertibayes.inference.prediction import Prediction, predicted
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.model_file import is_naive_bayes, read_naive_bayes
 from vertibayes.network import Network, read_model
 from vertibayes.records import Records, read_records
 from vertibayes_protocols.errors import DataError
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.dialect import Dialect
+from vertibayes_protocols.site.text import RECOGNIZED, TextColumn
 from vertibayes_protocols.storage.whole_file import replacing
 from vertibayes_protocols.variables import Variable
 
@@ -31,6 +33,8 @@ def run_predict(
     id_column: str | None,
     missing_codes: tuple[str, ...],
     missing_state: bool,
+    dialect: Dialect = RECOGNIZED,
+    schema: Path | None = None,
 ) -> None:
     """Write a CSV file with a line for each record.
 
@@ -41,13 +45,16 @@ def run_predict(
     known = read_naive_bayes(model) if is_naive_bayes(model) else read_model(model)
     variables = known.variables if isinstance(known, Network) else known.schema.variables
     check_target(target, variables)
+    dictionary = NO_DICTIONARY if schema is None else read_dictionary(schema)
     records = read_records(
         data,
         variables,
-        missing_codes=missing_codes,
+        missing_codes=(*missing_codes, *dictionary.missing_codes),
         missing_state=missing_state,
         target=target,
         id_column=id_column,
+        dialect=dialect,
+        dictionary=dictionary,
         numerics={} if isinstance(known, Network) else known.schema.numerics,
     )
     if isinstance(known, Network):

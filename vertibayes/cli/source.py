@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,11 +13,13 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from vertibayes.cli.options import separated
+from vertibayes.data_dictionary import NO_DICTIONARY, Dictionary, read_dictionary
 from vertibayes.json_content import is_names, read_json
 from vertibayes.splitting import deal_columns
 from vertibayes.words import offered
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.policy import GIBIBYTE
+from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.numerals import number
 from vertibayes_protocols.site.sources.reading import read_names
@@ -56,8 +60,18 @@ class Source:
     target: str = ""  # the class, which never does
     test: Path | None = None  # records to test on, or which share of `data` they are
     holdout: float | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    keep_na: bool = False
+    states: tuple[str, ...] = ()
+    schema: Path | None = None
+    dictionary: Dictionary = NO_DICTIONARY  # the content of `schema`
 
     def __post_init__(self) -> None:
+        if self.schema is not None and self.dictionary is NO_DICTIONARY:
+            for name, value in _declared(self, read_dictionary(self.schema)).items():
+                object.__setattr__(self, name, value)
         if self.test is not None and self.holdout is not None:
             raise ValueError("--test and --holdout both say what to test on: give one of them")
 
@@ -86,7 +100,12 @@ class Source:
         return files
 
     @property
-    def encoding(self) -> Encoding:
+    def dialect(self) -> Dialect:
+        """How CSV files are written."""
+        return Dialect(self.separator, self.decimal, self.encoding)
+
+    @property
+    def how(self) -> Encoding:
         """How columns become variables."""
         return Encoding(
             missing_codes=self.missing_codes,
@@ -97,7 +116,39 @@ class Source:
             binning=self.binning,
             ignore_case=self.ignore_case,
             bounds=_once("--bounds", map(_bounds, self.bounds)),
+            keep_na=self.keep_na,
+            states=_once("--states", map(_states, self.states), "no,yes"),
         )
+
+
+def _declared(source: Source, dictionary: Dictionary) -> dict[str, Any]:
+    """Return a source's fields with what a data dictionary adds to the options."""
+    columns = {n: c for n, c in dictionary.columns.items() if n not in source.exclude}
+    codes = Dictionary(columns).missing_codes
+    categorical = [name for name, column in columns.items() if column.categorical]
+    named = {text.rpartition("=")[0] for text in (*source.cut, *source.bounds)}
+    named |= {text.partition("=")[0] for text in source.states}
+
+    def added(way: str) -> list[str]:
+        own = {n: getattr(column, way) for n, column in columns.items() if n not in named}
+        return [f"{name}={_listed(values)}" for name, values in own.items() if values]
+
+    return {
+        "dictionary": dictionary,
+        "id_column": source.id_column or dictionary.id_column,
+        "exclude": (*source.exclude, *(n for n, c in columns.items() if c.exclude)),
+        "missing_codes": tuple(dict.fromkeys([*source.missing_codes, *codes])),
+        "categorical": tuple(dict.fromkeys([*source.categorical, *categorical])),
+        "cut": (*source.cut, *added("cut")),
+        "states": (*source.states, *added("states")),
+    }
+
+
+def _listed(values: Iterable[object]) -> str:
+    """Return values as an option has them: those with commas and quotes are quoted."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="").writerow(values)
+    return file.getvalue()
 
 
 def check_source(source: Source, named: Mapping[str, Iterable[str]] = NOTHING) -> list[str]:
@@ -130,16 +181,18 @@ def check_columns(source: Source, named: Mapping[str, Iterable[str]] = NOTHING) 
     """Return the columns of the files, without identifiers; refuse options that name others."""
     names: dict[str, None] = {}
     for _, path in source.files:
-        read = read_names(path, keep_spaces=source.keep_spaces)
+        read = read_names(path, keep_spaces=source.keep_spaces, dialect=source.dialect)
         for name in source.id_columns:
             if name not in read:
                 raise DataError(f"{path}: no column {name!r} (--id-column)")
         names |= dict.fromkeys(name for name in read if name not in source.id_columns)
-    encoding = source.encoding
+    encoding = source.how
     left = [name for name in names if name not in source.exclude]
     given: dict[str, Iterable[str]] = {
+        "--schema": [name for name in source.dictionary.columns if name not in source.exclude],
         "--categorical": encoding.categorical,
         "--cut": encoding.cuts,
+        "--states": encoding.states,
         "--ignore-case": encoding.ignore_case,
         "--bounds": encoding.bounds,
         "--mdlp": [] if source.mdlp is None else [source.mdlp],
@@ -208,6 +261,18 @@ def _cut(text: str) -> tuple[str, list[Decimal]]:
     return named
 
 
+def _states(text: str) -> tuple[str, list[str]]:
+    """Return the column's name and the states of one ``--states``."""
+    name, _, listed = text.partition("=")
+    states = separated(listed)
+    if not name or len(set(states)) < max(2, len(states)):
+        raise ValueError(
+            f"--states {text}: expected COLUMN=STATES, two or more different ones, as --states "
+            "answer=no,perhaps,yes"
+        )
+    return name, states
+
+
 def _bounds(text: str) -> tuple[str, tuple[float, float]]:
     """Return the column's name and the bounds of one ``--bounds``."""
     name, bounds = _ascending(text) or ("", [])
@@ -219,14 +284,14 @@ def _bounds(text: str) -> tuple[str, tuple[float, float]]:
     return name, (float(bounds[0]), float(bounds[1]))
 
 
-def _once(option: str, named: Iterable[tuple[str, T]]) -> dict[str, T]:
+def _once(option: str, named: Iterable[tuple[str, T]], example: str = "18,65") -> dict[str, T]:
     """Return what columns have by name; refuse a column that is given twice."""
     given: dict[str, T] = {}
     for name, numbers in named:
         if name in given:
             raise ValueError(
-                f"{option} {name} is given twice: give a column once, with all its numbers, as "
-                f"{option} {name}=18,65"
+                f"{option} {name} is given twice: give a column once, with all its values, as "
+                f"{option} {name}={example}"
             )
         given[name] = numbers
     return given

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.cli.source import Source
+from vertibayes.data_dictionary import NO_DICTIONARY, Dictionary
 from vertibayes.records import read_records
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
@@ -21,7 +22,13 @@ def divided_records(
     """Return the records to learn from and those to test on, and warnings about the latter."""
     pooled = data.local
     if source.test is not None:
-        return pooled, *read_tested(source.test, schema, source.missing_codes, source.ignore_case)
+        return pooled, *read_tested(
+            source.test,
+            schema,
+            source.missing_codes,
+            source.ignore_case,
+            dictionary=source.dictionary,
+        )
     if source.holdout is None:
         return pooled, None, []
     held = round(source.holdout * pooled.records)
@@ -41,6 +48,7 @@ def read_tested(
     missing_codes: Sequence[str] = (),
     ignore_case: Sequence[str] = (),
     needed: Collection[str] = (),
+    dictionary: Dictionary = NO_DICTIONARY,
 ) -> tuple[LocalData, list[str]]:
     """Read the records of ``--test`` that have a class, and what to warn of."""
     read = read_records(
@@ -49,6 +57,7 @@ def read_tested(
         missing_codes=missing_codes,
         numerics=schema.numerics,
         ignore_case=ignore_case,
+        dictionary=dictionary,
     )
     target = schema.target.name
     if target in read.absent:

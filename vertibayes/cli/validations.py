@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vertibayes.data_dictionary import NO_DICTIONARY, Dictionary
 from vertibayes.settings import Validate
 from vertibayes.words import counted
 
@@ -34,6 +35,7 @@ class Validations:
     public: Path | None = None
     missing_codes: tuple[str, ...] = ()
     public_records: Records | None = None
+    dictionary: Dictionary = NO_DICTIONARY  # of the public records too
 
     def check(self) -> None:
         """Refuse settings that do not fit each other, before any file is read."""
@@ -72,7 +74,12 @@ class Validations:
                 )
         if self.public is None:
             return self
-        records_read = read_records(self.public, variables, missing_codes=self.missing_codes)
+        records_read = read_records(
+            self.public,
+            variables,
+            missing_codes=self.missing_codes,
+            dictionary=self.dictionary,
+        )
         if self.target in records_read.absent:
             raise ValueError(f"`public` {self.public}: no column {self.target!r}, the target")
         return replace(self, public_records=records_read)

@@ -21,7 +21,7 @@ from vertibayes.network import Network
 from vertibayes.records import Records
 from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.encoded import Unseen, encode_known
+from vertibayes_protocols.site.encoded import Nearest, Unseen, encode_known
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Advice
 from vertibayes_protocols.site.frame import columns_of
@@ -183,7 +183,7 @@ def known_states(frame: pd.DataFrame, network: Network, target: str) -> SiteData
         for name, variable in network.variables.items()
     }
     codes: dict[str, NDArray[np.unsignedinteger]] = {}
-    unseen: list[Unseen] = []
+    unseen: list[Unseen | Nearest] = []
     for place, name in enumerate(map(str, frame.columns)):
         if name in states and name != target:
             column = frame.iloc[:, place]
@@ -195,8 +195,9 @@ def known_states(frame: pd.DataFrame, network: Network, target: str) -> SiteData
             codes[name] = fast
     codes[target] = np.full(len(frame), len(states[target]), np.uint16)
     data = SiteData({name: Variable(name, states[name], missing=True) for name in codes}, codes)
-    if unseen:
-        told = Records(data, (), (), tuple(unseen)).warning_of_values("X")
+    missing = tuple(value for value in unseen if isinstance(value, Unseen))
+    nearest = tuple(value for value in unseen if isinstance(value, Nearest))
+    for told in Records(data, (), (), missing, nearest=nearest).warnings_of_values("X"):
         warnings.warn(told, stacklevel=3)
     return data
 

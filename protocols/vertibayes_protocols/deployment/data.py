@@ -34,6 +34,7 @@ ADVICE = Advice(
     bounds="bounds",
     identifies="id_column = {name}",
     missing="missing_codes = [{code}]",
+    keep_na="keep_na = true",
     rare='{name} = { states = [...] } keeps those it lists, rare_states = "keep" in [data] all',
     for_shell=False,
 )
@@ -61,6 +62,7 @@ def read_data(site: SiteFile) -> SiteData:
         keep_spaces=source.keep_spaces,
         choose=lambda names: _chosen(site, names),
         keys=source.keys,
+        dialect=source.dialect,
     )
     parts = {name: columns[name] for name in source.id_column}
     rules = {name: spec.aggregate or source.aggregate for name, spec in site.variables.items()}
@@ -142,6 +144,7 @@ def _encoding(site: SiteFile) -> Encoding:
     keeps = site.policy.free_tables or source.rare_states == "keep"
     return Encoding(
         missing_codes=source.missing_codes,
+        keep_na=source.keep_na,
         states={name: spec.states for name, spec in specs.items() if spec.states},
         categorical=[name for name, spec in specs.items() if spec.categorical],
         bins=source.bins,

@@ -22,6 +22,7 @@ from vertibayes_protocols.settings import (
     declared,
     settings_of,
 )
+from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.identifiers import rule_of
 from vertibayes_protocols.site.sources.database import Database
 from vertibayes_protocols.transports.mailbox import Patience
@@ -93,6 +94,15 @@ class DataSource:
     binning: str
     keep_spaces: bool
     strict: bool
+    separator: str | None
+    decimal: str | None
+    encoding: str | None
+    keep_na: bool
+
+    @property
+    def dialect(self) -> Dialect:
+        """How a CSV file is written."""
+        return Dialect(self.separator, self.decimal, self.encoding)
 
     @property
     def place(self) -> Path | Database:

@@ -28,12 +28,16 @@ def draft_schema(path: Path) -> str:
     if path.suffix == ".toml":
         file = TomlFile.read(path)
         source, fewest = data_of(file, {}), policy_of(file, None).fewest_records
-        columns = read_table(source.place, keep_spaces=source.keep_spaces)
+        columns = read_table(source.place, keep_spaces=source.keep_spaces, dialect=source.dialect)
         for name in source.id_column:
             if name not in columns:
                 raise DataError(f"{source.title}: no column {name!r} (id_column)")
         encoding = Encoding(
-            source.missing_codes, max_states=source.max_states, advice=ADVICE, fewest=fewest
+            source.missing_codes,
+            max_states=source.max_states,
+            advice=ADVICE,
+            fewest=fewest,
+            keep_na=source.keep_na,
         )
         return _text(source.title, columns, source.id_column, encoding, data="")
     columns = read_table(path)

@@ -259,7 +259,7 @@ class SiteData:
             frame = frame.drop(columns=ids)
         columns, declared = columns_of(site, frame)
         states = {
-            name: [category for category in categories if not how.says_missing(category, name)]
+            name: [category for category in categories if not how.is_code(category, name)]
             for name, categories in declared.items()
             if name not in how.bounds
         }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -50,10 +52,10 @@ def read_column_of_numbers(
 def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
     """Encode a column.
 
-    Without declared states, the states are the column's texts, sorted by their characters, or up to
-    16 distinct numbers, ascending. More numbers are binned. A column that had states or bins in an
-    earlier study keeps them; new texts follow them as further states,
-    those of few records as `OTHER`.
+    Without declared states, the states are the column's texts in their natural order (`scales`), or
+    up to 16 distinct numbers, ascending. More numbers are binned. A column that had states or bins
+    in an earlier study keeps them; new texts follow them as further states, those of few records as
+    `OTHER`.
     """
     finder = StateFinder(source, name, column, encoding)
     if not finder.counts:
@@ -105,6 +107,15 @@ def _as_earlier(finder: StateFinder) -> States:
     return States(states, code_of)
 
 
+class Nearest(NamedTuple):
+    """A number that is not one of a variable's numbers, and the state that it counts as."""
+
+    column: str
+    text: str
+    records: int
+    state: str
+
+
 class Unseen(NamedTuple):
     """A value that is not one of a variable's states, and the number of records that have it."""
 
@@ -118,12 +129,13 @@ def encode_known(
     name: str,
     column: TextColumn,
     encoding: Encoding,
-    unseen: list[Unseen] | None = None,
+    unseen: list[Unseen | Nearest] | None = None,
 ) -> Encoded:
     """Encode a column in declared states; if the states are bins, each number is in its bin.
 
     If all states are numbers, a text that writes one of them in another way ("1.0" for "1") is that
-    state.
+    state. With a list `unseen`, other numbers near the states count as the nearest one (`near`),
+    and other texts as missing; the list then has both.
     """
     states = tuple(encoding.states[name])
     texts = [t for t in column.texts if t in states or not encoding.says_missing(t, name)]
@@ -134,8 +146,56 @@ def encode_known(
     if unknown and unseen is None:
         raise StateFinder(source, name, column, encoding).not_one_of(unknown[0], states)
     if unseen is not None:
-        unseen += _unseen(name, column, unknown)
+        close = near(states, unknown)
+        shown = _unseen(name, column, unknown)
+        unseen += [Nearest(*u, states[close[u.text]]) if u.text in close else u for u in shown]
+        code_of |= close
     return _codes(name, column, states, code_of)
+
+
+def near(states: Sequence[str], texts: Iterable[str]) -> dict[str, int]:
+    """Return the nearest state of other numbers, if the states are three or more numbers or bins.
+
+    A number may lie between the states, or beyond them by up to half of their range. One that is
+    farther than they are from each other, and repeats 7, 8 or 9, or is the only negative one, may
+    say missing: it has no state.
+
+    Examples
+    --------
+    >>> near(["0", "1", "2", "4"], ["3", "5", "9", "-1", "many"])
+    {'3': 2, '5': 3}
+    """
+    values = [number(state) for state in states]
+    known = [value for value in values if value is not None]
+    bins = bins_of(states)
+    if bins is not None:
+        ends = [(one.low, one.high) for one in bins]
+        known = [end for pair in ends for end in pair if end is not None]
+    elif len(known) == len(states) > 2:
+        ends = [(value, value) for value in known]
+    else:
+        return {}
+    known.sort()
+    low, high = known[0], known[-1]
+    gap = max((b - a for a, b in pairwise(known)), default=Decimal(0))
+    found: dict[str, int] = {}
+    for text in texts:
+        if (value := number(text)) is None:
+            continue
+        beyond = max(low - value, value - high)
+        code = len({*f"{abs(value):f}"}) == 1 and f"{abs(value):f}"[0] in "789"
+        if 2 * beyond > high - low or (beyond > gap and code) or value < 0 <= low:
+            continue
+        away = [(_distance(value, *pair), pair[0] != pair[1]) for pair in ends]
+        found[text] = away.index(min(away))
+    return found
+
+
+def _distance(value: Decimal, low: Decimal | None, high: Decimal | None) -> Decimal:
+    """Return how far a number is from those between two others; None is without end."""
+    below = Decimal(0) if low is None else low - value
+    above = Decimal(0) if high is None else value - high
+    return max(below, above, Decimal(0))
 
 
 def _codes_of(states: tuple[str, ...], texts: Iterable[str]) -> dict[str, int]:
@@ -155,7 +215,7 @@ def _codes_of(states: tuple[str, ...], texts: Iterable[str]) -> dict[str, int]:
 
 
 def read_known_numbers(
-    name: str, column: TextColumn, encoding: Encoding, unseen: list[Unseen]
+    name: str, column: TextColumn, encoding: Encoding, unseen: list[Unseen | Nearest]
 ) -> NDArray[np.float64]:
     """Return the numbers of new records, each text read by itself; other texts are missing."""
     texts = [text for text in column.texts if not encoding.says_missing(text, name)]

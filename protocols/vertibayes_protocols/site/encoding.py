@@ -12,6 +12,11 @@ from vertibayes_protocols.site.binning import METHODS
 from vertibayes_protocols.site.findings import COMMAND_LINE, Advice
 from vertibayes_protocols.site.statistics import Numeric
 
+NA = {  # texts that pandas' readers take as missing
+    "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
+    "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -33,6 +38,7 @@ class Encoding:
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # these have no states
     # Records of a state that is found in a column: rarer states are one, `OTHER`.
     fewest: int = 1
+    keep_na: bool = False  # whether the texts of `NA` are values
     # The states that columns had in earlier studies, which they keep; new texts follow them.
     earlier: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -69,5 +75,15 @@ class Encoding:
 
     def says_missing(self, text: str, name: str) -> bool:
         """Whether a text of a column stands for a missing value."""
+        return self.is_code(text, name) or self.is_na(text, name)
+
+    def is_code(self, text: str, name: str) -> bool:
+        """Whether a text is empty or declared as missing."""
         codes = self.missing_codes
         return not text.strip() or text in codes or f"{name}={text}" in codes
+
+    def is_na(self, text: str, name: str) -> bool:
+        """Whether a text is one of `NA`, and not a declared or earlier state of its column."""
+        if self.keep_na or text.strip() not in NA:
+            return False
+        return text not in (*self.states.get(name, ()), *self.earlier.get(name, ()))

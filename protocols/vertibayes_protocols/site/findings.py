@@ -49,6 +49,7 @@ class Advice:
     bounds: str = "--bounds"
     identifies: str = "--id-column {name}"
     missing: str = "--missing-codes {code}"
+    keep_na: str = "--keep-na"
     rare: str = ""  # of rare states, which the command line keeps
     strict: str = "--strict"
     for_shell: bool = True

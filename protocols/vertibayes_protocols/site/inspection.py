@@ -25,6 +25,13 @@ _DATES = [
 ]
 
 
+def year_of(text: str) -> str | None:
+    """Return the year of a date; None if the text is no date, or the year has two digits."""
+    matches = (pattern.fullmatch(text.strip()) for pattern in _DATES)
+    year = next((match["year"] for match in matches if match is not None), "")
+    return year if is_date(text) and len(year) == 4 else None
+
+
 def is_date(text: str) -> bool:
     """Whether a text is a date, with or without a time.
 

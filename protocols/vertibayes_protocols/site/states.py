@@ -17,6 +17,7 @@ from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Finding, UnsuitableColumnError
 from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS, counted
 from vertibayes_protocols.site.numerals import Numerals, read_numbers, read_plain
+from vertibayes_protocols.site.scales import in_order
 from vertibayes_protocols.site.statistics import Numeric
 from vertibayes_protocols.site.text import TextColumn
 from vertibayes_protocols.variables import is_printable
@@ -290,13 +291,12 @@ class StateFinder:
         )
 
     def _by_text(self) -> States:
-        order = sorted(self.counts)
         merged = self.name in self.encoding.ignore_case
         groups = inspection.spellings(self.counts)
         same = {text: group[0] for group in groups for text in group} if merged else {}
-        states = tuple(text for text in order if same.get(text, text) == text)
+        states = tuple(in_order(text for text in self.counts if same.get(text, text) == text))
         code = {text: place for place, text in enumerate(states)}
-        code_of = {text: code[same.get(text, text)] for text in order}
+        code_of = {text: code[same.get(text, text)] for text in self.counts}
         findings = (*self._about_words(), *self._about_case([] if merged else groups))
         return States(states, code_of, findings)
 
@@ -379,6 +379,11 @@ class StateFinder:
             )
 
     def _about_words(self) -> Iterator[Finding]:
+        codes = self.encoding
+        for text in self.column.texts:
+            if codes.is_na(text, self.name) and not codes.is_code(text, self.name):
+                what = f"{text!r} is missing, as in pandas"
+                yield Finding("missing", what, f"{codes.advice.keep_na} keeps it as a state")
         for text in self.counts:
             if inspection.says_missing(text, among_numbers=False):
                 yield Finding(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import io
@@ -10,11 +9,10 @@ import zipfile
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from shlex import quote
 from typing import IO, TextIO, TypeAlias, cast
 
 import numpy as np
@@ -22,14 +20,28 @@ from numpy.typing import NDArray
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.column_builder import BATCH, ColumnBuilder, KeyBuilder
+from vertibayes_protocols.site.decimals import in_plain_digits
+from vertibayes_protocols.site.dialect import (
+    SAMPLE,
+    Dialect,
+    code_page,
+    hinted,
+    marked,
+    separator_of,
+)
 
 Choice: TypeAlias = Callable[[Sequence[str]], Sequence[str]]  # the names that are read, of all
+RECOGNIZED = Dialect()  # from the file
 GZIP = b"\x1f\x8b"
 LOOKED_AT = 4096  # bytes
-AS_CSV = "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file"
+AS_CSV = (
+    "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file, or install a reader: "
+    "pip install 'vertibayes[excel]'"
+)
+OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 KINDS = {
     b"PAR1": "a Parquet file that is gzipped; unpack it",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": f"an Excel workbook (.xls); {AS_CSV}",
+    OLD_EXCEL: f"an Excel workbook (.xls); {AS_CSV}",
 }
 
 
@@ -78,20 +90,60 @@ def read_columns(
     keep_spaces: bool = False,
     choose: Choice = list,
     keys: str | None = None,
+    dialect: Dialect = RECOGNIZED,
 ) -> dict[str, TextColumn]:
     """Read a CSV file, gzipped or not: a header, then records of text."""
     path = Path(path)
+    with _named_errors(path, dialect):
+        try:
+            return _read(path, dialect.codec, dialect, keep_spaces, choose, keys)
+        except UnicodeDecodeError as error:
+            if dialect.codec is not None or error.encoding != "utf-8":
+                raise
+            with _open(path) as content:
+                codec = code_page(str(path), content)
+        return _read(path, codec, dialect, keep_spaces, choose, keys)
+
+
+@contextmanager
+def _named_errors(path: Path, dialect: Dialect) -> Iterator[None]:
+    """Name the file in what cannot be read."""
     try:
-        with open_text(path) as lines:
-            return _columns(path, csv.reader(lines, strict=True), keep_spaces, choose, keys)
+        yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise DataError(f"{path}: it is a folder, not a file") from None
-    except UnicodeDecodeError:
-        raise encoding_error(path) from None
+    except UnicodeError:  # what is not UTF-8 has been recognized
+        raise DataError(f"{path}: not text in {dialect.encoding or 'UTF-16'}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
+
+
+def _read(
+    path: Path,
+    codec: str | None,
+    dialect: Dialect,
+    keep_spaces: bool,
+    choose: Choice,
+    keys: str | None,
+) -> dict[str, TextColumn]:
+    with open_text(path, codec) as lines:
+        separator = separator_in(path, lines, dialect)
+        reader = csv.reader(lines, delimiter=separator, strict=True)
+        columns = _columns(path, reader, keep_spaces, choose, keys)
+    return in_plain_digits(str(path), columns, keys, separator, dialect.decimal)
+
+
+def separator_in(path: Path, lines: TextIO, dialect: Dialect) -> str:
+    """Return the separator of a file, which is then at its header."""
+    sample = lines.read(SAMPLE)
+    lines.seek(0)
+    hint = hinted(sample)
+    if hint is not None:
+        lines.readline()
+    whole = len(sample) < SAMPLE
+    return dialect.delimiter or hint or separator_of(str(path), sample, is_whole=whole)
 
 
 def _columns(
@@ -101,15 +153,6 @@ def _columns(
     _, header = next(numbered, (0, []))
     if not header:
         raise DataError(f"{path}: the file is empty")
-    if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), None)):
-        commas = (
-            'python3 -c "import csv, sys; csv.writer(sys.stdout).writerows('
-            f'csv.reader(sys.stdin, delimiter={separator!r}))"'
-        )
-        raise DataError(
-            f"{path}: the fields are separated by {separator!r}; export the file with commas, or "
-            f"write them: {_saved(path, commas)}"
-        )
     header = header if keep_spaces else [name.strip() for name in header]
     check_names(str(path), header)
     builders = builders_of(choose(header), keys)
@@ -188,18 +231,23 @@ def same_length(source: str, columns: Mapping[str, TextColumn]) -> int:
     return next(iter(lengths.values()))
 
 
-def open_text(path: Path) -> TextIO:
-    """Open a CSV file in UTF-8, gzipped or not, whatever its name."""
-    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
+def open_text(path: Path, codec: str | None = None) -> TextIO:
+    """Open a CSV file, gzipped or not, whatever its name; in UTF-8 or UTF-16 without a codec."""
+    binary, mark = open_bytes(path)
+    return io.TextIOWrapper(binary, encoding=codec or mark or "utf-8-sig", newline="")
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a CSV file, unpacked if it is gzipped; refuse other kinds of files."""
+def open_bytes(path: Path) -> tuple[IO[bytes], str | None]:
+    """Open a CSV file, unpacked if it is gzipped, and return the encoding that it shows.
+
+    Other kinds of files are refused.
+    """
     binary = _open(path)
     try:
-        _check_kind(path, binary.read(LOOKED_AT))
+        first = binary.read(LOOKED_AT)
+        _check_kind(path, first)
         binary.seek(0)
-        return binary
+        return binary, marked(first)
     except BaseException:
         binary.close()
         raise
@@ -219,12 +267,18 @@ def _check_kind(path: Path, first: bytes) -> None:
     for magic, kind in KINDS.items():
         if first.startswith(magic):
             raise DataError(f"{path}: {kind}")
-    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DataError(f"{path}: {_utf_16(path)}")
-    zeros = first.count(0)
-    if zeros > len(first) // 4:
-        even = first[::2].count(0) > zeros // 2
-        raise DataError(f"{path}: {_utf_16(path, 'UTF-16BE' if even else 'UTF-16LE')}")
+
+
+def is_workbook(path: Path) -> bool:
+    """Whether a file is a workbook of Excel or OpenDocument."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(len(OLD_EXCEL))
+    except OSError:
+        return False  # the reader of CSV says why
+    if first.startswith(b"PK\x03\x04"):
+        return _zipped(path).endswith(AS_CSV)
+    return first == OLD_EXCEL
 
 
 def _zipped(path: Path) -> str:
@@ -236,33 +290,3 @@ def _zipped(path: Path) -> str:
     if "content.xml" in names:
         return f"an OpenDocument file; {AS_CSV}"
     return "a ZIP archive; unpack it and give the CSV file in it"
-
-
-def _utf_16(path: Path, name: str = "UTF-16") -> str:
-    saved = _saved(path, f"iconv -f {name} -t UTF-8")
-    return f"text in UTF-16; save it in UTF-8, as with: {saved}"
-
-
-def _saved(path: Path, *steps: str) -> str:
-    """Return the command that saves in a new file what steps make of a file, which is unpacked."""
-    with path.open("rb") as file:
-        first, *more = ["gzip -dc"] * (file.read(2) == GZIP) + [*steps]
-    return " | ".join([f"{first} < {quote(str(path))}", *more]) + " > NEW.csv"
-
-
-def encoding_error(path: Path) -> DataError:
-    """Return the error about a file that is not in UTF-8; it names the first such line."""
-    with _open(path) as binary:
-        for line, content in enumerate(binary, 1):
-            try:
-                content.decode("utf-8-sig" if line == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                byte = error.object[error.start]  # without a byte order mark
-                # a mark that says UTF-8 wrongly is left out
-                unmarked = ["tail -c +4"] * (line == 1 and content.startswith(codecs.BOM_UTF8))
-                saved = _saved(path, *unmarked, "iconv -f WINDOWS-1252 -t UTF-8")
-                return DataError(
-                    f"{path}, line {line}: not UTF-8 text (byte 0x{byte:02X}), probably Latin-1 "
-                    f"(Windows-1252); save it in UTF-8, as with: {saved}"
-                )
-    return DataError(f"{path}: not UTF-8 text")

@@ -105,6 +105,20 @@ def test_a_remedy_in_the_words_of_the_file_names_one_variable_or_none(site):
     assert "id_column = COLUMN; COLUMN = { categorical = true } max_states = 200 keeps" in message
 
 
+def test_how_a_csv_file_is_written_may_be_in_the_file(site):
+    rows = [f"{i:03};1,{i % 50:03};{'NA' if i % 2 else 'Łódź'};u,v" for i in range(200)]
+    text = "\n".join(["id;age;sex;a,b", *rows])
+    (site.parent / "records.csv").write_text(text, encoding="cp1250")
+    with pytest.raises(DataError, match="--encoding cp1250"):
+        read_data(SiteFile.read(site))
+    lines = ["separator = ';'", "decimal = ','", "encoding = 'cp1250'", "keep_na = true"]
+    change(site, 'id_column = "id"', "\n".join(['id_column = "id"', *lines]))
+    change(site, "age = { cut = [30, 50, 70] }", "age = { cut = [1.02] }")
+    data = read_data(SiteFile.read(site))
+    assert data.variables["sex"].states == ("NA", "Łódź")
+    assert np.bincount(data.codes["age"]).tolist() == [84, 116]
+
+
 def test_how_columns_are_read_is_in_the_file(site):
     rows = [f"{i:03},{i % 50}.5, {'Yes' if i % 3 else 'YES'} ,{i % 5}" for i in range(200)]
     (site.parent / "records.csv").write_text("\n".join(["id,age,sex,other", *rows]))

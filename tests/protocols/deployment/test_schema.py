@@ -26,7 +26,7 @@ def table(site):
         "age": ["999" if place % 50 == 7 else age for place, age in enumerate(ages)],
         "sex": ["" if place % 20 == 3 else "fm"[place % 2] for place in range(RECORDS)],
         "smoker": ["unknown" if place % 10 == 3 else "yes" for place in range(RECORDS)],
-        "grade": ["NA" if place % 10 == 3 else place % 4 for place in range(RECORDS)],
+        "grade": ["?" if place % 10 == 3 else place % 4 for place in range(RECORDS)],
         'a "b"\\c': ["x", "y\nz"] * (RECORDS // 2),
         "card": draw.permutation(RECORDS) + 5000,
         "always": ["1"] * RECORDS,
@@ -52,7 +52,7 @@ def test_a_draft_has_states_bins_shares_and_comments(table):
     assert "# smoker: 'unknown' is taken as a state; if it says missing: " in "\n".join(lines)
     assert 'missing_codes = ["age=999"]' in "\n".join(lines)
     assert '"grade" = {}' in lines
-    assert "# grade: 'NA' among numbers is taken as" in "\n".join(lines)
+    assert "# grade: '?' among numbers is taken as" in "\n".join(lines)
     assert '"a \\"b\\"\\\\c" = { states = ["x", "y\\U0000000Az"] }' in lines
     assert any(line.startswith("# card: left out: 200 different values") for line in lines)
     assert any(line.startswith("# always: left out: one value, '1'") for line in lines)

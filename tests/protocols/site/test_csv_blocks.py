@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocols.test_text import BAD, GOOD, told
+from tests.protocols.test_text import BAD, GOOD, WORKBOOKS, told
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.sources import csv_blocks
 from vertibayes_protocols.site.sources.reading import read_table
@@ -70,9 +70,13 @@ def test_files_that_are_read(tmp_path, content, repeated):
 
 
 @pytest.mark.parametrize(("name", "content", "reason"), BAD, ids=told)
-def test_files_that_cannot_be_used_have_the_same_error(tmp_path, name, content, reason):
+def test_files_that_cannot_be_used_have_the_same_error(
+    tmp_path, monkeypatch, name, content, reason
+):
     path = written(tmp_path, content, name)
     assert by_blocks(path) is None
+    if (name, content, reason) in WORKBOOKS:
+        monkeypatch.setitem(sys.modules, "python_calamine", None)
     assert outcome(read_table, path) == outcome(read_columns, path)
     reason = reason.replace("{path}", shlex.quote(str(path)))
     assert outcome(read_table, path).startswith(f"{path}{reason}")
@@ -82,7 +86,7 @@ def test_an_error_after_many_blocks_names_its_line(tmp_path):
     good = b"a,b\n" + b'1,"x,\ny"\n' * 200
     for bad, reason in (
         (b"1,2,3\n", "line 402: 3 fields"),
-        (b"1,\xfc\n", "line 402: not UTF-8"),
+        (b"1,\xe8\n", "line 402: not UTF-8"),
         (b'1,"2"3\n', "line 402: "),
         (b'1,"2\n', "line 402: a quote"),
     ):
@@ -92,7 +96,7 @@ def test_an_error_after_many_blocks_names_its_line(tmp_path):
 
 
 def test_an_error_in_a_column_that_is_not_read(tmp_path):
-    path = written(tmp_path, b"a,b\n" + b"1,2\n" * 99 + b"1,\xfc\n")
+    path = written(tmp_path, b"a,b\n" + b"1,2\n" * 99 + b"1,\xe8\n")
     for reader in (read_table, read_columns):
         assert "line 101: not UTF-8" in outcome(reader, path, choose=lambda names: ["a"])
 

@@ -2,8 +2,8 @@
 
 `vertibayes_protocols.site.text.read_columns` defines what a CSV file says. This reader is faster
 and gives the same columns. It leaves to `read_columns` each file that has an error, whose message
-names the line, and each file that pyarrow could read otherwise: both agree if quotes stand only
-around fields, and no field is so long that Python refuses it.
+names the line, each file that is not in UTF-8, and each file that pyarrow could read otherwise:
+both agree if quotes stand only around fields, and no field is so long that Python refuses it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,17 @@ from typing import IO, Any
 import numpy as np
 
 from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.decimals import in_plain_digits
+from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.sources.arrow import ArrowTable, read_arrow
-from vertibayes_protocols.site.text import Choice, TextColumn, open_bytes
+from vertibayes_protocols.site.text import (
+    RECOGNIZED,
+    Choice,
+    TextColumn,
+    open_bytes,
+    open_text,
+    separator_in,
+)
 
 BLOCK = 1 << 20  # bytes that pyarrow reads at once
 PIECE = 1 << 18  # bytes that are checked at once, in the processor's cache
@@ -33,36 +42,55 @@ class _UnlikeError(ValueError):
 
 
 def read_csv(
-    path: Path, *, keep_spaces: bool, choose: Choice, keys: str | None
+    path: Path,
+    *,
+    keep_spaces: bool,
+    choose: Choice,
+    keys: str | None,
+    dialect: Dialect = RECOGNIZED,
 ) -> dict[str, TextColumn] | None:
     """Read a CSV file of more than one block; None if `read_columns` must read it."""
     try:
-        with open_bytes(path) as file:
-            pieces = _pieces(file)
+        separator = _separator(path, dialect)
+        with open_bytes(path)[0] as file:
+            pieces = _pieces(file, separator)
             blocks = iter(lambda: b"".join(islice(pieces, BLOCK // PIECE)), b"")
             first, second = islice(blocks, 2)  # not worth it for one
-            header = _header(first)
+            header = _header(first, separator)
 
             def batches(names: Sequence[str]) -> Iterator[Any]:
-                return _batches(chain([first, second], blocks), header, names, keys)
+                return _batches(chain([first, second], blocks), header, names, keys, separator)
 
             table = ArrowTable(str(path), header, batches, cast="", in_order=True)
-            return read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)
+            columns = read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)
+        return in_plain_digits(str(path), columns, keys, separator, dialect.decimal)
     except (DataError, OSError, EOFError, ImportError, ValueError, csv.Error, zlib.error):
         return None
 
 
-def _header(block: bytes) -> list[str]:
+def _separator(path: Path, dialect: Dialect) -> str:
+    with open_text(path, dialect.codec) as lines:
+        separator = separator_in(path, lines, dialect)
+        if lines.encoding != "utf-8-sig" or lines.tell():  # the header is not the first line
+            raise _UnlikeError
+    return separator
+
+
+def _header(block: bytes, separator: str) -> list[str]:
     """Return the header; in a file of one column, blank lines are missing values."""
     lines = io.TextIOWrapper(io.BytesIO(block), encoding="utf-8", newline="")
-    header = next(filter(None, csv.reader(lines, strict=True)), [])
+    header = next(filter(None, csv.reader(lines, delimiter=separator, strict=True)), [])
     if len(header) < 2:
         raise _UnlikeError
     return header
 
 
 def _batches(
-    blocks: Iterator[bytes], header: Sequence[str], names: Sequence[str], keys: str | None
+    blocks: Iterator[bytes],
+    header: Sequence[str],
+    names: Sequence[str],
+    keys: str | None,
+    separator: str,
 ) -> Iterator[Any]:
     """Return some columns as codes and the texts of identifiers, one record batch per block."""
     import pyarrow as pa
@@ -80,29 +108,29 @@ def _batches(
             column_names=header,
             skip_rows_after_names=int(not place),  # the header itself
         )
-        parse = reader.ParseOptions(newlines_in_values=b'"' in block)
+        parse = reader.ParseOptions(delimiter=separator, newlines_in_values=b'"' in block)
         yield from reader.read_csv(pa.BufferReader(block), read, parse, convert).to_batches()
 
 
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+def _pieces(file: IO[bytes], separator: str) -> Iterator[bytes]:
     """Return a file in pieces of whole records that both readers read alike."""
     rest = file.read(PIECE).removeprefix(BOM_UTF8)
     while more := file.read(PIECE):
-        end = _end_of_records(rest)
+        end = _end_of_records(rest, separator)
         if not end and len(rest) > BLOCK:
             raise _UnlikeError
         yield from _checked(rest[:end])
         rest = rest[end:] + more
-    if _end_of_records(rest + b"\n") <= len(rest):
+    if _end_of_records(rest + b"\n", separator) <= len(rest):
         raise _UnlikeError  # a quote that is not closed
     yield from _checked(rest)
 
 
-def _end_of_records(block: bytes) -> int:
+def _end_of_records(block: bytes, separator: str) -> int:
     """Return where the last whole record ends; check the quotes and the length of fields."""
     data = np.frombuffer(block, np.uint8)
     lines = data == ord("\n")
-    ends = lines | (data == ord(",")) | (data == ord("\r"))
+    ends = lines | (data == ord(separator)) | (data == ord("\r"))
     if b'"' in block:
         quotes = data == ord('"')
         within = np.logical_xor.accumulate(quotes)  # from the opening quote to the closing one

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from vertibayes_protocols.errors import DataError
+from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.sources.arrow import ArrowTable, library, read_arrow
 from vertibayes_protocols.site.sources.csv_blocks import read_csv
 from vertibayes_protocols.site.sources.database import Database, open_duckdb, open_postgresql
-from vertibayes_protocols.site.text import Choice, TextColumn, read_columns
+from vertibayes_protocols.site.sources.excel import read_excel
+from vertibayes_protocols.site.text import RECOGNIZED, Choice, TextColumn, read_columns
 
 EXTRA = "parquet"
 BATCH = 1 << 16  # records
@@ -71,8 +73,9 @@ def read_table(
     keep_spaces: bool = False,
     choose: Choice = list,
     keys: str | None = None,
+    dialect: Dialect = RECOGNIZED,
 ) -> dict[str, TextColumn]:
-    """Read the columns of a file or of a database."""
+    """Read the columns of a file or of a database; the dialect is that of a CSV file."""
     if isinstance(source, Database):
         with (open_postgresql if isinstance(source.where, str) else open_duckdb)(source) as table:
             return read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)
@@ -80,20 +83,25 @@ def read_table(
     if _is_parquet(source):
         with open_parquet(source) as table:
             return read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)
-    columns = read_csv(source, keep_spaces=keep_spaces, choose=choose, keys=keys)
+    columns = read_excel(source, keep_spaces=keep_spaces, choose=choose, keys=keys)
     if columns is not None:
         return columns
-    return read_columns(source, keep_spaces=keep_spaces, choose=choose, keys=keys)
+    columns = read_csv(source, keep_spaces=keep_spaces, choose=choose, keys=keys, dialect=dialect)
+    if columns is not None:
+        return columns
+    return read_columns(source, keep_spaces=keep_spaces, choose=choose, keys=keys, dialect=dialect)
 
 
-def read_names(path: Path, *, keep_spaces: bool = False) -> list[str]:
+def read_names(
+    path: Path, *, keep_spaces: bool = False, dialect: Dialect = RECOGNIZED
+) -> list[str]:
     """Read the names of a file's columns, and no record."""
 
     def choose(names: Sequence[str]) -> Sequence[str]:
         raise _NamesError(names)
 
     try:
-        read_table(path, keep_spaces=keep_spaces, choose=choose)
+        read_table(path, keep_spaces=keep_spaces, choose=choose, dialect=dialect)
     except _NamesError as read:
         return list(read.names)
     raise AssertionError("a table is read without a choice of its columns")
