@@ -7,23 +7,45 @@ The g-formula (Robins 1986) gives the risk if every record had the same exposure
 z are the states of an adjustment set. The table of outcome, exposure and adjustment set is all that
 the formula needs. A stratum without a record of some exposure says nothing of it: such strata are
 left out for all exposures alike, so that risks are compared over the same records.
+
+Intervals are those of the delta method on the counts, which are multinomial: the gradient of the
+risks by the counts, times the variance of a count, its own and that of a rule's noise. Risks have
+Wilson's interval for as many records as give this variance, differences are normal, and ratios are
+normal in their logarithm. In the variance, each share has one half added to both of its counts, so
+that a stratum of few records is not taken as certain.
+
+References
+----------
+Robins, J. (1986). A new approach to causal inference in mortality studies with a sustained exposure
+period. Mathematical Modelling 7, 1393-1512. doi:10.1016/0270-0255(86)90088-6
+Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. Journal
+of the American Statistical Association 22, 209-212. doi:10.2307/2276774
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import exp, log, sqrt
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from vertibayes.counting import Counter
 from vertibayes.counting.counter import Table
+from vertibayes.counting.released import ReleasedCounter
 from vertibayes.inference.adjustment import check_names, check_roles
 from vertibayes.inference.algebra import Array
 from vertibayes.inference.marginals import Marginals
 from vertibayes.model import Model, place_of
 from vertibayes.words import counted, percent
 from vertibayes_protocols.variables import Family, Variable
+
+Interval: TypeAlias = tuple[float, float]
+
+NORMAL = 1.959963984540054  # the quantile of .975: intervals have 95 %
+CLEAR = 10.0  # how often the smallest group of records must be the deviation of its noise
+NO_COUNTS = "a model has no counts: --data gives them"
 
 
 @dataclass(frozen=True)
@@ -37,6 +59,10 @@ class Effect:
     records: int = 0  # the number of records that are complete in the table; 0 without a table
     never: Mapping[str, float] = field(default_factory=dict)
     used: float = 1.0
+    # Of the risks of each state of the outcome, between exposures; None if there is no interval.
+    covariances: Array | None = field(default=None, repr=False)
+    sizes: Array | None = field(default=None, repr=False)  # as many records as give a variance
+    unsure: str = ""  # why there is no interval: a clause
 
     def risk(self, outcome: str, exposure: str) -> float:
         """Return P(outcome state | do(exposure state))."""
@@ -54,6 +80,44 @@ class Effect:
         above, below = self.risk(outcome, exposure), self.risk(outcome, baseline)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.float64(above) / below)
+
+    def risk_interval(self, outcome: str, exposure: str) -> Interval | None:
+        """Return the interval of 95 % of a risk; None if it has none."""
+        x, y = place_of(self.exposure, exposure), place_of(self.outcome, outcome)
+        if self.sizes is None or np.isnan(self.risks[x, y]):
+            return None
+        return wilson(float(self.risks[x, y]), float(self.sizes[y, x]))
+
+    def difference_interval(self, outcome: str, exposure: str, baseline: str) -> Interval | None:
+        """Return the interval of 95 % of a difference; None if it has none."""
+        difference = self.difference(outcome, exposure, baseline)
+        if self.covariances is None or np.isnan(difference):
+            return None
+        reach = NORMAL * sqrt(self._variance(outcome, exposure, baseline, (1.0, 1.0)))
+        return max(difference - reach, -1.0), min(difference + reach, 1.0)
+
+    def ratio_interval(self, outcome: str, exposure: str, baseline: str) -> Interval | None:
+        """Return the interval of 95 % of a ratio; None if it has none, or a risk is 0."""
+        risks = self.risk(outcome, exposure), self.risk(outcome, baseline)
+        if self.covariances is None or not min(risks) > 0:
+            return None
+        reach = NORMAL * sqrt(self._variance(outcome, exposure, baseline, risks))
+        middle = log(risks[0] / risks[1])
+        return exp(middle - reach), exp(middle + reach)
+
+    def _variance(
+        self, outcome: str, exposure: str, baseline: str, scales: tuple[float, float]
+    ) -> float:
+        """Return the variance of the difference of two risks, each over its scale."""
+        assert self.covariances is not None
+        a, b = place_of(self.exposure, exposure), place_of(self.exposure, baseline)
+        covariance = self.covariances[place_of(self.outcome, outcome)]
+        weights = np.zeros(len(covariance))
+        weights[a] += 1 / scales[0]
+        weights[b] -= 1 / scales[1]
+        both = [a, b]
+        among = covariance[np.ix_(both, both)]
+        return max(float(weights[both] @ among @ weights[both]), 0.0) if a != b else 0.0
 
     @property
     def assumptions(self) -> str:
@@ -112,11 +176,17 @@ def effect_in(network: Model, exposure: str, outcome: str) -> Effect:
     states = network.variables[exposure].states
     worlds = (network.do({exposure: state}) for state in states)
     risks = np.array([Marginals.of(world).joint([outcome]) for world in worlds])
-    return Effect(network.variables[exposure], network.variables[outcome], risks)
+    variables = network.variables[exposure], network.variables[outcome]
+    return Effect(*variables, risks, unsure=NO_COUNTS)
 
 
 def standardized(
-    counter: Counter, exposure: str, outcome: str, adjust: Sequence[str] = ()
+    counter: Counter,
+    exposure: str,
+    outcome: str,
+    adjust: Sequence[str] = (),
+    *,
+    deviation: float | None = None,
 ) -> Effect:
     """Return the effect of an exposure on an outcome by the g-formula, from one table.
 
@@ -128,6 +198,9 @@ def standardized(
         Two variables of the counter.
     adjust : sequence of str, default=()
         The adjustment set: `vertibayes.inference.adjustment` lists the valid ones.
+    deviation : float, optional
+        Of released tables with noise: the standard deviation of the noise of each cell, which
+        ``summary.json`` has under ``cost``. Without it there are no intervals.
 
     Returns
     -------
@@ -138,43 +211,141 @@ def standardized(
     ValueError
         If a variable is unknown or has two roles, if the table cannot be counted, if no record is
         complete in it, or if no stratum has every exposure.
-
-    References
-    ----------
-    Robins, J. (1986). A new approach to causal inference in mortality studies with a sustained
-    exposure period. Mathematical Modelling 7, 1393-1512. doi:10.1016/0270-0255(86)90088-6
     """
     check_roles(exposure, outcome, adjust)
-    (table,) = counter.tables([Family(outcome, (exposure, *adjust))])
-    if not table.any():
-        raise ValueError(f"no record is complete in {', '.join((outcome, exposure, *adjust))}")
-    cells = table.reshape(*table.shape[:2], -1)
-    exposed = cells.sum(axis=0)
-    strata = exposed.sum(axis=0)
-    occurs = exposed > 0
-    states = counter.variables[exposure].states
-    never = dict(zip(states, (~occurs @ strata / strata.sum()).tolist(), strict=True))
-    common = occurs[occurs.any(axis=1)].all(axis=0)
-    if not common.any():
-        raise ValueError(
-            f"no stratum of {', '.join(adjust)} has every state of {exposure}: adjust for fewer "
-            "variables or states"
-        )
-    return Effect(
-        counter.variables[exposure],
-        counter.variables[outcome],
-        _g_formula(cells[:, :, common]),
-        tuple(adjust),
-        int(strata.sum()),
-        never,
-        float(strata[common].sum() / strata.sum()),
+    family = Family(outcome, (exposure, *adjust))
+    (counted_table,) = counted_tables(counter, [family], deviation)
+    return of_table(
+        counted_table, (counter.variables[exposure], counter.variables[outcome]), tuple(adjust)
     )
 
 
-def _g_formula(cells: Table) -> Array:
-    """Return P(y | do(x)) from counts of (y, x, stratum); nan for an exposure without records."""
-    exposed = cells.sum(axis=0)
-    weights = exposed.sum(axis=0) / exposed.sum()
-    with np.errstate(invalid="ignore"):
-        shares = cells / exposed
-    return np.asarray((shares @ weights).T)
+class Counted(NamedTuple):
+    """A table, and how far its cells are from counts."""
+
+    table: Table | Array  # of outcome, exposure and adjustment set, in this order
+    error: float = 0.0  # the variance of each cell's error, beside that of the sample
+    unsure: str = ""  # why no interval can be given
+
+
+def counted_tables(
+    counter: Counter, families: Sequence[Family], deviation: float | None
+) -> list[Counted]:
+    """Return the tables of families, from one call; errors as `standardized`."""
+    if isinstance(counter, ReleasedCounter):
+        tables = [_released(counter, family, deviation) for family in families]
+    else:
+        tables = [Counted(table) for table in counter.tables(families)]
+    for family, (table, _, _) in zip(families, tables, strict=True):
+        if not table.any():
+            raise ValueError(f"no record is complete in {', '.join(family.members)}")
+    return tables
+
+
+def _released(counter: ReleasedCounter, family: Family, deviation: float | None) -> Counted:
+    rule = counter.request.rule
+    table, added, unsure = counter.with_noise(family)
+    if rule.is_noisy:
+        if deviation is None:
+            unsure = "the deviation of the noise is not given (summary.json: cost)"
+        return Counted(table, added * (deviation or 0.0) ** 2, unsure)
+    return Counted(table, added * rule.fewest**2 / 12 if rule.kind == "rounded" else 0.0, unsure)
+
+
+def of_table(
+    counted_table: Counted, variables: tuple[Variable, Variable], adjust: tuple[str, ...]
+) -> Effect:
+    """Return the effect of an exposure on an outcome, the variables, from their table.
+
+    Raises
+    ------
+    ValueError
+        If no stratum has every exposure.
+    """
+    table, error, unsure = counted_table
+    cells = table.reshape(*table.shape[:2], -1)
+    exposed = np.maximum(cells.sum(axis=0), 0)
+    strata = exposed.sum(axis=0)
+    occurs = exposed > 0
+    common = occurs[occurs.any(axis=1)].all(axis=0)
+    if not common.any():
+        raise ValueError(
+            f"no stratum of {', '.join(adjust)} has every state of {variables[0].name}: adjust for "
+            "fewer variables or states"
+        )
+    never = dict(zip(variables[0].states, (~occurs @ strata / strata.sum()).tolist(), strict=True))
+    used = _Strata(cells[:, :, common], exposed[:, common])
+    smallest = float(used.exposed[occurs.any(axis=1)].min())
+    if not unsure and smallest < CLEAR * sqrt(error * len(cells)):
+        unsure = f"a group of about {smallest:.0f} records is too small for the noise"
+    covariances, sizes = (None, None) if unsure else used.errors(error)
+    return Effect(
+        *variables,
+        used.risks,
+        adjust,
+        round(float(strata.sum())),
+        never,
+        float(strata[common].sum() / strata.sum()),
+        covariances,
+        sizes,
+        unsure,
+    )
+
+
+class _Strata(NamedTuple):
+    """The cells of strata that have every exposure."""
+
+    cells: Table | Array  # of outcome, exposure and stratum
+    exposed: Table | Array  # their sum over the outcome
+
+    @property
+    def weights(self) -> Array:
+        """The share of each stratum."""
+        return np.asarray(self.exposed.sum(axis=0) / self.exposed.sum())
+
+    @property
+    def risks(self) -> Array:
+        """P(outcome | do(exposure)), a row for each exposure; nan for one without records."""
+        with np.errstate(invalid="ignore"):
+            shares = np.clip(self.cells / self.exposed, 0, 1)
+        return np.asarray((shares @ self.weights).T)
+
+    def errors(self, error: float) -> tuple[Array, Array]:
+        """Return, for each state of the outcome, the covariance of risks, and records by risk."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            pairs = [self._errors(cells, error) for cells in self.cells]
+        return np.array([one for one, _ in pairs]), np.array([sizes for _, sizes in pairs])
+
+    def _errors(self, cells: Table | Array, error: float) -> tuple[Array, Array]:
+        exposed, weights, total = self.exposed, self.weights, self.exposed.sum()
+        shares = (np.clip(cells, 0, exposed) + 0.5) / (exposed + 1.0)
+        within = (weights**2 * shares * (1 - shares) / exposed).sum(axis=1)
+        risks = shares @ weights
+        apart = shares - risks[:, None]
+        covariance = np.asarray(np.diag(within) + (apart * weights) @ apart.T / total)
+        if error:
+            covariance += self._of_error(np.asarray(shares), np.asarray(apart / total)) * error
+        return covariance, risks * (1 - risks) / np.diag(covariance)
+
+    def _of_error(self, shares: Array, by_stratum: Array) -> Array:
+        """Return the covariance that an error of variance 1 in each cell adds."""
+        states, exposures = len(self.cells), len(self.exposed)
+        own, place = self.weights / self.exposed, np.arange(exposures)
+        # The gradient by the cells of the outcome's state, and by those of each other state.
+        event, other = (np.repeat(by_stratum[:, None, :], exposures, axis=1) for _ in range(2))
+        event[place, place] += own * (1 - shares)
+        other[place, place] -= own * shares
+        event, other = event.reshape(exposures, -1), other.reshape(exposures, -1)
+        return np.asarray(event @ event.T + (states - 1) * other @ other.T)
+
+
+def wilson(share: float, records: float) -> Interval:
+    """Return Wilson's interval of 95 % of a share of so many records.
+
+    >>> [round(end, 4) for end in wilson(0.25, 100)]
+    [0.1755, 0.343]
+    """
+    square = NORMAL**2 / records
+    middle = (share + square / 2) / (1 + square)
+    reach = sqrt(share * (1 - share) * square + square**2 / 4) / (1 + square)
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)
