@@ -180,7 +180,9 @@ def test_each_direction_asks_for_its_own_smallest_table():
     assert [s.parents["x"] for s in directions.structures] == [("a",), ()]
     found = standardized_range(Counted(sample(network, 2000, seed=1)), directions)
     assert asked == [[("y", "x", "a"), ("y", "x")]] and len(found.effects) == 2
-    with pytest.raises(ValueError, match="the effect of x on y has no adjustment set"):
+    with pytest.raises(
+        ValueError, match="no adjustment set without a separates the effect of x on y"
+    ):
         standardized_range(Counted(sample(network, 2000, seed=1)), directions, excluded=["a"])
 
 

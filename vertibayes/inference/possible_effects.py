@@ -15,7 +15,7 @@ https://arxiv.org/abs/1707.02171
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isnan, nan, prod
@@ -94,6 +94,35 @@ class Directions:
         others = self.structures[1:]
         return tuple(z for z in found if all(is_adjustment_set(s, x, y, z) for s in others))
 
+    def smallest_sets(
+        self, variables: Mapping[str, Variable], excluded: Collection[str] = ()
+    ) -> Sets:
+        """Return the adjustment sets of the smallest tables that give all effects.
+
+        If the effect is determined, this is one set that is valid in all structures. Otherwise it
+        is one for each structure in which the exposure causes the outcome; each is listed once.
+        Other variables than those given are excluded.
+
+        Raises
+        ------
+        ValueError
+            If a structure has no adjustment set.
+        """
+        x, y, nodes = self.exposure, self.outcome, self.structures[0].nodes
+        excluded = {*excluded, *(name for name in nodes if name not in variables)} - {x, y}
+        if self.is_determined:
+            choices = [self.sets(excluded=excluded)]
+        else:
+            choices = [adjustment_sets(s, x, y, excluded=excluded) for s in self.causal]
+        if not all(choices):
+            without = f" without {', '.join(sorted(excluded))}" if excluded else ""
+            raise ValueError(f"no adjustment set{without} separates the effect of {x} on {y}")
+
+        def size(names: Sequence[str]) -> tuple[int, Sequence[str]]:
+            return prod(len(variables[name].states) for name in names), names
+
+        return tuple(dict.fromkeys(min(sets, key=size) for sets in choices))
+
     @cached_property
     def is_determined(self) -> bool:
         """Whether all structures give the same effect."""
@@ -117,6 +146,11 @@ class EffectRange:
     def outcome(self) -> Variable:
         """The outcome."""
         return self.effects[0].outcome
+
+    @property
+    def unsure(self) -> str:
+        """Why there are no intervals: a clause, empty if there are."""
+        return next((effect.unsure for effect in self.effects if effect.unsure), "")
 
     def risk(self, outcome: str, exposure: str) -> Interval:
         """Return the lowest and the highest risk; nan if no records have the exposure."""
@@ -187,12 +221,13 @@ def effects_in(
         parents = one.parents[exposure]
         if one not in directions.causal:
             share = marginals.joint([outcome])
-            return _no_effect(Counted(share[:, None], unsure=NO_COUNTS), variables)
+            none = _no_effect(Counted(share[:, None], unsure=NO_COUNTS), variables)
+            return replace(none, adjusted=None, records=0)
         if set(parents) == set(structure.parents[exposure]):
             return effect_in(network, exposure, outcome)
         joint = marginals.joint([outcome, exposure, *parents])
         by_parents = of_table(Counted(joint, unsure=NO_COUNTS), variables, parents)
-        return replace(by_parents, adjusted=None)
+        return replace(by_parents, adjusted=None, records=0)
 
     shown = directions.structures[: 1 if directions.is_determined else None]
     return EffectRange(tuple(map(effect, shown)))
@@ -217,7 +252,7 @@ def standardized_range(
     directions : Directions
         The structures. If their effect is determined, one set is used that is valid in all.
     excluded : collection of str, default=()
-        The variables that may not be adjusted for.
+        The variables that may not be adjusted for; so are those that the counter does not have.
     deviation : float, optional
         As `vertibayes.inference.effects.standardized`.
 
@@ -227,18 +262,7 @@ def standardized_range(
         If a structure has no adjustment set, or as `vertibayes.inference.effects.standardized`.
     """
     x, y = directions.exposure, directions.outcome
-    cells = {name: len(variable.states) for name, variable in counter.variables.items()}
-
-    def smallest(sets: Sets) -> tuple[str, ...]:
-        if not sets:
-            raise ValueError(f"the effect of {x} on {y} has no adjustment set")
-        return min(sets, key=lambda names: (prod(cells[name] for name in names), names))
-
-    if directions.is_determined:
-        chosen = [smallest(directions.sets(excluded=excluded))]
-    else:
-        chosen = [smallest(adjustment_sets(s, x, y, excluded=excluded)) for s in directions.causal]
-    sets = list(dict.fromkeys(chosen))
+    sets = directions.smallest_sets(counter.variables, excluded)
     tables = counted_tables(counter, [Family(y, (x, *names)) for names in sets], deviation)
     variables = counter.variables[x], counter.variables[y]
     effects = [of_table(one, variables, names) for one, names in zip(tables, sets, strict=True)]
