@@ -14,7 +14,8 @@ from vertibayes.cli.notices import warn
 from vertibayes.cli.source import Source
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.inference.adjustment import MOST_SETS, check_names, check_roles, why_not_valid
-from vertibayes.inference.effects import Interval, standardized
+from vertibayes.inference.effects import standardized
+from vertibayes.inference.intervals import Interval
 from vertibayes.inference.possible_effects import (
     Directions,
     EffectRange,

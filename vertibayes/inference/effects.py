@@ -8,26 +8,18 @@ z are the states of an adjustment set. The table of outcome, exposure and adjust
 the formula needs. A stratum without a record of some exposure says nothing of it: such strata are
 left out for all exposures alike, so that risks are compared over the same records.
 
-Intervals are those of the delta method on the counts, which are multinomial: the gradient of the
-risks by the counts, times the variance of a count, its own and that of a rule's noise. Risks have
-Wilson's interval for as many records as give this variance, differences are normal, and ratios are
-normal in their logarithm. In the variance, each share has one half added to both of its counts, so
-that a stratum of few records is not taken as certain.
-
 References
 ----------
 Robins, J. (1986). A new approach to causal inference in mortality studies with a sustained exposure
 period. Mathematical Modelling 7, 1393-1512. doi:10.1016/0270-0255(86)90088-6
-Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. Journal
-of the American Statistical Association 22, 209-212. doi:10.2307/2276774
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, log, sqrt
-from typing import NamedTuple, TypeAlias
+from math import exp, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,14 +28,12 @@ from vertibayes.counting.counter import Table
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.inference.adjustment import check_names, check_roles
 from vertibayes.inference.algebra import Array
+from vertibayes.inference.intervals import Interval, Spread, Strata
 from vertibayes.inference.marginals import Marginals
 from vertibayes.model import Model, place_of
 from vertibayes.words import counted, percent
 from vertibayes_protocols.variables import Family, Variable
 
-Interval: TypeAlias = tuple[float, float]
-
-NORMAL = 1.959963984540054  # the quantile of .975: intervals have 95 %
 CLEAR = 10.0  # how often the smallest group of records must be the deviation of its noise
 NO_COUNTS = "a model has no counts: --data gives them"
 
@@ -59,9 +49,7 @@ class Effect:
     records: int = 0  # the number of records that are complete in the table; 0 without a table
     never: Mapping[str, float] = field(default_factory=dict)
     used: float = 1.0
-    # Of the risks of each state of the outcome, between exposures; None if there is no interval.
-    covariances: Array | None = field(default=None, repr=False)
-    sizes: Array | None = field(default=None, repr=False)  # as many records as give a variance
+    spread: Spread | None = field(default=None, repr=False)  # None if there is no interval
     unsure: str = ""  # why there is no interval: a clause
 
     def risk(self, outcome: str, exposure: str) -> float:
@@ -84,40 +72,34 @@ class Effect:
     def risk_interval(self, outcome: str, exposure: str) -> Interval | None:
         """Return the interval of 95 % of a risk; None if it has none."""
         x, y = place_of(self.exposure, exposure), place_of(self.outcome, outcome)
-        if self.sizes is None or np.isnan(self.risks[x, y]):
+        if self.spread is None or np.isnan(self.risks[x, y]):
             return None
-        return wilson(float(self.risks[x, y]), float(self.sizes[y, x]))
+        return self.spread.risk(y, x, float(self.risks[x, y]))
 
     def difference_interval(self, outcome: str, exposure: str, baseline: str) -> Interval | None:
         """Return the interval of 95 % of a difference; None if it has none."""
         difference = self.difference(outcome, exposure, baseline)
-        if self.covariances is None or np.isnan(difference):
+        if self.spread is None or np.isnan(difference):
             return None
-        reach = NORMAL * sqrt(self._variance(outcome, exposure, baseline, (1.0, 1.0)))
+        y, x, base = self._places(outcome, exposure, baseline)
+        reach = self.spread.reach(y, {base: -1.0, x: 1.0} if x != base else {})
         return max(difference - reach, -1.0), min(difference + reach, 1.0)
 
     def ratio_interval(self, outcome: str, exposure: str, baseline: str) -> Interval | None:
         """Return the interval of 95 % of a ratio; None if it has none, or a risk is 0."""
-        risks = self.risk(outcome, exposure), self.risk(outcome, baseline)
-        if self.covariances is None or not min(risks) > 0:
+        ratio = self.ratio(outcome, exposure, baseline)
+        if self.spread is None or not 0 < ratio < np.inf:
             return None
-        reach = NORMAL * sqrt(self._variance(outcome, exposure, baseline, risks))
-        middle = log(risks[0] / risks[1])
-        return exp(middle - reach), exp(middle + reach)
+        y, x, base = self._places(outcome, exposure, baseline)
+        shares = self.spread.shares[y]
+        pair = {base: -1 / shares[base], x: 1 / shares[x]} if x != base else {}
+        reach = self.spread.reach(y, pair)
+        return ratio * exp(-reach), ratio * exp(reach)
 
-    def _variance(
-        self, outcome: str, exposure: str, baseline: str, scales: tuple[float, float]
-    ) -> float:
-        """Return the variance of the difference of two risks, each over its scale."""
-        assert self.covariances is not None
-        a, b = place_of(self.exposure, exposure), place_of(self.exposure, baseline)
-        covariance = self.covariances[place_of(self.outcome, outcome)]
-        weights = np.zeros(len(covariance))
-        weights[a] += 1 / scales[0]
-        weights[b] -= 1 / scales[1]
-        both = [a, b]
-        among = covariance[np.ix_(both, both)]
-        return max(float(weights[both] @ among @ weights[both]), 0.0) if a != b else 0.0
+    def _places(self, outcome: str, exposure: str, baseline: str) -> tuple[int, int, int]:
+        states = (self.outcome, outcome), (self.exposure, exposure), (self.exposure, baseline)
+        y, x, base = (place_of(variable, state) for variable, state in states)
+        return y, x, base
 
     @property
     def assumptions(self) -> str:
@@ -274,11 +256,10 @@ def of_table(
             "fewer variables or states"
         )
     never = dict(zip(variables[0].states, (~occurs @ strata / strata.sum()).tolist(), strict=True))
-    used = _Strata(cells[:, :, common], exposed[:, common])
+    used = Strata(cells[:, :, common], exposed[:, common])
     smallest = float(used.exposed[occurs.any(axis=1)].min())
     if not unsure and smallest < CLEAR * sqrt(error * len(cells)):
         unsure = f"a group of about {smallest:.0f} records is too small for the noise"
-    covariances, sizes = (None, None) if unsure else used.errors(error)
     return Effect(
         *variables,
         used.risks,
@@ -286,66 +267,6 @@ def of_table(
         round(float(strata.sum())),
         never,
         float(strata[common].sum() / strata.sum()),
-        covariances,
-        sizes,
+        None if unsure else used.spread(error),
         unsure,
     )
-
-
-class _Strata(NamedTuple):
-    """The cells of strata that have every exposure."""
-
-    cells: Table | Array  # of outcome, exposure and stratum
-    exposed: Table | Array  # their sum over the outcome
-
-    @property
-    def weights(self) -> Array:
-        """The share of each stratum."""
-        return np.asarray(self.exposed.sum(axis=0) / self.exposed.sum())
-
-    @property
-    def risks(self) -> Array:
-        """P(outcome | do(exposure)), a row for each exposure; nan for one without records."""
-        with np.errstate(invalid="ignore"):
-            shares = np.clip(self.cells / self.exposed, 0, 1)
-        return np.asarray((shares @ self.weights).T)
-
-    def errors(self, error: float) -> tuple[Array, Array]:
-        """Return, for each state of the outcome, the covariance of risks, and records by risk."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            pairs = [self._errors(cells, error) for cells in self.cells]
-        return np.array([one for one, _ in pairs]), np.array([sizes for _, sizes in pairs])
-
-    def _errors(self, cells: Table | Array, error: float) -> tuple[Array, Array]:
-        exposed, weights, total = self.exposed, self.weights, self.exposed.sum()
-        shares = (np.clip(cells, 0, exposed) + 0.5) / (exposed + 1.0)
-        within = (weights**2 * shares * (1 - shares) / exposed).sum(axis=1)
-        risks = shares @ weights
-        apart = shares - risks[:, None]
-        covariance = np.asarray(np.diag(within) + (apart * weights) @ apart.T / total)
-        if error:
-            covariance += self._of_error(np.asarray(shares), np.asarray(apart / total)) * error
-        return covariance, risks * (1 - risks) / np.diag(covariance)
-
-    def _of_error(self, shares: Array, by_stratum: Array) -> Array:
-        """Return the covariance that an error of variance 1 in each cell adds."""
-        states, exposures = len(self.cells), len(self.exposed)
-        own, place = self.weights / self.exposed, np.arange(exposures)
-        # The gradient by the cells of the outcome's state, and by those of each other state.
-        event, other = (np.repeat(by_stratum[:, None, :], exposures, axis=1) for _ in range(2))
-        event[place, place] += own * (1 - shares)
-        other[place, place] -= own * shares
-        event, other = event.reshape(exposures, -1), other.reshape(exposures, -1)
-        return np.asarray(event @ event.T + (states - 1) * other @ other.T)
-
-
-def wilson(share: float, records: float) -> Interval:
-    """Return Wilson's interval of 95 % of a share of so many records.
-
-    >>> [round(end, 4) for end in wilson(0.25, 100)]
-    [0.1755, 0.343]
-    """
-    square = NORMAL**2 / records
-    middle = (share + square / 2) / (1 + square)
-    reach = sqrt(share * (1 - share) * square + square**2 / 4) / (1 + square)
-    return max(middle - reach, 0.0), min(middle + reach, 1.0)

@@ -31,16 +31,15 @@ from vertibayes.inference.adjustment import (
     is_adjustment_set,
     is_cause,
 )
-from vertibayes.inference.algebra import Array
 from vertibayes.inference.effects import (
     NO_COUNTS,
     Counted,
     Effect,
-    Interval,
     counted_tables,
     effect_in,
     of_table,
 )
+from vertibayes.inference.intervals import Interval
 from vertibayes.inference.marginals import Marginals
 from vertibayes.model import Model
 from vertibayes.structure.equivalence import structures_by_parents
@@ -279,21 +278,14 @@ def _no_effect(counted_table: Counted, variables: tuple[Variable, Variable]) -> 
         Counted(share, error * (table.size // len(table)), unsure), _alone(variables), ()
     )
     exposures = len(variables[0].states)
-    covariances, sizes = one.covariances, one.sizes
     return replace(
         one,
         exposure=variables[0],
         risks=one.risks.repeat(exposures, axis=0),
-        covariances=None if covariances is None else _square(covariances, exposures),
-        sizes=None if sizes is None else sizes.repeat(exposures, axis=1),
+        spread=one.spread and one.spread.of_equal(exposures),
         never={},
     )
 
 
 def _alone(variables: tuple[Variable, Variable]) -> tuple[Variable, Variable]:
     return Variable(variables[0].name, variables[0].states[:1]), variables[1]
-
-
-def _square(covariances: Array, exposures: int) -> Array:
-    """Return equal covariances of all exposures, whose differences have variance 0."""
-    return covariances.repeat(exposures, axis=1).repeat(exposures, axis=2)
