@@ -326,8 +326,8 @@ def test_one_stratum_has_the_intervals_of_statsmodels():
     wilson = proportion_confint(300, 1000, method="wilson")
     assert effect.risk_interval("1", "0") == pytest.approx(wilson, abs=1e-4)
     pair = 500, 1000, 300, 1000
-    wald = confint_proportions_2indep(*pair, method="wald", compare="diff")
-    assert effect.difference_interval("1", "1", "0") == pytest.approx(wald, abs=2e-4)
+    newcombe = confint_proportions_2indep(*pair, method="newcomb", compare="diff")
+    assert effect.difference_interval("1", "1", "0") == pytest.approx(newcombe, abs=1e-4)
     ratio = confint_proportions_2indep(*pair, method="log", compare="ratio")
     assert effect.ratio_interval("1", "1", "0") == pytest.approx(ratio, abs=3e-3)
 
@@ -344,11 +344,14 @@ def test_a_stratum_of_few_records_widens_the_interval():
     assert widths[0] > 0.3 and widths[1] < 0.1
 
 
-def test_a_risk_of_0_has_an_interval_and_a_ratio_to_it_has_none():
+def test_a_risk_of_0_has_an_interval_and_a_ratio_to_it_has_no_upper_limit():
     effect = standardized(counter_of(*[(0, 0, 0)] * 50, *[(1, 1, 0), (0, 1, 0)] * 25), "x", "y")
     low, high = effect.risk_interval("1", "0")
     assert low == 0 and 0.05 < high < 0.15
-    assert effect.ratio_interval("1", "1", "0") is None
+    low, high = effect.ratio_interval("1", "1", "0")
+    assert 3 < low < 10 and high == np.inf
+    low, high = effect.ratio_interval("1", "0", "1")
+    assert low == 0 and 0.1 < high < 0.4
     assert effect_in(network_of(DAGS["m-bias"]), "x", "y").risk_interval("yes", "no") is None
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from vertibayes.counting.counter import Table
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.inference.adjustment import check_names, check_roles
 from vertibayes.inference.algebra import Array
-from vertibayes.inference.intervals import Interval, Spread, Strata
+from vertibayes.inference.intervals import Interval, Pair, Spread, Strata
 from vertibayes.inference.marginals import Marginals
 from vertibayes.model import Model, place_of
 from vertibayes.words import counted, percent
@@ -81,25 +81,21 @@ class Effect:
         difference = self.difference(outcome, exposure, baseline)
         if self.spread is None or np.isnan(difference):
             return None
-        y, x, base = self._places(outcome, exposure, baseline)
-        reach = self.spread.reach(y, {base: -1.0, x: 1.0} if x != base else {})
-        return max(difference - reach, -1.0), min(difference + reach, 1.0)
+        pair = self._pair(self.spread, outcome, exposure, baseline)
+        return (difference, difference) if pair is None else pair.difference
 
     def ratio_interval(self, outcome: str, exposure: str, baseline: str) -> Interval | None:
-        """Return the interval of 95 % of a ratio; None if it has none, or a risk is 0."""
+        """Return the interval of 95 % of a ratio; None if it has none, or both risks are 0."""
         ratio = self.ratio(outcome, exposure, baseline)
-        if self.spread is None or not 0 < ratio < np.inf:
+        if self.spread is None or np.isnan(ratio):
             return None
-        y, x, base = self._places(outcome, exposure, baseline)
-        shares = self.spread.shares[y]
-        pair = {base: -1 / shares[base], x: 1 / shares[x]} if x != base else {}
-        reach = self.spread.reach(y, pair)
-        return ratio * exp(-reach), ratio * exp(reach)
+        pair = self._pair(self.spread, outcome, exposure, baseline)
+        return (ratio, ratio) if pair is None else pair.ratio
 
-    def _places(self, outcome: str, exposure: str, baseline: str) -> tuple[int, int, int]:
-        states = (self.outcome, outcome), (self.exposure, exposure), (self.exposure, baseline)
-        y, x, base = (place_of(variable, state) for variable, state in states)
-        return y, x, base
+    def _pair(self, spread: Spread, outcome: str, exposure: str, baseline: str) -> Pair | None:
+        places = place_of(self.exposure, exposure), place_of(self.exposure, baseline)
+        risks = self.risk(outcome, exposure), self.risk(outcome, baseline)
+        return spread.pair(place_of(self.outcome, outcome), places, risks)
 
     @property
     def assumptions(self) -> str:

@@ -4,8 +4,9 @@ The variance of a risk is the gradient of the g-formula by the counts, times the
 count: its own, and that of a rule's error. Each share within a stratum has one half added to both
 of its counts, so that a stratum of few records is not taken as certain; and as its variance is an
 estimate, the quantile is Student's, with the degrees of freedom of Satterthwaite. Risks have
-Wilson's interval for as many records as give their variance, differences are normal, and ratios are
-normal in their logarithm.
+Wilson's interval for as many records as give their variance. The limits of a difference and of a
+ratio follow from those of the two risks and their correlation (Zou and Donner), so that a risk of 0
+has a difference and a ratio with limits.
 
 References
 ----------
@@ -13,12 +14,13 @@ Satterthwaite, F. E. (1946). An approximate distribution of estimates of varianc
 Biometrics Bulletin 2, 110-114. doi:10.2307/3002019
 Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference. Journal
 of the American Statistical Association 22, 209-212. doi:10.2307/2276774
+Zou, G. Y. and Donner, A. (2008). Construction of confidence limits about effect measures: a general
+approach. Statistics in Medicine 27, 1693-1702. doi:10.1002/sim.3095
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import sqrt
+from math import inf, prod, sqrt
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,10 +35,7 @@ LEVEL = 0.95
 
 
 class Spread(NamedTuple):
-    """How far chance moves the risks: axis 0 has the states of the outcome, the others exposures.
-
-    A combination of risks is weights by exposure.
-    """
+    """How far chance moves risks: axis 0 has the states of the outcome, the others exposures."""
 
     covariances: Array
     shares: Array  # the risks, of the shares with one half added
@@ -44,34 +43,74 @@ class Spread(NamedTuple):
 
     def risk(self, outcome: int, exposure: int, risk: float) -> Interval:
         """Return the interval of a risk."""
-        share = self.shares[outcome, exposure]
-        variance = self.covariances[outcome, exposure, exposure]
-        return wilson(
-            risk, float(share * (1 - share) / variance), self._quantile(outcome, {exposure: 1.0})
-        )
-
-    def reach(self, outcome: int, weights: Mapping[int, float]) -> float:
-        """Return by how much the interval of a combination exceeds its estimate, either way."""
-        variance = self._variance(outcome, weights)
-        return self._quantile(outcome, weights) * sqrt(variance) if variance > 0 else 0.0
-
-    def _variance(self, outcome: int, weights: Mapping[int, float]) -> float:
-        if not weights:
-            return 0.0
-        by = np.array(list(weights.values()))
-        return float(by @ self.covariances[outcome][np.ix_([*weights], [*weights])] @ by)
-
-    def _quantile(self, outcome: int, weights: Mapping[int, float]) -> float:
         from scipy.special import stdtrit
 
-        fourth = sum(weight**4 * self.fourths[outcome, x] for x, weight in weights.items())
-        freedom = self._variance(outcome, weights) ** 2 / fourth
-        return float(stdtrit(max(freedom, 1.0), (1 + LEVEL) / 2))
+        share = self.shares[outcome, exposure]
+        variance = self.covariances[outcome, exposure, exposure]
+        freedom = variance**2 / self.fourths[outcome, exposure]
+        quantile = float(stdtrit(max(freedom, 1.0), (1 + LEVEL) / 2))
+        return wilson(risk, float(share * (1 - share) / variance), quantile)
+
+    def pair(self, outcome: int, exposures: tuple[int, int], risks: Interval) -> Pair | None:
+        """Return two risks with their limits; None if chance cannot move them apart."""
+        one, other = exposures
+        covariance = self.covariances[outcome]
+        variances = covariance[one, one], covariance[other, other]
+        if one == other or covariance[one, other] >= max(variances):
+            return None
+        limits = self.risk(outcome, one, risks[0]), self.risk(outcome, other, risks[1])
+        correlation = covariance[one, other] / sqrt(variances[0] * variances[1])
+        return Pair(*risks, *limits, float(correlation))
 
     def of_equal(self, exposures: int) -> Spread:
         """Return the spread of as many exposures, whose risks are one number."""
         squares = self.covariances.repeat(exposures, axis=1).repeat(exposures, axis=2)
         return Spread(squares, *(part.repeat(exposures, axis=1) for part in self[1:]))
+
+
+class Pair(NamedTuple):
+    """Two risks, the interval of each, and their correlation."""
+
+    one: float
+    other: float
+    of_one: Interval
+    of_other: Interval
+    correlation: float
+
+    @property
+    def difference(self) -> Interval:
+        """The interval of the difference."""
+        difference = self.one - self.other
+        below, above = self._distances
+        return max(difference - _apart(*below, self.correlation), -1.0), min(
+            difference + _apart(*above, self.correlation), 1.0
+        )
+
+    @property
+    def ratio(self) -> Interval:
+        """The interval of the ratio, which may have no upper limit."""
+        below, above = self._distances
+        lowest = self._root(self.of_one[0], self.of_other[1], prod(below), -1)
+        highest = self._root(self.of_one[1], self.of_other[0], prod(above), 1)
+        return lowest, highest if self.of_other[0] > 0 else inf
+
+    @property
+    def _distances(self) -> tuple[Interval, Interval]:
+        """How far the limits are from the risks: for the lower limits, and for the upper ones."""
+        (low, high), (least, most) = self.of_one, self.of_other
+        return (self.one - low, most - self.other), (high - self.one, self.other - least)
+
+    def _root(self, limit: float, other_limit: float, distances: float, sign: int) -> float:
+        """Return where the interval of one risk minus a multiple of the other reaches 0."""
+        middle = self.one * self.other - self.correlation * distances
+        product = limit * (2 * self.one - limit)
+        divisor = other_limit * (2 * self.other - other_limit)
+        root = sqrt(max(middle**2 - product * divisor, 0.0))
+        return (middle + sign * root) / divisor if divisor else 0.0
+
+
+def _apart(one: float, other: float, correlation: float) -> float:
+    return sqrt(max(one**2 + other**2 - 2 * correlation * one * other, 0.0))
 
 
 class Strata(NamedTuple):
