@@ -38,8 +38,8 @@ from tests.equivalence_classes import (
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.dag import Structure
 from vertibayes.inference.effects import effect_in, standardized
-from vertibayes.inference.possible_effects import Directions, effects_in, standardized_range
 from vertibayes.network import Network
+from vertibayes.structure.possible_effects import Directions, effects_in, standardized_range
 from vertibayes_protocols.queries.releases.plan import ReleaseNoise, function_of
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.variables import Family, Variable

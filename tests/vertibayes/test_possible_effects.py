@@ -16,12 +16,12 @@ from tests.structure_worlds import all_structures
 from vertibayes.counting import PlainCounter
 from vertibayes.dag import Structure
 from vertibayes.inference.effects import effect_in, standardized
-from vertibayes.inference.possible_effects import Directions, effects_in, standardized_range
 from vertibayes.network import Network
 from vertibayes.options import Options
 from vertibayes.sampling import sample
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import fixed_by, structures_by_parents
+from vertibayes.structure.possible_effects import Directions, effects_in, standardized_range
 from vertibayes_protocols.variables import Variable
 
 

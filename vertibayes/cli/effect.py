@@ -16,16 +16,16 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.inference.adjustment import MOST_SETS, check_names, check_roles, why_not_valid
 from vertibayes.inference.effects import standardized
 from vertibayes.inference.intervals import Interval
-from vertibayes.inference.possible_effects import (
+from vertibayes.network import Network, read_model
+from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.equivalence import fixed_by
+from vertibayes.structure.possible_effects import (
     Directions,
     EffectRange,
     Sets,
     effects_in,
     standardized_range,
 )
-from vertibayes.network import Network, read_model
-from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.equivalence import fixed_by
 from vertibayes.words import counted
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.variables import Variable

@@ -138,17 +138,8 @@ class Effect:
 def effect_in(network: Model, exposure: str, outcome: str) -> Effect:
     """Return the effect of an exposure on an outcome under a network.
 
-    Parameters
-    ----------
-    network : Network
-        The network; its edges are taken as causes.
-    exposure, outcome : str
-        Two of its variables.
-
-    Raises
-    ------
-    ValueError
-        If the network has no such variables, they are the same, or its cliques are too large.
+    Its edges are taken as causes. A ValueError refuses what the network does not have, and a
+    network whose cliques are too large.
     """
     check_names(network.structure, exposure, outcome, ())
     states = network.variables[exposure].states
@@ -235,10 +226,7 @@ def of_table(
 ) -> Effect:
     """Return the effect of an exposure on an outcome, the variables, from their table.
 
-    Raises
-    ------
-    ValueError
-        If no stratum has every exposure.
+    A ValueError refuses a table of which no stratum has every exposure.
     """
     table, error, unsure = counted_table
     cells = table.reshape(*table.shape[:2], -1)

@@ -98,34 +98,13 @@ def structures_by_parents(
 ) -> tuple[Structure, ...]:
     """Return, for each set of parents that a node has in equivalent structures, one structure.
 
-    Whether a set of parents is possible is decided by extending the graph in which the node's edges
-    have these directions: an effect of the node is the same in all structures with the same set.
+    Whether a set is possible is decided by extending the graph in which the node's edges have these
+    directions. An effect of the node is the same in all structures with the same set (Maathuis,
+    Kalisch and Buehlmann 2009, doi:10.1214/09-AOS685). `fixed` has edges in the direction that they
+    must have. If `structure` has them, it is the first.
 
-    Parameters
-    ----------
-    structure : Structure
-    node : str
-        A node of the structure.
-    fixed : collection of (parent, child), default=()
-        Edges of the structure in the direction that they must have.
+    A ValueError refuses fixed edges that no equivalent structure has, and more than 1,000 sets.
 
-    Returns
-    -------
-    structures : tuple of Structure
-        At least one; if `structure` has the fixed edges, it is the first. Nodes are in its order.
-
-    Raises
-    ------
-    ValueError
-        If no equivalent structure has the fixed edges, or a node has more than 1,000 sets.
-
-    References
-    ----------
-    Maathuis, Kalisch and Buehlmann (2009), Estimating high-dimensional intervention effects from
-    observational data. doi:10.1214/09-AOS685
-
-    Examples
-    --------
     >>> chain = Structure.of("abc", [("a", "b"), ("b", "c")])
     >>> [found.parents["b"] for found in structures_by_parents(chain, "b")]
     [('a',), (), ('c',)]
@@ -173,7 +152,7 @@ def structures_by_parents(
 def _extended(
     structure: Structure, arrows: Collection[Edge], colliders: set[Edge]
 ) -> Structure | None:
-    """Return an equivalent structure that has some arrows; None if there is none."""
+    """Return an equivalent structure that has some arrows; None if no such exists."""
     graph = PartialGraph(structure.nodes, structure.edges)
     for arrow in sorted(arrows):
         graph.orient(*arrow)

@@ -1,4 +1,4 @@
-"""Effects over all directions that data do not tell apart: one effect, or a range (IDA).
+"""Effects over all directions that data and experts allow: one effect, or a range (IDA).
 
 Equivalent structures fit the data equally well. Given the parents of the exposure, all of them give
 the same effect, so that one structure for each possible set of parents gives all effects. If the
