@@ -192,7 +192,7 @@ def ranges(graphs: int) -> None:
         rows.append([*shown, found["determined"], found["as determined"], f"{worst:.0e}"])
     header = [
         *("variables", "graphs", "DAGs of a class", "effects", "determined"),
-        *("told so rightly", "largest error of a range"),
+        *("recognized", "largest error of a range"),
     ]
     print(table("answers_effects_ranges", header, rows))
 
