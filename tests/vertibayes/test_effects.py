@@ -15,6 +15,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.inference.adjustment import adjustment_sets, is_adjustment_set, why_not_valid
 from vertibayes.inference.effects import effect_in, standardized
+from vertibayes.inference.intervals import wilson
 from vertibayes.network import Network
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
@@ -323,8 +324,8 @@ def test_one_stratum_has_the_intervals_of_statsmodels():
     table = np.array([[700, 500], [300, 500]])
     request = FamilyTables((Family("y", ("x",)),), missing=False, rule=Rule("exact"))
     effect = standardized(ReleasedCounter(NAMES, 2000, request, [table]), "x", "y")
-    wilson = proportion_confint(300, 1000, method="wilson")
-    assert effect.risk_interval("1", "0") == pytest.approx(wilson, abs=1e-4)
+    expected = proportion_confint(300, 1000, method="wilson")
+    assert effect.risk_interval("1", "0") == pytest.approx(expected, abs=1e-4)
     pair = 500, 1000, 300, 1000
     newcombe = confint_proportions_2indep(*pair, method="newcomb", compare="diff")
     assert effect.difference_interval("1", "1", "0") == pytest.approx(newcombe, abs=1e-4)
@@ -334,6 +335,10 @@ def test_one_stratum_has_the_intervals_of_statsmodels():
 
 def test_a_stratum_of_few_records_widens_the_interval():
     """Where one record stands for many, the quantile is Student's and no share is certain."""
+    from scipy.stats import t
+
+    alone = standardized(counter_of(*[(1, 0, 0)] * 3, *[(0, 0, 0)] * 7, (1, 1, 0)), "x", "y")
+    assert alone.risk_interval("1", "0") == pytest.approx(wilson(0.3, 10, t.ppf(0.975, 10)))
     few = np.array([[[400, 400], [2, 200]], [[100, 100], [0, 100]]])
     many = np.array([[[400, 400], [200, 200]], [[100, 100], [0, 100]]])
     widths = []

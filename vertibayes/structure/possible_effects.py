@@ -125,9 +125,7 @@ class Directions:
     @cached_property
     def is_determined(self) -> bool:
         """Whether all structures give the same effect."""
-        if len(self.structures) == 1 or not self.causal:
-            return True
-        return len(self.causal) == len(self.structures) and bool(self.sets())
+        return len(self.structures) == 1 or not self.causal or bool(self.sets())
 
 
 @dataclass(frozen=True)
