@@ -133,7 +133,7 @@ def test_the_block_on_effects_runs(frame, tmp_path, monkeypatch):
     names = ["sex", "smoke", "lung", "outcome"]
     counter = PlainCounter(SiteData.from_frame(frame[names]))
     fit_cpts(counter, k2(counter, ordering=names)).save("results/model.json")
-    effect = run(block_with("effects.md", "effect_in"), counter=counter)["effect"]
+    effect = run(block_with("effects.md", "effects_in"), counter=counter)["effect"]
     assert effect.difference("yes", "yes", "no") > 0.2
 
 

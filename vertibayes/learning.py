@@ -19,7 +19,7 @@ from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
 from vertibayes.settings import Missing
-from vertibayes.structure.equivalence import cpdag_of
+from vertibayes.structure.equivalence import cpdag_of, fixed_by
 from vertibayes.structure.gains import edge_gains
 from vertibayes.structure.search import Fits, Progress, silent
 from vertibayes.structure.strengths import SAMPLES, Strengths, arc_strengths
@@ -79,6 +79,7 @@ def learn_cpts(
     missing = how_missing(counter.variables, options)
     progress("CPTs", 0, 1)
     fitted = fit(counter, structure, options, progress)
+    network = replace(fitted.network, fixed=fixed_by(structure, options.knowledge))
     synthetic = fitted.synthetic
     if options.write_synthetic and synthetic is None:
         synthetic = draw_synthetic(counter, structure, records=options.synthetic_records)
@@ -86,13 +87,13 @@ def learn_cpts(
     measured = scores(counter, structure, missing=as_state)
     gains = edge_gains(counter, structure, missing=as_state)
     return Learned(
-        network=fitted.network,
+        network=network,
         widenings=fitted.widenings,
         synthetic=synthetic if options.write_synthetic else None,
         algorithm=options.by if options.structure is None else None,
         scores=measured,
         gains=gains,
-        compelled=frozenset(cpdag_of(structure, options.constraints).compelled),
+        compelled=frozenset(cpdag_of(structure, options.knowledge).compelled),
         structure_seconds=structure_seconds,
         parameters_seconds=perf_counter() - start,
         pseudo_count=options.pseudo_count,
@@ -178,7 +179,7 @@ def strengths_of(
         records,
         samples=planned,
         gains=learned.gains,
-        constraints=options.constraints,
+        constraints=options.knowledge,
         progress=tell,
         time_is_up=lambda: (perf_counter() - began) * (1 + 1 / done) > seconds,
     )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.dag import Structure
+from vertibayes.edges import Edge
 from vertibayes.words import offered
 from vertibayes_protocols.variables import Variable
 
@@ -53,6 +54,7 @@ class Model:
     cpts: Mapping[str, NDArray[np.float64]] = field(repr=False)
     unseen: Mapping[str, int] = field(default_factory=dict)
     missing_states: frozenset[str] = frozenset()
+    fixed: frozenset[Edge] = frozenset()
 
     def __post_init__(self) -> None:
         for node in self.structure.nodes:
@@ -63,6 +65,8 @@ class Model:
                 raise ValueError(f"the CPT of {node} must have the shape {shape}, got {cpt.shape}")
             if not (cpt >= 0).all() or not np.allclose(cpt.sum(axis=0), 1, atol=1e-9):
                 raise ValueError(f"a column of the CPT of {node} is not a distribution")
+        if unknown := sorted(self.fixed.difference(self.structure.edges)):
+            raise ValueError(f"the fixed edge {' -> '.join(unknown[0])} is no edge of the network")
 
     @property
     def cardinalities(self) -> dict[str, int]:
@@ -118,6 +122,7 @@ class Model:
             certain[name][place_of(variable, state)] = 1
         return replace(
             self,
+            fixed=frozenset(edge for edge in self.fixed if edge[1] not in given),
             structure=Structure({**self.structure.parents, **dict.fromkeys(given, ())}),
             cpts={**self.cpts, **certain},
             unseen={node: count for node, count in self.unseen.items() if node not in given},

@@ -8,7 +8,9 @@
 
 Each row of ``probabilities`` is the distribution of the node given one combination of its parents'
 states; the last parent's state changes fastest. ``missing_state`` says whether the last state is
-that of missing values, and ``unseen`` is the number of combinations that no record had.
+that of missing values, and ``unseen`` is the number of combinations that no record had. Version 2
+also has ``fixed``, a list of the parents whose arrow experts fixed; a network without such arrows
+is written as version 1.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from vertibayes.model import Model
 from vertibayes_protocols.storage.whole_file import replacing
 from vertibayes_protocols.variables import Variable
 
-FORMAT, VERSION = "vertibayes-network", 1
+FORMAT, VERSIONS = "vertibayes-network", (1, 2)
 
 
 def write_json(network: Model) -> str:
     """Return a network as the text of a ``model.json``."""
-    nodes = []
+    nodes, version = [], VERSIONS[bool(network.fixed)]
     for node, parents in network.structure.parents.items():
         about = {
             "name": node,
@@ -41,10 +43,12 @@ def write_json(network: Model) -> str:
             "parents": parents,
             "unseen": network.unseen.get(node, 0),
         }
+        if network.fixed:
+            about["fixed"] = [parent for parent in parents if (parent, node) in network.fixed]
         rows = map(json.dumps, network.rows(node))
         text = json.dumps(about, ensure_ascii=False)[:-1]
         nodes.append(f' {text},\n  "probabilities": [\n   ' + ",\n   ".join(rows) + "]}")
-    head = f'{{"format": "{FORMAT}", "version": {VERSION}, "nodes": [\n'
+    head = f'{{"format": "{FORMAT}", "version": {version}, "nodes": [\n'
     return head + ",\n".join(nodes) + "\n]}\n"
 
 
@@ -54,16 +58,19 @@ def parse_json(text: str) -> Model:
         model = json.loads(text)
         if not isinstance(model, dict) or model.get("format") != FORMAT:
             raise ValueError(f'it is another kind of file; expected "format": "{FORMAT}"')
-        if model.get("version") != VERSION:
-            raise ValueError(f"its version is {model.get('version')}, expected {VERSION}")
-        return _network(model["nodes"])
+        version = model.get("version")
+        if version not in VERSIONS:
+            raise ValueError(
+                f"its version is {version}, expected {' or '.join(map(str, VERSIONS))}"
+            )
+        return _network(model["nodes"], with_fixed=version > 1)
     except KeyError as error:
         raise ValueError(f"not a valid model.json: {error} is missing") from None
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"not a valid model.json: {error}") from None
 
 
-def _network(nodes: list[Mapping[str, Any]]) -> Model:
+def _network(nodes: list[Mapping[str, Any]], *, with_fixed: bool) -> Model:
     variables = {node["name"]: Variable(node["name"], _names(node, "states")) for node in nodes}
     if not variables or len(variables) < len(nodes):
         raise ValueError("it has no nodes, or two of the same name; expected a name for each")
@@ -71,7 +78,8 @@ def _network(nodes: list[Mapping[str, Any]]) -> Model:
     cpts = {node["name"]: _cpt(node, variables) for node in nodes}
     unseen = {node["name"]: int(node["unseen"]) for node in nodes}
     missing = frozenset(node["name"] for node in nodes if node["missing_state"])
-    return Model(structure, variables, cpts, unseen, missing)
+    arrows = ((p, n["name"]) for n in nodes if with_fixed for p in _names(n, "fixed"))
+    return Model(structure, variables, cpts, unseen, missing, frozenset(arrows))
 
 
 def _names(node: Mapping[str, Any], key: str) -> tuple[str, ...]:

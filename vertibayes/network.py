@@ -42,11 +42,13 @@ class Network(Model):
         are uniform.
     missing_states : frozenset of str
         The nodes whose last state is that of missing values.
+    fixed : frozenset of (parent, child)
+        The edges whose direction experts fixed; data alone may not determine that of the others.
 
     Raises
     ------
     ValueError
-        If a CPT has a wrong shape, or its columns do not sum to 1.
+        If a CPT has a wrong shape, its columns do not sum to 1, or a fixed edge is no edge.
     """
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import permutations, starmap
 from time import perf_counter
@@ -134,6 +134,13 @@ class Options:
         values["structure"] = None if self.structure is None else "given"
         values["ordering"] = None if self.ordering is None else list(self.ordering)
         return values
+
+    @property
+    def knowledge(self) -> Constraints:
+        """What experts know of directions: an ordering fixes all, and constraints some."""
+        if self.ordering is None:
+            return self.constraints
+        return replace(self.constraints, tiers=tuple((name,) for name in self.ordering))
 
     @property
     def by(self) -> str:

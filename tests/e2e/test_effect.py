@@ -70,6 +70,70 @@ def test_an_outcome_that_causes_the_exposure_is_named(patients, capsys):
     assert code == 2 and "age is a cause of lung in the network: swap --exposure" in error
 
 
+@pytest.fixture
+def pairs(tmp_path, monkeypatch):
+    """Smoking makes ill: the difference is .3, and the arrow is reversible."""
+    generator = np.random.default_rng(360)
+    smokes = generator.random(5000) < 0.4
+    ill = generator.random(5000) < 0.2 + 0.3 * smokes
+    words = [np.where(smokes, "yes", "no"), np.where(ill, "yes", "no")]
+    monkeypatch.chdir(tmp_path)
+    return write(tmp_path / "pairs.csv", ["smoke", "ill"], zip(*words, strict=True))
+
+
+ASKED = ["effect", "--exposure", "smoke", "--outcome", "ill=yes"]
+UNDECIDED = "the data do not say whether smoke causes ill or ill causes smoke"
+
+
+@pytest.mark.parametrize("by_tables", [False, True])
+def test_a_direction_that_data_do_not_show_gives_a_range(pairs, capsys, by_tables):
+    data = ["--data", pairs, "--sites", 2]
+    run(capsys, "learn", *data, "--out", "results", "--quiet")
+    asked = [*ASKED, "--model", "results/model.json", *(data if by_tables else [])]
+    code, out, _ = run(capsys, *asked)
+    assert code == 0 and out.startswith(UNDECIDED) and "--constraints or --ordering" in out
+    if not by_tables:
+        shown = re.findall(r"(?m)^(?:    .*\n)+", PAGE)[1]
+        assert out.startswith(shown.replace("\n    ", "\n").removeprefix("    "))
+    assert re.search(r"difference between \+0\.0000 and \+0\.300\d  ratio between 1.000", out)
+    assert "does not cause" not in out and "adjustment sets" not in out
+    assert ("Each 95 % interval covers those of all effects" in out) == by_tables
+    assert ("no interval: a model has no counts" in out) != by_tables
+    _, _, error = run(capsys, *ASKED, "--model", "results/model.json", *data, "--adjust", "none")
+    assert f"--adjust is valid for some directions only, and {UNDECIDED}" in error
+
+
+@pytest.mark.parametrize("option", ["--constraints", "--ordering"])
+@pytest.mark.parametrize("late", [False, True], ids=["learn", "effect"])
+def test_a_direction_that_experts_fixed_is_not_asked_for(pairs, capsys, option, late):
+    Path("known.json").write_text(
+        '["smoke", "ill"]' if option == "--ordering" else '{"tiers": [["smoke"], ["ill"]]}'
+    )
+    known, data = [option, "known.json"], ["--data", pairs, "--sites", 2]
+    _, learned, _ = run(capsys, "learn", *data, "--out", "results", *([] if late else known))
+    arrows = "arrows: 1 reversible" if late else "arrows: 1 fixed by what experts know"
+    assert arrows in learned
+    asked = ["--model", "results/model.json", *(known if late else [])]
+    code, out, _ = run(capsys, *ASKED, *asked)
+    assert code == 0 and "adjustment sets by the network: none is needed" in out
+    assert re.search(r"  yes  0\.501\d  difference \+0\.300\d  ratio 2\.49", out)
+    _, out, _ = run(capsys, *ASKED, *asked, *data)
+    assert re.search(r"95 %: [.\d]+ to [.\d]+  difference \+0\.27\d\d to \+0\.32\d\d", out)
+    _, out, _ = run(capsys, "effect", "--exposure", "ill", "--outcome", "smoke", *asked)
+    assert "by the network, ill does not cause smoke" in out and "difference +0.0000" in out
+
+
+def test_knowledge_that_contradicts_the_model_is_refused(pairs, capsys):
+    Path("known.json").write_text('["smoke", "ill"]')
+    Path("other.json").write_text('["ill", "smoke"]')
+    data = ["--data", pairs, "--sites", 2, "--ordering", "known.json", "--out", "results"]
+    run(capsys, "learn", *data, "--quiet")
+    code, _, error = run(
+        capsys, *ASKED, "--model", "results/model.json", "--ordering", "other.json"
+    )
+    assert code == 2 and "both ill -> smoke and smoke -> ill are given" in error
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -15,6 +15,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.inference.adjustment import adjustment_sets, is_adjustment_set, why_not_valid
 from vertibayes.inference.effects import effect_in, standardized
+from vertibayes.inference.intervals import wilson
 from vertibayes.network import Network
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
@@ -273,3 +274,128 @@ def test_an_intervention_is_not_an_observation():
     joint = joint_of(network, {})[1][0]
     seen = joint.sum(axis=0)[:, 1] / joint.sum(axis=(0, 2))
     assert seen[1] > seen[0]
+
+
+def by_bootstrap(table, rule, draws=40_000):
+    """Risks of resampled tables, an axis for draws."""
+    generator = np.random.default_rng(0)
+    shape = table.shape
+    tables = generator.multinomial(table.sum(), (table / table.sum()).ravel(), draws)
+    tables = tables.reshape(draws, *shape) + rule(generator, (draws, *shape))
+    cells = tables.reshape(draws, *shape[:2], -1)
+    exposed = cells.sum(axis=1, keepdims=True)
+    weights = exposed.sum(axis=2, keepdims=True) / exposed.sum(axis=(2, 3), keepdims=True)
+    return (cells / exposed * weights).sum(axis=3)
+
+
+TABLE = np.array([[[300, 150], [90, 160]], [[60, 70], [40, 130]]])  # y, x, z
+NAMES = {name: Variable(name, ("0", "1")) for name in "yxz"}
+
+
+def released(table, rule):
+    request = FamilyTables((Family("y", ("x", "z")),), missing=False, rule=rule)
+    return ReleasedCounter(NAMES, int(table.sum()), request, [table])
+
+
+@pytest.mark.parametrize("deviation", [0, 6])
+def test_the_variances_are_those_of_a_bootstrap_of_the_table(deviation):
+    rule = Rule("gaussian") if deviation else Rule("exact")
+    effect = standardized(released(TABLE, rule), "x", "y", ["z"], deviation=deviation)
+    risks = by_bootstrap(TABLE, lambda draw, shape: draw.normal(0, deviation, shape))[:, 1]
+    ours = effect.spread.covariances[1]
+    assert ours == pytest.approx(np.cov(risks.T), rel=0.03, abs=1e-5)
+    low, high = effect.difference_interval("1", "1", "0")
+    assert (low, high) == pytest.approx(
+        np.quantile(risks[:, 1] - risks[:, 0], [0.025, 0.975]), abs=0.008
+    )
+    low, high = effect.ratio_interval("1", "1", "0")
+    assert (low, high) == pytest.approx(
+        np.quantile(risks[:, 1] / risks[:, 0], [0.025, 0.975]), rel=0.04
+    )
+    assert effect.risk_interval("1", "1") == pytest.approx(
+        np.quantile(risks[:, 1], [0.025, 0.975]), abs=0.005
+    )
+    assert effect.difference_interval("1", "1", "1") == (0, 0)
+
+
+def test_one_stratum_has_the_intervals_of_statsmodels():
+    from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+
+    table = np.array([[700, 500], [300, 500]])
+    request = FamilyTables((Family("y", ("x",)),), missing=False, rule=Rule("exact"))
+    effect = standardized(ReleasedCounter(NAMES, 2000, request, [table]), "x", "y")
+    expected = proportion_confint(300, 1000, method="wilson")
+    assert effect.risk_interval("1", "0") == pytest.approx(expected, abs=1e-4)
+    pair = 500, 1000, 300, 1000
+    newcombe = confint_proportions_2indep(*pair, method="newcomb", compare="diff")
+    assert effect.difference_interval("1", "1", "0") == pytest.approx(newcombe, abs=1e-4)
+    ratio = confint_proportions_2indep(*pair, method="log", compare="ratio")
+    assert effect.ratio_interval("1", "1", "0") == pytest.approx(ratio, abs=3e-3)
+
+
+def test_a_stratum_of_few_records_widens_the_interval():
+    """Where one record stands for many, the quantile is Student's and no share is certain."""
+    from scipy.stats import t
+
+    alone = standardized(counter_of(*[(1, 0, 0)] * 3, *[(0, 0, 0)] * 7, (1, 1, 0)), "x", "y")
+    assert alone.risk_interval("1", "0") == pytest.approx(wilson(0.3, 10, t.ppf(0.975, 10)))
+    few = np.array([[[400, 400], [2, 200]], [[100, 100], [0, 100]]])
+    many = np.array([[[400, 400], [200, 200]], [[100, 100], [0, 100]]])
+    widths = []
+    for table in (few, many):
+        effect = standardized(released(table, Rule("exact")), "x", "y", ["z"])
+        low, high = effect.risk_interval("1", "1")
+        widths.append(high - low)
+    assert widths[0] > 0.3 and widths[1] < 0.1
+
+
+def test_a_risk_of_0_has_an_interval_and_a_ratio_to_it_has_no_upper_limit():
+    effect = standardized(counter_of(*[(0, 0, 0)] * 50, *[(1, 1, 0), (0, 1, 0)] * 25), "x", "y")
+    low, high = effect.risk_interval("1", "0")
+    assert low == 0 and 0.05 < high < 0.15
+    low, high = effect.ratio_interval("1", "1", "0")
+    assert 3 < low < 10 and high == np.inf
+    low, high = effect.ratio_interval("1", "0", "1")
+    assert low == 0 and 0.1 < high < 0.4
+    assert effect_in(network_of(DAGS["m-bias"]), "x", "y").risk_interval("yes", "no") is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "cell", "deviation", "reason"),
+    [
+        (Rule("cut", fewest=10), 0, None, "the rule cut released small counts as 0"),
+        (Rule("rounded", fewest=10), 0, None, "the rule rounded released small counts as 0"),
+        (Rule("laplace"), 20, None, "the deviation of the noise is not given"),
+        (Rule("laplace"), 20, 30.0, "a group of about 150 records is too small for the noise"),
+        (Rule("cut", fewest=10), 20, None, ""),
+        (Rule("rounded", fewest=10), 20, None, ""),
+        (Rule("laplace"), 20, 5.0, ""),
+    ],
+)
+def test_a_released_table_has_an_interval_if_the_error_of_its_rule_is_known(
+    rule, cell, deviation, reason
+):
+    table = TABLE.copy()
+    table[1, 1, 0] = cell
+    if cell == 20:
+        table[:, 1, 0] = 130, 20
+    effect = standardized(released(table, rule), "x", "y", ["z"], deviation=deviation)
+    assert effect.unsure.startswith(reason) and bool(effect.unsure) == bool(reason)
+    assert (effect.risk_interval("1", "1") is None) == bool(reason)
+
+
+def test_errors_of_released_cells_add_up_in_a_margin_and_widen_the_interval():
+    widths = []
+    for rule, deviation in ((Rule("exact"), None), (Rule("rounded", fewest=10), None)):
+        low, high = standardized(
+            released(TABLE * 3, rule), "x", "y", deviation=deviation
+        ).difference_interval("1", "1", "0")
+        widths.append(high - low)
+    error = released(TABLE * 3, Rule("rounded", fewest=10)).with_noise(Family("y", ("x",)))
+    assert widths[0] < widths[1] and error[1] == 2  # cells of z
+    with_missing = {**NAMES, "z": Variable("z", ("0", "1"), missing=True)}
+    request = FamilyTables((Family("y", ("x", "z")),), missing=True, rule=Rule("laplace"))
+    table = np.concatenate([TABLE, TABLE[..., :1]], axis=2)
+    counter = ReleasedCounter(with_missing, int(table.sum()), request, [table])
+    assert counter.with_noise(Family("y", ("x",)))[1] == 3
+    assert counter.with_noise(Family("y", ("x", "z")))[1] == 1

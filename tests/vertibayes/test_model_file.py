@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,6 +47,18 @@ def test_json_keeps_what_the_other_formats_cannot():
     back = parse_json(write_json(network))
     assert dict(back.unseen) == dict(network.unseen)
     assert back.missing_states == {""}
+
+
+def test_arrows_that_experts_fixed_are_version_2_and_other_networks_are_version_1():
+    network = odd_network()
+    assert '"version": 1' in write_json(network) and parse_json(write_json(network)).fixed == set()
+    fixed = replace(network, fixed=frozenset([("é", "")]))
+    text = write_json(fixed)
+    assert '"version": 2' in text and '"fixed": ["é"]' in text
+    assert parse_json(text).fixed == {("é", "")}
+    assert parse_json(text.replace('"version": 2', '"version": 1')).fixed == set()
+    with pytest.raises(ValueError, match="the fixed edge a ->  is no edge of the network"):
+        parse_json(text.replace('"fixed": ["é"]', '"fixed": ["a"]'))
 
 
 def test_json_has_names_and_numbers_as_they_are():
@@ -97,7 +110,7 @@ def without(key):
         ("[" * 100_000, "recursion|Expecting value"),
         ("{}", '"format": "vertibayes-network"'),
         ("[]", '"format": "vertibayes-network"'),
-        ('{"format": "vertibayes-network", "version": 2}', "its version is 2, expected 1"),
+        ('{"format": "vertibayes-network", "version": 3}', "its version is 3, expected 1 or 2"),
         ('{"format": "vertibayes-network", "version": 1}', "'nodes' is missing"),
         ('{"format": "vertibayes-network", "version": 1, "nodes": []}', "no nodes"),
         ('{"format": "vertibayes-network", "version": 1, "nodes": [7]}', "not subscriptable"),

@@ -342,17 +342,22 @@ def test_the_report_says_how_many_edges_are_sure_and_what_the_samples_do_not_hav
 
 def test_the_lines_about_edges_count_none_one_and_several(learned):
     summary = {"variables": {}}
-    alone = replace(learned, network=SimpleNamespace(structure=Structure.of(NODES, [])))
+    alone = Structure.of(NODES, [])
+    alone = replace(learned, network=SimpleNamespace(structure=alone, fixed=frozenset()))
     [line] = report_of_strengths(alone, summary)
     assert line.startswith("arc strengths: no edge was learned; 3 samples from the learned network")
     said = "other structures that fit as well have"
-    for edges, compelled, start in (
-        ([("a", "b")], set(), f"1 reversible: {said} it the other way round, so its direction"),
-        ([("a", "b"), ("b", "c")], set(), f"all 2 reversible: {said} them the other way round"),
-        ([("a", "b")], {("a", "b")}, "1 compelled: each structure that fits as well has it"),
-        ([("a", "b"), ("d", "e")], {("a", "b")}, f"1 compelled; 1 reversible: {said} it the"),
+    ab, bc, de = ("a", "b"), ("b", "c"), ("d", "e")
+    for edges, fixed, compelled, start in (
+        ([ab], set(), set(), f"1 reversible: {said} it the other way round, so its direction"),
+        ([ab, bc], set(), set(), f"all 2 reversible: {said} them the other way round"),
+        ([ab], set(), {ab}, "1 compelled: each structure that fits as well has it"),
+        ([ab, de], set(), {ab}, f"1 compelled; 1 reversible: {said} it the"),
+        ([ab, de], {ab, de}, {ab, de}, "all 2 fixed by what experts know"),
+        ([ab, bc], {ab}, {ab, bc}, "1 fixed by what experts know; 1 follow from these and the"),
+        ([ab, de], {ab}, {ab}, "1 compelled, 1 of them fixed by what experts know; 1 reversible"),
     ):
-        network = SimpleNamespace(structure=Structure.of(NODES, edges))
+        network = SimpleNamespace(structure=Structure.of(NODES, edges), fixed=frozenset(fixed))
         gains = dict.fromkeys(edges, 90.0)
         one = replace(learned, network=network, compelled=frozenset(compelled), gains=gains)
         assert report_of_edges(one)[0].startswith(f"arrows: {start}")

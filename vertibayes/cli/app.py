@@ -67,6 +67,10 @@ ASKED = (  # by `effect`
             "the arrows need if not given.", (), shown="COLUMN,...|none"),
     Setting("not_adjust", "texts", "Variables that may not be adjusted for.", (),
             shown="VARIABLE,..."),
+    Setting("constraints", "path", "JSON file with what experts know, as in learn: of the model's "
+            "edges, the directions that it fixes."),
+    Setting("ordering", "names or file", "JSON file with variables, causes before effects: it "
+            "fixes the directions of the model's edges between them."),
 )  # fmt: skip
 MISSING_STATE = Setting("missing_state", "flag", "For a model learned with --missing state: take "
                         "missing values as that state.", False)  # fmt: skip
@@ -370,6 +374,9 @@ def _effect(**given: Any) -> None:
     """
     asked, values = values_of(ASKED, given), values_of([*SPLIT, *READING, MEMORY], given)
     model, source = asked.pop("model"), None
+    from vertibayes.cli.json_files import read_knowledge
+
+    knowledge = read_knowledge(asked.pop("constraints"), asked.pop("ordering"))
     if given["data"]:
         from vertibayes.cli.source import Source, check_source
 
@@ -378,7 +385,7 @@ def _effect(**given: Any) -> None:
 
     from vertibayes.cli.effect import Question, run_effect
 
-    run_effect(Question(**asked), model, source)
+    run_effect(Question(**asked, knowledge=knowledge), model, source)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import isnan, prod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import isnan
 from pathlib import Path
 
 from vertibayes.cli.inputs import Sites, read_sites
 from vertibayes.cli.notices import warn
 from vertibayes.cli.source import Source
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.inference.adjustment import (
-    MOST_SETS,
-    adjustment_sets,
-    check_names,
-    check_roles,
-    is_cause,
-    why_not_valid,
-)
-from vertibayes.inference.effects import Effect, effect_in, standardized
+from vertibayes.inference.adjustment import MOST_SETS, check_names, check_roles, why_not_valid
+from vertibayes.inference.effects import standardized
+from vertibayes.inference.intervals import Interval
 from vertibayes.network import Network, read_model
-from vertibayes.structure.equivalence import cpdag_of
+from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.equivalence import fixed_by
+from vertibayes.structure.possible_effects import (
+    Directions,
+    EffectRange,
+    Sets,
+    effects_in,
+    standardized_range,
+)
 from vertibayes.words import counted
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.variables import Variable
 
+NAMED = 5  # edges that a line names at most
 NONE = ("none",)  # of --adjust: no variable
 
 
@@ -38,6 +42,7 @@ class Question:
     outcome: str  # the variable of which the risks are asked, or VARIABLE=STATE
     adjust: tuple[str, ...] = ()  # the variables to adjust for; ``("none",)`` for no variable
     not_adjust: tuple[str, ...] = ()
+    knowledge: Constraints = Constraints()  # of directions, beside what the model has
 
     def outcome_in(self, variables: Mapping[str, Variable]) -> tuple[str, tuple[str, ...]]:
         """Return the outcome's variable, and the states whose risks are shown."""
@@ -53,6 +58,17 @@ class Question:
             raise ValueError(f"--outcome {self.outcome}: the states are {', '.join(states)}")
         return name, (state,) if state else states[1:] if len(states) == 2 else states
 
+    def directions(self, network: Network, outcome: str) -> Directions:
+        """Return the structures that the data, the model's experts and the options allow."""
+        structure, knowledge = network.structure, self.knowledge
+        try:
+            knowledge.check_names(structure.nodes)
+            fixed = network.fixed | fixed_by(structure, knowledge)
+            return Directions.of(structure, self.exposure, outcome, fixed)
+        except ValueError as error:
+            given = "" if knowledge == Constraints() else "--constraints or --ordering: "
+            raise ValueError(f"{given}{error}") from None
+
 
 def run_effect(question: Question, model: Path | None, source: Source | None) -> None:
     """Print adjustment sets and risks."""
@@ -65,128 +81,181 @@ def run_effect(question: Question, model: Path | None, source: Source | None) ->
         raise ValueError("--adjust needs --data: a model alone gives the risks by its CPTs")
     else:
         outcome, states = question.outcome_in(network.variables)
-        lines = _about_sets(question, outcome, network, _sets(question, outcome, network))
-        lines += _report(effect_in(network, question.exposure, outcome), states)
+        directions = question.directions(network, outcome)
+        lines = _about(directions, question.not_adjust)
+        lines += _report(effects_in(network, question.exposure, outcome, directions), states)
     sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _from_records(question: Question, network: Network | None, source: Source) -> list[str]:
     sites = read_sites(source)
-    variables = sites.variables
-    sites.check_column(question.exposure, "--exposure")
+    variables, exposure = sites.variables, question.exposure
+    sites.check_column(exposure, "--exposure")
     sites.check_column(question.outcome, "--outcome")
     for name in question.adjust:
         sites.check_column(name, "--adjust")
     outcome, states = question.outcome_in(variables)
-    adjust, lines = _adjusted(question, outcome, network, variables)
-    check_roles(question.exposure, outcome, adjust)
-    for name in adjust:
-        if name not in variables:
-            raise ValueError(f"--adjust {name}: no such column; there are {', '.join(variables)}")
+    if network is None and not question.adjust:
+        raise ValueError(
+            "specify --model FILE, whose arrows give the adjustment set, or --adjust "
+            "COLUMN,... (--adjust none to adjust for nothing)"
+        )
+    directions = None if network is None else question.directions(network, outcome)
+    if directions is None or question.adjust:
+        chosen = _adjusted(question, outcome, directions, variables)
+        sets: Sets = (chosen,)
+        lines = []
+
+        def measure(counter: SecureCounter) -> EffectRange:
+            return EffectRange((standardized(counter, exposure, outcome, chosen),))
+    else:
+        excluded = question.not_adjust
+        sets = _smallest_sets(directions, variables, excluded)
+        lines = _about(
+            directions, (*excluded, *(set(directions.structures[0].nodes) - set(variables)))
+        )
+
+        def measure(counter: SecureCounter) -> EffectRange:
+            return standardized_range(counter, directions, excluded=excluded)
+
     warn(sites.warnings)
-    effect, revealed = _count(sites, question.exposure, outcome, adjust)
-    return [*lines, *_report(effect, states), revealed]
+    names = {exposure, outcome, *chain.from_iterable(sets)}
+    effects, revealed = _count(sites, names, measure)
+    return [*lines, *_report(effects, states), revealed]
 
 
 def _adjusted(
-    question: Question, outcome: str, network: Network | None, variables: Mapping[str, Variable]
-) -> tuple[Sequence[str], list[str]]:
-    """Return the variables to adjust for, and the lines about them."""
-    chosen = () if question.adjust == NONE else question.adjust
-    if network is None:
-        if not question.adjust:
+    question: Question,
+    outcome: str,
+    directions: Directions | None,
+    variables: Mapping[str, Variable],
+) -> tuple[str, ...]:
+    """Return the columns that a user adjusts for; warn if the network does not accept them."""
+    exposure = question.exposure
+    chosen = () if question.adjust == NONE else tuple(question.adjust)
+    check_roles(exposure, outcome, chosen)
+    for name in chosen:
+        if name not in variables:
+            raise ValueError(f"--adjust {name}: no such column; there are {', '.join(variables)}")
+    if directions is None:
+        return chosen
+    structures = directions.structures
+    check_names(structures[0], exposure, outcome, chosen)
+    reasons = [why_not_valid(s, exposure, outcome, chosen) for s in structures]
+    if all(reasons):
+        warn([f"--adjust is not valid by the network: {reasons[0]}"])
+    elif any(reasons):
+        warn([f"--adjust is valid for some directions only, and {_undecided(directions)}"])
+    return chosen
+
+
+def _smallest_sets(
+    directions: Directions, variables: Mapping[str, Variable], excluded: Sequence[str]
+) -> Sets:
+    """Return the sets to adjust for, or refuse an effect that no adjustment gives."""
+    exposure, outcome = directions.exposure, directions.outcome
+    try:
+        return directions.smallest_sets(variables, excluded)
+    except ValueError as error:
+        if not directions.causal:
+            fact = f"{exposure} does not cause {outcome} by the network"
+            if all(outcome in s.parents[exposure] for s in directions.structures):
+                fact = f"{outcome} is a cause of {exposure} in the network"
             raise ValueError(
-                "specify --model FILE, whose arrows give the adjustment set, or --adjust "
-                "COLUMN,... (--adjust none to adjust for nothing)"
-            )
-        return chosen, []
-    if not question.adjust:
-        absent = [name for name in network.structure.nodes if name not in variables]
-        question = replace(question, not_adjust=(*question.not_adjust, *absent))
-        sets = _sets(question, outcome, network)
-        if not sets:
-            raise ValueError(_without_set(question, outcome, network))
-        smallest = min(
-            sets, key=lambda names: (prod(len(variables[n].states) for n in names), names)
-        )
-        return smallest, _about_sets(question, outcome, network, sets)
-    check_names(network.structure, question.exposure, outcome, chosen)
-    if reason := why_not_valid(network.structure, question.exposure, outcome, chosen):
-        warn([f"--adjust is not valid by the network: {reason}"])
-    return chosen, []
+                f"{fact}: swap --exposure and --outcome or, if the network has an arrow the wrong "
+                "way round, learn it with --constraints"
+            ) from None
+        raise ValueError(
+            f"{error} from other paths in the network: allow more variables with fewer --not-adjust"
+        ) from None
 
 
-def _sets(question: Question, outcome: str, network: Network) -> tuple[tuple[str, ...], ...]:
-    """Return the adjustment sets of a network."""
-    return adjustment_sets(
-        network.structure, question.exposure, outcome, excluded=question.not_adjust
-    )
-
-
-def _without_set(question: Question, outcome: str, network: Network) -> str:
-    """Return the error about an effect that no adjustment set gives."""
-    exposure, excluded = question.exposure, question.not_adjust
-    if outcome in network.structure.parents[exposure]:
-        return (
-            f"{outcome} is a cause of {exposure} in the network: swap --exposure and --outcome or, "
-            "if the network has this arrow the wrong way round, learn it with --constraints"
-        )
-    return (
-        f"no adjustment set without {', '.join(excluded)} separates the effect of {exposure} on "
-        f"{outcome} from other paths in the network: allow more variables with fewer --not-adjust"
-    )
-
-
-def _count(sites: Sites, exposure: str, outcome: str, adjust: Sequence[str]) -> tuple[Effect, str]:
-    """Return the effect from one table of the sites, and the line on what was revealed."""
-    chosen = [name for name in sites.order if name in {exposure, outcome, *adjust}]
+def _count(
+    sites: Sites, names: Collection[str], measure: Callable[[SecureCounter], EffectRange]
+) -> tuple[EffectRange, str]:
+    """Return effects from tables of the sites, and the line on what was revealed."""
+    chosen = [name for name in sites.order if name in names]
     with federate(sites.data, memory_budget=sites.memory) as federation:
         counter = SecureCounter.of(federation, order=chosen, variables=chosen)
-        effect = standardized(counter, exposure, outcome, adjust)
+        effects = measure(counter)
         ledger = counter.ledger
         tables, cells = counted(len(ledger.tables), "table"), counted(ledger.cells, "cell")
-    return effect, f"revealed to the analyst: {tables}, {cells}, and nothing else of the records"
+    return effects, f"revealed to the analyst: {tables}, {cells}, and nothing else of the records"
 
 
-def _about_sets(
-    question: Question, outcome: str, network: Network, sets: Sequence[Sequence[str]]
-) -> list[str]:
-    """Return the lines about adjustment sets, and about the directions of the exposure's edges."""
+def _about(directions: Directions, excluded: Collection[str]) -> list[str]:
+    """Return the lines about directions and adjustment sets."""
+    exposure, outcome = directions.exposure, directions.outcome
+    if not directions.is_determined:
+        return [
+            f"{_undecided(directions)}: give what is known with --constraints or --ordering",
+        ]
+    sets = directions.sets(excluded=set(excluded) - {exposure, outcome})
     shown = "; or ".join(", ".join(names) for names in sets) if sets else "no set is valid"
     more = f" (the first {MOST_SETS})" if len(sets) == MOST_SETS else ""
     lines = [f"adjustment sets by the network{more}: {shown or 'none is needed'}"]
-    if not is_cause(network.structure, question.exposure, outcome):
-        lines.append(f"by the network, {question.exposure} does not cause {outcome}")
-    reversible = [e for e in cpdag_of(network.structure).reversible if question.exposure in e]
-    if reversible:
-        pairs = ", ".join(" - ".join(edge) for edge in reversible)
-        lines.append(
-            f"directions that data alone do not determine, and that you must know: {pairs}"
-        )
+    if not directions.causal:
+        lines.append(f"by the network, {exposure} does not cause {outcome}")
     return lines
 
 
-def _report(effect: Effect, states: Sequence[str]) -> Iterator[str]:
+def _undecided(directions: Directions) -> str:
+    """Say which directions the data do not show."""
+    x = directions.exposure
+    others = [c if p == x else p for p, c in directions.undecided]
+    pairs = [f"whether {x} causes {other} or {other} causes {x}" for other in others]
+    more = f", and of {len(pairs) - NAMED} more edges" if len(pairs) > NAMED else ""
+    return f"the data do not say {', or '.join(pairs[:NAMED])}{more}"
+
+
+def _report(effects: EffectRange, states: Sequence[str]) -> Iterator[str]:
     """Yield the lines about the risks of some states of the outcome."""
     for outcome in states:
-        yield f"P({effect.outcome.name}={outcome} | do({effect.exposure.name})):"
-        yield from _risks(effect, outcome)
-    yield effect.basis
-    yield effect.assumptions
+        yield f"P({effects.outcome.name}={outcome} | do({effects.exposure.name})):"
+        yield from _risks(effects, outcome)
+    unsure = effects.unsure
+    if unsure:
+        yield f"no interval: {unsure}"
+    elif len(effects.effects) > 1:
+        yield "Each 95 % interval covers those of all effects in its range."
+    else:
+        yield "The 95 % intervals are of chance in the sample alone."
+    yield from dict.fromkeys(effect.basis for effect in effects.effects)
+    yield from dict.fromkeys(effect.assumptions for effect in effects.effects)
 
 
-def _risks(effect: Effect, outcome: str) -> Iterator[str]:
-    """Yield a line for each exposure; the first one with records is the baseline of the others."""
-    states = effect.exposure.states
+def _risks(effects: EffectRange, outcome: str) -> Iterator[str]:
+    """Yield the lines of each exposure; the first one with records is the others' baseline."""
+    states = effects.exposure.states
     width = max(map(len, states))
-    baseline = next(state for state in states if not isnan(effect.risk(outcome, state)))
+    baseline = next(state for state in states if not isnan(effects.risk(outcome, state)[0]))
     for state in states:
-        risk = effect.risk(outcome, state)
-        if isnan(risk):
+        risk = effects.risk(outcome, state)
+        if isnan(risk[0]):
             yield f"  {state:{width}}  no record"
-        elif state == baseline:
-            yield f"  {state:{width}}  {risk:.4f}"
-        else:
-            difference = round(effect.difference(outcome, state, baseline), 4) + 0.0  # never -0.0
-            ratio = effect.ratio(outcome, state, baseline)
-            yield f"  {state:{width}}  {risk:.4f}  difference {difference:+.4f}  ratio {ratio:.3f}"
+            continue
+        shown = [_ends(risk, ".4f")]
+        intervals = [_interval(effects.risk_interval(outcome, state), ".4f")]
+        if state != baseline:
+            pair = outcome, state, baseline
+            shown.append(f"difference {_ends(effects.difference(*pair), '+.4f')}")
+            shown.append(f"ratio {_ends(effects.ratio(*pair), '.3f')}")
+            interval = effects.difference_interval(*pair), effects.ratio_interval(*pair)
+            intervals.append(f"difference {_interval(interval[0], '+.4f')}")
+            intervals.append(f"ratio {_interval(interval[1], '.3f')}")
+        yield f"  {state:{width}}  {'  '.join(shown)}"
+        if not effects.unsure:
+            yield f"  {'':{width}}  95 %: {'  '.join(intervals)}"
+
+
+def _ends(ends: Interval, form: str) -> str:
+    """Return a number, or the range between two that are shown with different digits."""
+    low, high = (format(round(end, 4) + 0.0, form) for end in ends)  # never -0.0
+    return low if low == high else f"between {low} and {high}"
+
+
+def _interval(interval: Interval | None, form: str) -> str:
+    if interval is None:
+        return "without an interval"
+    low, high = (format(round(end, 4) + 0.0, form) for end in interval)
+    return f"{low} to {high}"

@@ -63,6 +63,12 @@ def read_constraints(path: Path | None) -> Constraints:
         raise ValueError(f"{path}: {error}") from None
 
 
+def read_knowledge(constraints: Path | None, ordering: Path | None) -> Constraints:
+    """Read what experts know of directions, as `vertibayes.options.Options.knowledge`."""
+    given = read_constraints(constraints), read_ordering(ordering)
+    return Options(constraints=given[0], ordering=given[1]).knowledge
+
+
 def read_structure(path: Path | None) -> Structure | None:
     """Read a structure."""
     if path is None:

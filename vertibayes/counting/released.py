@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -73,6 +74,24 @@ class ReleasedCounter:
         self.check(families, missing=missing)
         return [self._derived(family, missing) for family in families]
 
+    def with_noise(self, family: Family) -> tuple[Table, int, str]:
+        """Return a table whose noise is as released, so that counts may be below 0.
+
+        Also how many released cells each of its cells adds up, and why the error of these is not
+        that of noise or rounding: a clause, empty if it is.
+        """
+        self.check([family])
+        source, rule = self._source(family, missing=False), self.request.rule
+        released, why = self.released[source], ""
+        table = self._margin(source, family, missing=False)
+        if rule.kind == "cut" and not np.issubdtype(released.dtype, np.integer):
+            why = "counts that the rule cut are estimates"
+        elif rule.kind in ("cut", "rounded") and not released.all():
+            why = f"the rule {rule.kind} released small counts as 0"
+        lengths = axis_lengths(self.variables, self.request.missing)
+        summed = set(self.request.families[source].members) - set(family.members)
+        return table, prod(lengths[name] for name in summed), why
+
     def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
         """Refuse families whose tables cannot be derived; see `Counter.check`."""
         check_families(self.variables, families, missing)
@@ -99,9 +118,14 @@ class ReleasedCounter:
         return [i for i, f in enumerate(self.request.families) if has(set(f.members))]
 
     def _derived(self, family: Family, missing: bool) -> Table:
-        source = min(self._sources(family, missing), key=lambda place: self.released[place].size)
+        table = self._margin(self._source(family, missing), family, missing)
+        return np.ascontiguousarray(np.maximum(table, 0))
+
+    def _source(self, family: Family, missing: bool) -> int:
+        return min(self._sources(family, missing), key=lambda place: self.released[place].size)
+
+    def _margin(self, source: int, family: Family, missing: bool) -> Table:
         members = self.request.families[source].members
         table = margin(self.released[source], members, family.members)
         lengths = axis_lengths(self.variables, missing)
-        table = table[tuple(slice(lengths[name]) for name in family.members)]
-        return np.ascontiguousarray(np.maximum(table, 0))
+        return table[tuple(slice(lengths[name]) for name in family.members)]

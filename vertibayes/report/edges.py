@@ -33,8 +33,8 @@ def report_of_edges(learned: Learned) -> list[str]:
     """Return the lines that `learn` prints about the edges; none if there are no edges."""
     edges, lines = learned.network.structure.edges, []
     if edges and learned.algorithm is not None:
-        compelled = len(learned.compelled)
-        lines.append(f"arrows: {_directions(compelled, len(edges) - compelled)}")
+        fixed, compelled = len(learned.network.fixed), len(learned.compelled)
+        lines.append(f"arrows: {_directions(fixed, compelled, len(edges) - compelled)}")
     doubtful = [edge for edge in edges if learned.gains[edge] < FEW_NATS]
     if doubtful:
         doubtful.sort(key=learned.gains.__getitem__)
@@ -48,14 +48,25 @@ def report_of_edges(learned: Learned) -> list[str]:
     return lines
 
 
-def _directions(compelled: int, reversible: int) -> str:
-    """Say how many directions the data show."""
+def _directions(fixed: int, compelled: int, reversible: int) -> str:
+    """Say how many directions experts gave, how many the data then show, and how many neither."""
+    if fixed and not reversible:
+        follow = (
+            f"; {compelled - fixed} follow from these and the data" if compelled > fixed else ""
+        )
+        return f"{_all(fixed, not follow)} fixed by what experts know{follow}"
     if not reversible:
-        first, them = ("1", "it") if compelled == 1 else (f"all {compelled}", "them")
-        return f"{first} compelled: each structure that fits as well has {them}"
+        them = "it" if compelled == 1 else "them"
+        return f"{_all(compelled, True)} compelled: each structure that fits as well has {them}"
     first = f"{compelled} compelled; " if compelled else "all " if reversible > 1 else ""
+    if fixed:
+        first = f"{compelled} compelled, {fixed} of them fixed by what experts know; "
     them, their = ("it", "its") if reversible == 1 else ("them", "their")
     return (
         f"{first}{reversible} reversible: other structures that fit as well have {them} the other "
         f"way round, so {their} direction says nothing (structure.json lists both kinds)"
     )
+
+
+def _all(number: int, is_all: bool) -> str:
+    return f"all {number}" if is_all and number > 1 else f"{number}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
 from vertibayes.dag import Structure
 from vertibayes.edges import Edge
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.partial_graph import PartialGraph
+from vertibayes.structure.partial_graph import PartialGraph, is_fixed
+
+MOST_PARENT_SETS = 1000  # of one node, among equivalent structures
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,97 @@ def cpdag_of(structure: Structure, constraints: Constraints = Constraints()) -> 
     graph.keep(constraints)
     graph.close()
     return Cpdag.of(graph)
+
+
+def fixed_by(structure: Structure, constraints: Constraints) -> frozenset[Edge]:
+    """Return the edges of a structure, in the direction that constraints fix.
+
+    It may be the other one than that of the structure.
+    """
+    both = (pair for p, c in structure.edges for pair in ((p, c), (c, p)))
+    return frozenset(edge for edge in both if is_fixed(constraints, *edge))
+
+
+def structures_by_parents(
+    structure: Structure, node: str, fixed: Collection[Edge] = ()
+) -> tuple[Structure, ...]:
+    """Return, for each set of parents that a node has in equivalent structures, one structure.
+
+    Whether a set is possible is decided by extending the graph in which the node's edges have these
+    directions. An effect of the node is the same in all structures with the same set (Maathuis,
+    Kalisch and Buehlmann 2009, doi:10.1214/09-AOS685). `fixed` has edges in the direction that they
+    must have. If `structure` has them, it is the first.
+
+    A ValueError refuses fixed edges that no equivalent structure has, and more than 1,000 sets.
+
+    >>> chain = Structure.of("abc", [("a", "b"), ("b", "c")])
+    >>> [found.parents["b"] for found in structures_by_parents(chain, "b")]
+    [('a',), (), ('c',)]
+    >>> [found.parents["b"] for found in structures_by_parents(chain, "b", [("b", "a")])]
+    [(), ('c',)]
+    """
+    colliders = _collider_arrows(structure)
+    for parent, child in sorted(fixed):
+        if (child, parent) in colliders:
+            raise ValueError(
+                f"{parent} -> {child} is given, and {child} -> {parent} is shown by the data: all "
+                "structures that fit as well have it"
+            )
+        if (child, parent) in fixed:
+            raise ValueError(f"both {parent} -> {child} and {child} -> {parent} are given")
+    arrows = {*colliders, *fixed}
+    graph = PartialGraph(structure.nodes, structure.edges)
+    for arrow in sorted(arrows):
+        graph.orient(*arrow)
+    graph.close()
+    own = {edge for edge in graph.arrows if node in edge}
+    undecided = [a if b == node else b for a, b in graph.undirected if node in (a, b)]
+    near = {frozenset(edge) for edge in structure.edges}
+    kept = set(structure.edges) >= arrows
+    found = [structure] if kept else []
+    known = {frozenset(structure.parents[node])} if kept else set()
+    for parents in _cliques(undecided, near):
+        around = {(n, node) if n in parents else (node, n) for n in undecided} | own
+        if frozenset(p for p, c in around if c == node) in known:
+            continue
+        extended = _extended(structure, {*arrows, *around}, colliders)
+        if extended is not None:
+            found.append(extended)
+        if len(found) > MOST_PARENT_SETS:
+            raise ValueError(
+                f"{node} has more than {MOST_PARENT_SETS} possible sets of parents: give "
+                "directions of its edges"
+            )
+    if not found:
+        given = ", ".join(" -> ".join(edge) for edge in sorted(fixed))
+        raise ValueError(f"no structure that fits the data as well has all of {given}")
+    return tuple(found)
+
+
+def _extended(
+    structure: Structure, arrows: Collection[Edge], colliders: set[Edge]
+) -> Structure | None:
+    """Return an equivalent structure that has some arrows; None if no such exists."""
+    graph = PartialGraph(structure.nodes, structure.edges)
+    for arrow in sorted(arrows):
+        graph.orient(*arrow)
+    result = graph.extension(Constraints()).structure
+    if not set(arrows) <= set(result.edges) or _collider_arrows(result) != colliders:
+        return None
+    return Structure({name: result.parents[name] for name in structure.nodes})
+
+
+def _cliques(names: Collection[str], near: Collection[frozenset[str]]) -> Iterator[tuple[str, ...]]:
+    """Yield all sets of nodes that are neighbours of each other, the smallest first."""
+    sets: list[tuple[str, ...]] = [()]
+    while sets:
+        yield from sets
+        sets = [
+            (*names_of, name)
+            for names_of in sets
+            for name in sorted(names)
+            if all(other < name and frozenset((other, name)) in near for other in names_of)
+        ]
 
 
 def _collider_arrows(structure: Structure) -> set[Edge]:
