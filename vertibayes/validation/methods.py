@@ -108,7 +108,7 @@ def public(network: Network, data: SiteData, target: str) -> Validation:
     """
     if target not in data.variables:
         raise ValueError(f"the data have no variable {target!r}")
-    return _validated(data.variables[target], [_prediction(network, data, target)])
+    return validated(data.variables[target], [_prediction(network, data, target)])
 
 
 def scv(
@@ -249,10 +249,11 @@ def _over_folds(
             folds.append(fold(part))
         except NoValueError:
             folds.append(Scored(np.empty(0, np.uint8), np.empty((0, len(target.states))), 0))
-    return replace(_validated(target, folds), synthetic=True)
+    return replace(validated(target, folds), synthetic=True)
 
 
-def _validated(target: Variable, folds: Sequence[Scored]) -> Validation:
+def validated(target: Variable, folds: Sequence[Scored]) -> Validation:
+    """Return the validation of the predictions of one or more folds."""
     states = target.states
     classes = np.concatenate([fold.classes for fold in folds])
     probabilities = np.concatenate([fold.probabilities for fold in folds])
