@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,10 @@ from vertibayes_protocols.variables import Family, Rows, Variable, axis_lengths
 FEWEST = 10  # held-out records of each of two classes
 
 Names: TypeAlias = tuple[str, ...]
+
+
+class TooLargeError(ValueError):
+    """The only table that could tell how well a target is predicted is too large."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,24 @@ class HeldOut(Validation):
     by: str = ""
 
     @property
+    def test_records(self) -> str:
+        """What the scored records are."""
+        return "held-out"
+
+    @property
     def interval(self) -> Interval | None:
         """A 95 % interval of the AUC."""
         return self.auc_interval
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what other validations do not have, as JSON data."""
+        return {
+            "log_loss": self.log_loss,
+            "log_loss_of_the_shares_of_the_classes": self.base_rate,
+            "brier": self.brier,
+            "evidence": list(self.evidence),
+            "revealed": self.by,
+        }
 
 
 def held_out(records: int, share: float, seed: int = 0) -> tuple[Rows, Rows]:
@@ -129,7 +148,7 @@ def holdout(network: Network, counter: Counter, target: str) -> HeldOut:
 
     Raises
     ------
-    ValueError
+    TooLargeError
         If the target has other than two states or values are missing, and the table of its Markov
         blanket is too large.
     QueryRefusedError, ProtocolError
@@ -165,14 +184,9 @@ def held_out_validation(
 
 
 def _by_bins(network: Network, counter: SecureCounter, target: str) -> tuple[Names, Scored] | None:
-    """Return predictions from a score table; None if there is none of these records."""
-    try:
-        evidence, probabilities, table = scored_bins(
-            counter.open_study, network, target, counter.rows
-        )
-    except ValueError:  # nothing was asked: the evidence does not matter, or is too wide
-        return None
-    return evidence, _repeated(probabilities, table)
+    """Return predictions from a score table; None if it cannot be asked for."""
+    bins = scored_bins(counter.open_study, network, target, counter.rows)
+    return None if bins is None else (bins.evidence, _repeated(bins.probabilities, bins.table))
 
 
 def _by_blanket(network: Network, counter: Counter, target: str) -> tuple[Names, Scored]:
@@ -182,7 +196,8 @@ def _by_blanket(network: Network, counter: Counter, target: str) -> tuple[Names,
     (table,) = counter.tables([Family(target, evidence)], missing=True)
     flat = table.reshape(len(table), -1)
     places = np.flatnonzero(flat.any(axis=0))
-    codes = dict(zip(evidence, np.unravel_index(places, table.shape[1:]), strict=True))
+    columns = np.unravel_index(places, table.shape[1:]) if evidence else ()
+    codes = dict(zip(evidence, columns, strict=True))
     codes[target] = np.zeros(len(places), np.intp)  # which is not evidence
     known = {name: counter.variables[name] for name in codes}
     narrow = {name: column.astype(np.uint16) for name, column in codes.items()}
@@ -217,11 +232,11 @@ def _check_size(counter: Counter, target: str, evidence: Names) -> None:
     if cells <= MOST_CELLS and (most is None or len(evidence) < most):
         return
     wide = f"at most {most} variables and " if most is not None else "at most "
-    raise ValueError(
-        f"`validate` holdout: {target} depends on {counted(len(evidence), 'variable')} at once, "
-        f"whose table has {cells:,} cells; {wide}{MOST_CELLS:,} cells are possible, and a target "
-        "of two states without missing values needs no such table: learn with fewer parents, or "
-        "use another target, scv or svdg"
+    raise TooLargeError(
+        f"the validation holdout was not done: the table of {target} and the "
+        f"{counted(len(evidence), 'variable')} around it has {cells:,} cells, and {wide}"
+        f"{MOST_CELLS:,} cells are possible; a target of two states without missing values needs "
+        "no such table: learn with fewer parents, or predict another variable"
     )
 
 

@@ -138,19 +138,27 @@ class ScoredBins(NamedTuple):
     table: NDArray[np.int64]  # of shape (bins, codes of the target)
 
 
-def scored_bins(study: OpenStudy, network: Network, target: str, rows: Rows) -> ScoredBins:
+def scored_bins(study: OpenStudy, network: Network, target: str, rows: Rows) -> ScoredBins | None:
     """Return how records that nobody has together are predicted, from one exact score table.
+
+    Nothing is asked, and the result is None, if the evidence does not matter for the target, or
+    values of it are missing so that `odds_tables` refuses.
 
     Half of the thresholds divide log odds where the area gains most, the others where a probability
     changes most. The mean log odds of a bin are those of records drawn from the network.
 
     Raises
     ------
-    ValueError, QueryRefusedError, ProtocolError
-        As `auc_over_sites`.
+    ValueError
+        If no site holds the target, or it does not have two states.
+    QueryRefusedError, ProtocolError
+        As `Session.ask`.
     """
     check_target(study.study, target)
-    odds = _odds(network, target, evidence_of(study, network, target, None))
+    try:
+        odds = _odds(network, target, evidence_of(study, network, target, None))
+    except ValueError:
+        return None
     values, counts = _drawn(network, odds)
     wide = np.ldexp(np.linspace(-STEEPEST, STEEPEST, BINS // 2), odds.fraction_bits)
     places = np.unique(np.searchsorted(values, wide))

@@ -312,7 +312,7 @@ def test_other_separators_are_named(tmp_path, capsys):
         ),
         (
             ["--validate", "x", "--target", "a"],
-            "--validate must be a list of public, scv or svdg, got x",
+            "--validate must be a list of holdout, public, scv or svdg, got x",
         ),
         (["--validate", "public", "--target", "a"], "--public FILE belong together"),
         (["--validate", "scv", "--target", "z"], "--target z: no such column; there are a, b"),

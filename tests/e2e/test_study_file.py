@@ -63,7 +63,7 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
         (
             "# [validation]",
             "[validation]\nvalidate = ['cv']\ntarget = 'sex'",
-            "validation.validate: must be a list of public, scv or svdg, got cv",
+            "validation.validate: must be a list of holdout, public, scv or svdg, got cv",
         ),
         (
             "# [validation]",

@@ -151,7 +151,7 @@ def _learn(
     from vertibayes.options import check_without_release
 
     source = Source(**values_of([*SPLIT, *READING, *MDLP, MEMORY], given))
-    validations = Validations(**values_of(VALIDATION, given))
+    validations = Validations(**values_of(VALIDATION, given), seed=given["seed"])
     validations.check()
     options = options_from(values_of(LEARNING, given))
     if rule is None:

@@ -57,8 +57,7 @@ class SecureCounter:
         self.records: int = self.study.records
         self.rows = Rows()
         self.most_variables: int = open_study.most_variables
-        self.calls = 0
-        self.queries = 0
+        self._asked = {"calls": 0, "queries": 0}  # also by the counters of `within`
         self._revealed = RevealedTables(self.variables)
         if kept is not None:
             kept.join(self.study, open_study.joined.mark)
@@ -92,6 +91,16 @@ class SecureCounter:
             options.setdefault("study", kept.study)
         session, sites, dealer = federation.session, federation.sites, federation.dealer
         return cls(open_study(session, sites, dealer, **options), kept)
+
+    @property
+    def calls(self) -> int:
+        """How often `tables` asked for new tables."""
+        return self._asked["calls"]
+
+    @property
+    def queries(self) -> int:
+        """In how many queries `tables` asked."""
+        return self._asked["queries"]
 
     def within(self, rows: Rows) -> SecureCounter:
         """Return the counter of some records, which shares what was revealed with this one.
@@ -151,7 +160,7 @@ class SecureCounter:
         rows = self._within(rows)
         asked = [Asked(family, missing, rows) for family in families]
         if new := self._revealed.new(asked):
-            self.calls += 1
+            self._asked["calls"] += 1
             self._ask([one.family for one in new], missing, rows)
         return [self._revealed.table(one) for one in asked]
 
@@ -162,7 +171,7 @@ class SecureCounter:
 
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
         for tables in self.open_study.reveal(families, missing=missing, rows=rows):
-            self.queries += 1
+            self._asked["queries"] += 1
             if self._kept is not None:
                 self._kept.add(tables)
             self._keep(tables)

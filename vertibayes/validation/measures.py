@@ -137,7 +137,7 @@ def wilson(share: float, records: float) -> Interval:
     square = NORMAL**2 / records
     middle = (share + square / 2) / (1 + square)
     half = NORMAL * sqrt(share * (1 - share) / records + square / (4 * records)) / (1 + square)
-    return Interval(max(middle - half, 0.0), min(middle + half, 1.0))
+    return Interval(min(max(middle - half, 0.0), share), max(min(middle + half, 1.0), share))
 
 
 def log_loss(

@@ -85,6 +85,11 @@ class Validation:
     synthetic: bool = False
 
     @property
+    def test_records(self) -> str:
+        """What the scored records are."""
+        return "synthetic" if self.synthetic else "public"
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """A 95 % interval of the AUC over the folds."""
         return interval_of(self.by_fold)
