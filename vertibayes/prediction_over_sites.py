@@ -162,7 +162,7 @@ def scored_bins(study: OpenStudy, network: Network, target: str, rows: Rows) -> 
     values, counts = _drawn(network, odds)
     wide = np.ldexp(np.linspace(-STEEPEST, STEEPEST, BINS // 2), odds.fraction_bits)
     places = np.unique(np.searchsorted(values, wide))
-    even = _between(values, places[(0 < places) & (places < len(values))])
+    even = _between(values, places[(places > 0) & (places < len(values))])
     all_ = len(values) <= BINS  # each value has a bin
     thresholds = thresholds_of(network, odds, BINS if all_ else BINS // 2)
     thresholds = thresholds if all_ else np.union1d(thresholds, even)

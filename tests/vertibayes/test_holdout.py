@@ -21,8 +21,14 @@ from vertibayes_protocols.variables import Family, Rows, Variable
 
 TARGET = "HYPOVOLEMIA"
 NAMES = ["HISTORY", "LVFAILURE", TARGET, "LVEDVOLUME", "CVP", "STROKEVOLUME"]
-EDGES = [("LVFAILURE", "HISTORY"), ("LVFAILURE", "LVEDVOLUME"), (TARGET, "LVEDVOLUME"),
-         ("LVEDVOLUME", "CVP"), ("LVFAILURE", "STROKEVOLUME"), (TARGET, "STROKEVOLUME")]  # fmt: skip
+EDGES = [
+    ("LVFAILURE", "HISTORY"),
+    ("LVFAILURE", "LVEDVOLUME"),
+    (TARGET, "LVEDVOLUME"),
+    ("LVEDVOLUME", "CVP"),
+    ("LVFAILURE", "STROKEVOLUME"),
+    (TARGET, "STROKEVOLUME"),
+]
 
 
 @pytest.mark.parametrize("states", ["ab", "abc"])
@@ -169,7 +175,7 @@ def test_a_target_beside_nothing_is_predicted_by_its_shares():
 
 
 def test_what_cannot_be_held_out():
-    with pytest.raises(ValueError, match="`holdout` 0.2 holds out 6 of 30 records: at least 10"):
+    with pytest.raises(ValueError, match=r"`holdout` 0\.2 holds out 6 of 30 records: at least 10"):
         held_out(30, 0.2)
     with pytest.raises(ValueError, match="holds out 27 of 30 records"):
         held_out(30, 0.9)

@@ -77,6 +77,7 @@ def summarize(
         "bytes": {"sent_by": sender or "all parties", "total": traffic.bytes, "links": links},
         "auc": {method: validation.overall.auc for method, validation in validated.items()},
         "auc_interval": {method: validation.interval for method, validation in validated.items()},
+        "auc_spread": {method: validation.spread for method, validation in validated.items()},
         **{
             method: {
                 "records": validation.overall.scored + validation.overall.left_out,

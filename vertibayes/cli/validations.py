@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from vertibayes.validation.methods import Validation
     from vertibayes_protocols.variables import Variable
 
+DRAWS = 3  # of the synthetic records of scv and svdg
+
 
 @dataclass(frozen=True)
 class Validations:
@@ -143,7 +145,13 @@ class Validations:
                 validate = scv if method == "scv" else svdg
                 progress_of = partial(progress, method.upper())
                 results[method] = validate(
-                    counter, structure, target, folds=self.folds, fit=fitted, progress=progress_of
+                    counter,
+                    structure,
+                    target,
+                    folds=self.folds,
+                    draws=DRAWS,
+                    fit=fitted,
+                    progress=progress_of,
                 )
         return results
 
@@ -183,6 +191,7 @@ def as_json(validation: Validation, aic: float) -> dict[str, Any]:
         "auc_by_class": dict(overall.by_class),
         "auc_by_fold": [fold.auc for fold in validation.by_fold],
         "auc_interval": validation.interval,
+        "auc_standard_deviation_over_draws": validation.spread,
         "test_records": validation.test_records,
         "scored": overall.scored,
         "left_out": overall.left_out,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import cbrt, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -165,11 +165,22 @@ def brier(
 
 
 def _mean(losses: Floats) -> Estimate | None:
-    """Return the mean of losses, which are 0 or more, with Student's interval."""
+    """Return the mean of losses, which are 0 or more, with its 95 % interval.
+
+    A few large losses skew it: Student's t is transformed as Hall (1992) has it, by which the
+    interval reaches further up than down.
+    """
+    from scipy.stats import skew, t
+
     if len(losses) < 2:
         return None
-    mean, half = float(losses.mean()), float(half_width(losses))
-    return Estimate(mean, max(mean - half, 0.0), mean + half)
+    mean, error = float(losses.mean()), float(losses.std(ddof=1) / sqrt(len(losses)))
+    low = high = float(t.ppf(0.975, len(losses) - 1))
+    slant = float(skew(losses)) / sqrt(len(losses)) if error > 0 else 0.0
+    if abs(slant) > 1e-9:
+        low, high = (3 / slant * (cbrt(1 + slant * (q - slant / 6)) - 1) for q in (low, -high))
+        high = -high
+    return Estimate(mean, max(mean - low * error, 0.0), mean + high * error)
 
 
 def entropy(classes: NDArray[np.integer], states: Sequence[str]) -> float:
