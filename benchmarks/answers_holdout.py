@@ -142,12 +142,12 @@ def of_tables(folder: Path, seeds: int, folds: int) -> None:
     every = np.concatenate(inside)
     shares = [text for share in every.mean(axis=0) for text in ("", "", f"{share:.1%}")]
     rows.append(["share of all", "", len(every), *shares])
-    of = [
-        f"{name}{what}"
-        for name in MEASURES
-        for what in (f", {folds} folds", ", held out", " inside")
-    ]
-    print(table(f"answers_holdout_{folds}", ["table", "records", "hold-outs", *of], rows))
+    of = [f"{name}{what}" for name in MEASURES for what in (" over folds", " held out", " inside")]
+    columns = ["table", "records", "hold-outs", *of]
+    if folds == 10:
+        print(table("answers_holdout", columns, rows))
+    else:
+        print(table("answers_holdout_five", columns, rows))
 
 
 # ---- studies -------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ if __name__ == "__main__":
     parser.add_argument("what", nargs="*", default=["tables", "studies"])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--folds", type=int, default=10)
+    parser.add_argument("--folds", type=int, default=10, choices=(10, 5))
     parser.add_argument("--studies", type=int, default=STUDIES)
     given = parser.parse_args()
     if "tables" in given.what:

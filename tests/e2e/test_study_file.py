@@ -60,6 +60,7 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
             "validation.target: target sex is the variable whose prediction validate tests",
         ),
         ("# [validation]", "[validation]\nfolds = 1", "validation.folds: must be a whole number"),
+        ("# [validation]", "[validation]\nholdout = 1", "validation.holdout: must be a number"),
         (
             "# [validation]",
             "[validation]\nvalidate = ['cv']\ntarget = 'sex'",

@@ -78,7 +78,7 @@ class Validations:
             check_folds(records, self.folds)
         if "svdg" in self.validate:
             policy = Policy()
-            sets = policy.most_row_sets - 2  # all, and a sample
+            sets = policy.most_row_sets - 2 - ("holdout" in self.validate)  # all, and a sample
             most = min(records // policy.fewest_records, sets)
             if self.folds > most:
                 raise ValueError(
