@@ -130,7 +130,7 @@ for name, parents in network.structure.parents.items():
 # ## How well does it predict?
 #
 # The test records are synthetic: the figure says how well the network predicts records of its own
-# kind. `vertibayes.holdout` tests on real records.
+# kind. `vertibayes learn --validate holdout` tests on real records.
 
 # %%
 print("AUC of infarct:", validation.overall.auc, "interval:", validation.interval)

@@ -53,29 +53,14 @@ class HeldOut(Validation):
 
     The intervals are 95 % intervals of what the network has on new records of the same kind. They
     do not say how another network, learned from other records, would do.
-
-    Attributes
-    ----------
-    auc_interval : Interval or None
-        See `measures.auc_interval`.
-    log_loss : Estimate or None
-        In nats; None if the true class of a record has the probability 0.
-    brier : Estimate or None
-        See `measures.brier`.
-    base_rate : float
-        The log-loss of predicting each record by the shares of the classes, in nats.
-    evidence : tuple of str
-        The variables that predict the target.
-    by : str
-        What was revealed: "score table" or "table of the Markov blanket".
     """
 
     auc_interval: Interval | None = None
-    log_loss: Estimate | None = None
+    log_loss: Estimate | None = None  # in nats; None if a true class has the probability 0
     brier: Estimate | None = None
-    base_rate: float = 0.0
-    evidence: Names = ()
-    by: str = ""
+    base_rate: float = 0.0  # log-loss of predicting by the shares of the classes alone, in nats
+    evidence: Names = ()  # the variables that predict the target
+    by: str = ""  # what was revealed: "score table" or "table of the Markov blanket"
 
     @property
     def test_records(self) -> str:
@@ -99,13 +84,7 @@ class HeldOut(Validation):
 
 
 def held_out(records: int, share: float, seed: int = 0) -> tuple[Rows, Rows]:
-    """Return the records that are left out, and all others: both as the seed says.
-
-    Raises
-    ------
-    ValueError
-        If either are fewer than 10.
-    """
+    """Return the records that are left out and all others, by a seed; refuse fewer than 10."""
     count = round(share * records)
     if not FEWEST <= count <= records - FEWEST:
         raise ValueError(
@@ -116,13 +95,7 @@ def held_out(records: int, share: float, seed: int = 0) -> tuple[Rows, Rows]:
 
 
 def check_classes(counter: Counter, target: str) -> None:
-    """Refuse held-out records of too few classes: reveals how many records each class has.
-
-    Raises
-    ------
-    ValueError
-        If there are not two states with 10 records or more.
-    """
+    """Refuse held-out records of too few classes: reveals how many records each class has."""
     (table,) = counter.tables([Family(target)])
     if (table >= FEWEST).sum() < 2:
         states = counter.variables[target].states
@@ -135,25 +108,7 @@ def check_classes(counter: Counter, target: str) -> None:
 
 
 def holdout(network: Network, counter: Counter, target: str) -> HeldOut:
-    """Validate on records that the sites hold, from one table.
-
-    Parameters
-    ----------
-    network : Network
-        A network that was learned from other records.
-    counter : Counter
-        A counter of the held-out records.
-    target : str
-        The variable that is predicted.
-
-    Raises
-    ------
-    TooLargeError
-        If the target has other than two states or values are missing, and the table of its Markov
-        blanket is too large.
-    QueryRefusedError, ProtocolError
-        As `Session.ask`.
-    """
+    """Validate a network on records of a counter, from which it was not learned, by one table."""
     scored, by = None, "score table"
     if isinstance(counter, SecureCounter) and len(network.variable(target).states) == 2:
         scored = _by_bins(network, counter, target)

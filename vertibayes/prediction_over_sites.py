@@ -146,13 +146,6 @@ def scored_bins(study: OpenStudy, network: Network, target: str, rows: Rows) -> 
 
     Half of the thresholds divide log odds where the area gains most, the others where a probability
     changes most. The mean log odds of a bin are those of records drawn from the network.
-
-    Raises
-    ------
-    ValueError
-        If no site holds the target, or it does not have two states.
-    QueryRefusedError, ProtocolError
-        As `Session.ask`.
     """
     check_target(study.study, target)
     try:

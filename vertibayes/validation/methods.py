@@ -1,10 +1,10 @@
 """Validation on public records, or without public records by SCV and SVDG (van Daalen et al. 2024).
 
 SCV splits synthetic records of the intermediate network into folds. It reveals no additional
-tables. SVDG splits the private records: in each fold, a network is
-trained on the tables of the other folds, and tested on synthetic records of a network of the fold's
-tables. Both say how well a network predicts records of its own kind, and not how well it predicts
-real ones: `vertibayes.holdout` does. Their test records have no dependency that the network lacks.
+tables. SVDG splits the private records: in each fold, a network is trained on the tables of the
+other folds, and tested on synthetic records of a network of the fold's tables. Both say how well a
+network predicts records of its own kind: their test records have no dependency that it lacks. How
+well it predicts real ones, `vertibayes.holdout` says.
 """
 
 from __future__ import annotations
