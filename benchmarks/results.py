@@ -182,6 +182,21 @@ PAGE = {
         ("data", "reading", "eps 0.5", "eps 1.0", "eps 5.0"), {"oracle": ("OUE",)}
     ),
     "crc_tables": Shown(findings=2),
+    "answers_holdout": Shown(
+        ("table", "hold-outs", "AUC over folds", "AUC held out", "AUC inside"),
+        {
+            "table": (
+                "adult_train",
+                "bank-full",
+                "car",
+                "letter",
+                "pima-diabetes",
+                "share of all",
+            )
+        },
+        findings=2,
+        also=("answers_holdout_studies",),
+    ),
     "estimators": Shown(
         ("data", "estimator", "accuracy", "log loss", "fit s"),
         {

@@ -6,7 +6,7 @@ Given structures, two sites (Table 3: 2 to 8), ten folds, half a pseudo-count a 
 is exact EM on the pooled records of nine folds, "federated" EM from the opened tables; both are
 scored on the records of the tenth whose target is known (the paper scores all). AIC is that of the
 structure over available cases, from opened tables, and so the same for both. A last table shows
-why SCV is optimistic on diabetes: with its Outcome permuted there is nothing to be learned.
+what SCV says of diabetes: with its Outcome permuted there is nothing to be learned.
 """
 
 from __future__ import annotations

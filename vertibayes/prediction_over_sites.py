@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ BINS = 128
 WHOLE = 1 << 12  # the square of WHOLE * SAMPLES stays below 2**53
 MISSING = 0.2  # share of the values that are missing in these records, where values may be
 SAMPLES = 20_000  # records of the network, whose log odds say where thresholds lie
+STEEPEST = 30.0  # nats: log odds beyond which a probability hardly changes
 DECLARED_BITS = 24  # a probability differs by less than 1e-6
 
 
@@ -128,6 +129,45 @@ def auc_over_sites(
         raise ValueError(f"bins must be from 2 to 256, got {bins}")
     odds = _odds(network, target, evidence_of(study, network, target, evidence))
     return _auc(study, odds, rows, thresholds_of(network, odds, bins), rule)
+
+
+class ScoredBins(NamedTuple):
+    """How many records of each class have log odds in each bin."""
+
+    evidence: tuple[str, ...]  # the variables that matter
+    probabilities: NDArray[np.float64]  # of shape (bins, 2): those of the bin's mean log odds
+    table: NDArray[np.int64]  # of shape (bins, codes of the target)
+
+
+def scored_bins(study: OpenStudy, network: Network, target: str, rows: Rows) -> ScoredBins | None:
+    """Return how records that nobody has together are predicted, from one exact score table.
+
+    Nothing is asked, and the result is None, if the evidence does not matter for the target, or
+    values of it are missing so that `odds_tables` refuses.
+
+    Half of the thresholds divide log odds where the area gains most, the others where a probability
+    changes most. The mean log odds of a bin are those of records drawn from the network.
+    """
+    check_target(study.study, target)
+    try:
+        odds = _odds(network, target, evidence_of(study, network, target, None))
+    except ValueError:
+        return None
+    values, counts = _drawn(network, odds)
+    wide = np.ldexp(np.linspace(-STEEPEST, STEEPEST, BINS // 2), odds.fraction_bits)
+    places = np.unique(np.searchsorted(values, wide))
+    even = _between(values, places[(places > 0) & (places < len(values))])
+    all_ = len(values) <= BINS  # each value has a bin
+    thresholds = thresholds_of(network, odds, BINS if all_ else BINS // 2)
+    thresholds = thresholds if all_ else np.union1d(thresholds, even)
+    table = study.ask(
+        lambda joined: ScoreTable.of(joined, odds, rows, thresholds=thresholds, rule=EXACT)
+    )
+    bins = np.searchsorted(thresholds, values, side="right")
+    sums, sizes = (np.bincount(bins, w, len(table)) for w in (values * counts, counts))
+    logs = np.ldexp(sums / np.maximum(sizes, 1), -odds.fraction_bits)
+    variables = dict.fromkeys(name for names, _ in odds.tables for name in names)
+    return ScoredBins(tuple(variables), _distributions(logs[:, None]), table)
 
 
 @dataclass(frozen=True)
@@ -264,11 +304,7 @@ def thresholds_of(network: Network, odds: Odds, bins: int) -> NDArray[np.int64]:
     A bin loses half of what its pairs of records win less what they lose. The bin that loses most
     is divided where the two halves lose least, until there are enough bins.
     """
-    codes = _codes(network, odds)
-    scores = np.zeros(SAMPLES, np.int64)
-    for names, numbers in odds.tables:
-        scores += numbers[tuple(codes[name] for name in names)][:, 0]
-    values, counts = _unequal(scores, len(odds.tables))
+    values, counts = _drawn(network, odds)
     logits = np.clip(np.ldexp(values.astype(float), -odds.fraction_bits), -500, 500)
     above, below = (np.rint(WHOLE * counts / (1 + np.exp(sign * logits))) for sign in (-1, 1))
     losses = _Losses(above, below)  # whole numbers, whose sums all machines compute alike
@@ -279,7 +315,22 @@ def thresholds_of(network: Network, odds: Odds, bins: int) -> NDArray[np.int64]:
         heappush(parts, (losses.of(start, middle), start, middle))
         heappush(parts, (losses.of(middle, stop), middle, stop))
     starts = sorted(start for _, start, _ in parts if start)
-    return np.array([values[at - 1] + (values[at] - values[at - 1]) // 2 for at in starts] or [0])
+    return _between(values, np.array(starts, np.intp)) if starts else np.zeros(1, np.int64)
+
+
+def _between(values: NDArray[np.int64], places: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return thresholds between some values and the values before them."""
+    before = values[places - 1]
+    return np.asarray(before + (values[places] - before) // 2)
+
+
+def _drawn(network: Network, odds: Odds) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the unequal log odds of records of the network, and how often each comes."""
+    codes = _codes(network, odds)
+    scores = np.zeros(SAMPLES, np.int64)
+    for names, numbers in odds.tables:
+        scores += numbers[tuple(codes[name] for name in names)][:, 0]
+    return _unequal(scores, len(odds.tables))
 
 
 def _codes(network: Network, odds: Odds) -> dict[str, NDArray[np.integer]]:

@@ -124,6 +124,11 @@ def check_options(options: Options, validate: Iterable[str] = ()) -> None:
         raise ValueError(
             f"`most_bits` needs a search that ends early: remove it, or use `algorithm` {early}"
         )
+    if "holdout" in validate:
+        raise ValueError(
+            "`validate` holdout needs tables of some of the records, and only tables of all "
+            "records are released: use scv or public, or learn without a release"
+        )
     if "svdg" in validate:
         raise ValueError(
             "`validate` svdg needs the tables of each fold, and only tables of all records are "

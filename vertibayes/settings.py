@@ -19,7 +19,7 @@ Algorithm: TypeAlias = Literal[
     "hybrid", "hill_climbing", "tabu", "pc", "chow_liu", "tan", "exact", "k2"
 ]
 Missing: TypeAlias = Literal["em", "synthetic", "available", "state"]
-Validate: TypeAlias = Literal["public", "scv", "svdg"]
+Validate: TypeAlias = Literal["holdout", "public", "scv", "svdg"]
 Method: TypeAlias = Literal["hdpnb", "vdpnb", "federated", "gossip", "ldp"]
 Noise: TypeAlias = Literal["polya", "diluted", "laplace", "gaussian", "none"]
 Accounting: TypeAlias = Literal["whole", "count"]
@@ -129,12 +129,15 @@ LEARNING = (
             most=10_000),
 )  # fmt: skip
 VALIDATION = (
-    Setting("validate", "texts", "Validations to run, which need a target.", (),
+    Setting("validate", "texts", "Validations to run, which need a target: holdout and public "
+            "test on real records, scv and svdg on synthetic ones.", (),
             choices=get_args(Validate), old="methods"),
     Setting("target", "text", "Outcome: first in the report's What if, and predicted by the "
             "validations."),
     Setting("folds", "whole", "Number of folds of scv and svdg; svdg needs 10 records in each.",
             10, least=2),
+    Setting("holdout", "number", "With the validation holdout: share of the records that is left "
+            "out of learning and tested on.", 0.2, above=0, below=1),
     Setting("public", "path", "Public records, as CSV, for the validation public."),
     MISSING_CODES,
 )  # fmt: skip

@@ -47,10 +47,12 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 100 else f"about {seconds / 60:.0f} min"
 
 
-def area_of(auc: float | None, interval: Sequence[float] | None) -> str:
-    """Return an area under a ROC curve, with its interval over folds if it has one."""
+def area_of(
+    auc: float | None, interval: Sequence[float] | None, over: str = " over the folds"
+) -> str:
+    """Return an area under a ROC curve, with its interval if it has one."""
     if auc is None:
         return "no AUC"
     if interval is None:
         return f"AUC {auc:.3f}"
-    return f"AUC {auc:.3f} (95 % interval over the folds {interval[0]:.3f} to {interval[1]:.3f})"
+    return f"AUC {auc:.3f} (95 % interval{over} {interval[0]:.3f} to {interval[1]:.3f})"

@@ -82,7 +82,7 @@ def test_a_cut_release_has_no_small_count(folder, tmp_path, capsys):
     ]
     code, shown, _ = learn(capsys, tmp_path / "out", *data, *options)
     assert code == 0 and "released with counts below 25 as 0" in shown
-    assert "scv, synthetic records, optimistic: AUC" in shown
+    assert "(how well the network predicts records of its own kind): AUC" in shown
     assert "the released counts, 0.5 added to each" in shown
     tables = sorted((tmp_path / "out" / "release").glob("output_*_count_table.csv"))
     counts = [

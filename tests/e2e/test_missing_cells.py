@@ -140,7 +140,7 @@ def test_a_misspelt_column_is_told(tmp_path, capsys, gaps_file, gaps):
     doubt = f"has no column {header[1]}: taken as missing in all records; it has Typo"
     assert code == 0 and doubt in warned
     assert "public, public records: AUC 0." in told
-    assert "scv, synthetic records, optimistic: AUC 0." in told
+    assert "(how well the network predicts records of its own kind): AUC 0." in told
     code, warned = predict(
         capsys, "--model", tmp_path / "out" / "model.bif", "--data", typo,
         "--target", header[0], "--out", tmp_path / "p.csv",

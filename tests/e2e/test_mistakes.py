@@ -315,7 +315,7 @@ def test_a_separator_that_is_unclear_is_named(tmp_path, capsys):
         (["--target", "z"], "--target z: no such column; there are a, b"),
         (
             ["--validate", "x", "--target", "a"],
-            "--validate must be a list of public, scv or svdg, got x",
+            "--validate must be a list of holdout, public, scv or svdg, got x",
         ),
         (["--validate", "public", "--target", "a"], "--public FILE belong together"),
         (["--validate", "scv", "--target", "z"], "--target z: no such column; there are a, b"),

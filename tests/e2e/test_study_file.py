@@ -55,10 +55,11 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
         ("max_parents = 3", "em_restarts = 1", "learning.em_restarts: em_restarts needs m"),
         ("max_parents = 3", "structure = 'none.json'", "none.json: no such file"),
         ("# [validation]", "[validation]\nfolds = 1", "validation.folds: must be a whole number"),
+        ("# [validation]", "[validation]\nholdout = 1", "validation.holdout: must be a number"),
         (
             "# [validation]",
             "[validation]\nvalidate = ['cv']\ntarget = 'sex'",
-            "validation.validate: must be a list of public, scv or svdg, got cv",
+            "validation.validate: must be a list of holdout, public, scv or svdg, got cv",
         ),
         (
             "# [validation]",

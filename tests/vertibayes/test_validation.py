@@ -174,3 +174,22 @@ def test_scv_over_sites_is_that_over_pooled_data(alarm_network, records):
             scv(counter, structure, TARGET).overall
             == scv(PlainCounter(data), structure, TARGET).overall
         )
+
+
+@pytest.mark.parametrize("method", [scv, svdg])
+def test_a_spread_is_the_standard_deviation_of_draws(records, method):
+    names = ["LVFAILURE", TARGET, "LVEDVOLUME"]
+    structure = Structure.of(names, [("LVFAILURE", "LVEDVOLUME"), (TARGET, "LVEDVOLUME")])
+    counter = PlainCounter(records.take(names))
+    done = []
+
+    def progress(now, most):
+        done.append((now, most))
+
+    found = method(counter, structure, TARGET, folds=4, draws=3, progress=progress)
+    once = method(counter, structure, TARGET, folds=4)
+    assert found.overall == once.overall and once.spread is None
+    assert 0 < found.spread < 0.05 and done == [(now, 12) for now in range(12)]
+    if method is scv:
+        areas = [scv(counter, structure, TARGET, folds=4, seed=k).overall.auc for k in range(3)]
+        assert found.spread == pytest.approx(np.std(areas, ddof=1))

@@ -157,7 +157,9 @@ def _learn(
     from vertibayes.options import check_without_release
 
     source = Source(**values_of([*SPLIT, *READING, *MDLP, MEMORY], given))
-    validations = Validations(**values_of(VALIDATION, given), dictionary=source.dictionary)
+    validations = Validations(
+        **values_of(VALIDATION, given), dictionary=source.dictionary, seed=given["seed"]
+    )
     validations = replace(validations, missing_codes=source.missing_codes)
     validations.check()
     options = options_from(values_of(LEARNING, given))

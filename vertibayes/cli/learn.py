@@ -125,8 +125,9 @@ def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any
     with place.opened(task, run) as opened:
         seconds = perf_counter() - start
         source, task = opened.source, opened.task
-        cost, apart = None, opened.sender is not None
+        cost, held, apart = None, None, opened.sender is not None
         if isinstance(source, SecureCounter):
+            source, held = task.validations.parted(source)
             cost = expected(source, task.options, apart=apart)
         notes = notices(source, task.options), task.validations.warnings()
         run.warn(chain(opened.warnings, *notes))
@@ -142,7 +143,7 @@ def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any
             else:
                 outcome = _by_choices(source, opened, progress)
             run.warn(filter(None, [outcome.warning]))
-            return _conclude(outcome, opened, run, seconds, progress)
+            return _conclude(outcome, opened, run, seconds, progress, held)
 
 
 def _by_tables(
@@ -191,7 +192,12 @@ def _by_choices(chooser: SecretChooser, opened: Opened, progress: Progress) -> O
 
 
 def _conclude(
-    outcome: Outcome, opened: Opened, run: Run, commit_seconds: float, progress: Progress
+    outcome: Outcome,
+    opened: Opened,
+    run: Run,
+    commit_seconds: float,
+    progress: Progress,
+    held: SecureCounter | None,
 ) -> tuple[Learned, dict[str, Any]]:
     """Say how sure the edges are, validate what was learned, warn, and write the results."""
     task, counter, learned = opened.task, outcome.counter, outcome.learned
@@ -203,9 +209,12 @@ def _conclude(
     before = perf_counter()
     if task.validations.validate:
         run.watch.phase(VALIDATION)
-    validated = task.validations.run(counter, learned, task.options, progress)
+    validated = task.validations.run(
+        counter, learned, task.options, progress, held, lambda text: run.warn([text])
+    )
     spent = {"commit": commit_seconds, "validation": perf_counter() - before}
-    disclosed = disclosure(counter.revealed, counter.records, opened.known())
+    records = opened.study.study.records  # those that are held out too
+    disclosed = disclosure(counter.revealed, records, opened.known())
     mend = MEND.format('rule = "cut" in [release]' if opened.sender else "--release cut")
     results = Results(learned, counter, validated, disclosed, mend)
     summary = summarize(results, opened.study, opened.sender, spent)

@@ -15,6 +15,7 @@ from vertibayes.cli.texts import text
 from vertibayes.cli.validations import as_json, warnings_of
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.holdout import HeldOut
 from vertibayes.learning import Learned
 from vertibayes.released import Released
 from vertibayes.report.counts import counts_json
@@ -77,6 +78,15 @@ def summarize(
         "bytes": {"sent_by": sender or "all parties", "total": traffic.bytes, "links": links},
         "auc": {method: validation.overall.auc for method, validation in validated.items()},
         "auc_interval": {method: validation.interval for method, validation in validated.items()},
+        "auc_spread": {method: validation.spread for method, validation in validated.items()},
+        **{
+            method: {
+                "records": validation.overall.scored + validation.overall.left_out,
+                **validation.as_json(),
+            }
+            for method, validation in validated.items()
+            if isinstance(validation, HeldOut)
+        },
         "widened": [step._asdict() for step in learned.widenings],
         "opened": {
             "tables": len(study.ledger.tables),
@@ -154,8 +164,9 @@ def write_more(
     holders = {name: ", ".join(sites) for name, sites in study.holders.items()}
     write_text(part / "structure.svg", draw_learned(learned, holders))
     for name, validation in validated.items():
-        kind = "synthetic records" if validation.synthetic else "records"
-        area = area_of(validation.overall.auc, validation.interval)
+        kind = "records" if name == "public" else f"{validation.test_records} records"
+        over = " over the folds" if validation.by_fold else ""
+        area = area_of(validation.overall.auc, validation.interval, over)
         on = f"{name.upper()} on {validation.overall.scored:,} {kind}"
         picture = draw_curves(validation, f"{validation.target}, {on}: {area}")
         write_text(part / f"validation-{name}.svg", picture)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from vertibayes.words import counted
 
 if TYPE_CHECKING:
     from vertibayes.counting import Counter
+    from vertibayes.counting.secure import SecureCounter
     from vertibayes.dag import Structure
     from vertibayes.learning import Learned
     from vertibayes.network import Network
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from vertibayes.validation.methods import Validation
     from vertibayes_protocols.variables import Variable
 
+DRAWS = 3  # of the synthetic records of scv and svdg
+
 
 @dataclass(frozen=True)
 class Validations:
@@ -32,10 +35,12 @@ class Validations:
     validate: tuple[Validate, ...] = ()
     target: str | None = None
     folds: int = 10
+    holdout: float = 0.2  # share of the records
     public: Path | None = None
     missing_codes: tuple[str, ...] = ()
     public_records: Records | None = None
     dictionary: Dictionary = NO_DICTIONARY  # of the public records too
+    seed: int = 0  # of the choice of held-out records
 
     def check(self) -> None:
         """Refuse settings that do not fit each other, before any file is read."""
@@ -46,7 +51,8 @@ class Validations:
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as JSON data."""
-        return {name: getattr(self, name) for name in ("validate", "target", "folds", "public")}
+        names = ("validate", "target", "folds", "holdout", "public")
+        return {name: getattr(self, name) for name in names}
 
     def prepared(self, variables: Mapping[str, Variable], records: int) -> Validations:
         """Read the public records; refuse impossible validations before a table is revealed."""
@@ -60,11 +66,16 @@ class Validations:
         from vertibayes.validation.methods import check_folds
         from vertibayes_protocols.policy import Policy
 
+        if "holdout" in self.validate:
+            from vertibayes.holdout import held_out
+
+            _, left = held_out(records, self.holdout)
+            records = left.count(records)
         if {"scv", "svdg"} & set(self.validate):
             check_folds(records, self.folds)
         if "svdg" in self.validate:
             policy = Policy()
-            sets = policy.most_row_sets - 2  # all, and a sample
+            sets = policy.most_row_sets - 2 - ("holdout" in self.validate)  # all, and a sample
             most = min(records // policy.fewest_records, sets)
             if self.folds > most:
                 raise ValueError(
@@ -84,6 +95,19 @@ class Validations:
             raise ValueError(f"`public` {self.public}: no column {self.target!r}, the target")
         return replace(self, public_records=records_read)
 
+    def parted(self, counter: SecureCounter) -> tuple[SecureCounter, SecureCounter | None]:
+        """Return counters of the records to learn from, and of those that are held out, if any.
+
+        Too few held-out records of a class are refused: this reveals how many there are.
+        """
+        if "holdout" not in self.validate or self.target is None:
+            return counter, None
+        from vertibayes.holdout import check_classes, held_out
+
+        rows, left = held_out(counter.records, self.holdout, self.seed)
+        check_classes(part := counter.within(rows), self.target)
+        return counter.within(left), part
+
     def warnings(self) -> list[str]:
         """Return warnings about the public records."""
         if self.public is None or self.public_records is None:
@@ -91,9 +115,16 @@ class Validations:
         return self.public_records.warnings(self.public)
 
     def run(
-        self, counter: Counter, learned: Learned, options: Options, progress: Progress
+        self,
+        counter: Counter,
+        learned: Learned,
+        options: Options,
+        progress: Progress,
+        held: SecureCounter | None = None,
+        warn: Callable[[str], object] = lambda _: None,
     ) -> dict[str, Validation]:
-        """Run the validations."""
+        """Run the validations; `held` counts the held-out records."""
+        from vertibayes.holdout import TooLargeError, holdout
         from vertibayes.learning import fit
         from vertibayes.validation.methods import public, scv, svdg
 
@@ -106,18 +137,37 @@ class Validations:
         for method in self.validate:
             if method == "public" and self.public_records is not None:
                 results[method] = public(learned.network, self.public_records.data, target)
+            elif held is not None and method == "holdout":
+                progress("held-out records", 0, 1)
+                try:
+                    results[method] = holdout(learned.network, held, target)
+                except TooLargeError as error:  # what was learned is not lost for it
+                    warn(f"{error}")
             elif method != "public":
                 validate = scv if method == "scv" else svdg
                 progress_of = partial(progress, method.upper())
                 results[method] = validate(
-                    counter, structure, target, folds=self.folds, fit=fitted, progress=progress_of
+                    counter,
+                    structure,
+                    target,
+                    folds=self.folds,
+                    draws=DRAWS,
+                    fit=fitted,
+                    progress=progress_of,
                 )
         return results
 
 
 def warnings_of(method: str, validation: Validation) -> list[str]:
     """Return warnings that a reader needs before the result of a validation."""
+    from vertibayes.holdout import HeldOut
+
     overall, warnings = validation.overall, []
+    if isinstance(validation, HeldOut) and validation.log_loss is None:
+        warnings.append(
+            "the validation holdout has no log-loss: a held-out record has a class of probability "
+            "0; learn with a --pseudo-count above 0"
+        )
     if validation.impossible:
         warnings.append(
             f"{counted(validation.impossible, 'record')} of the validation {method} had values "
@@ -134,6 +184,8 @@ def warnings_of(method: str, validation: Validation) -> list[str]:
 
 def as_json(validation: Validation, aic: float) -> dict[str, Any]:
     """Return a validation, and the structure's AIC on the private records, as JSON data."""
+    from vertibayes.holdout import HeldOut
+
     overall, curves = validation.overall, validation.curves
     return {
         "target": validation.target,
@@ -141,10 +193,12 @@ def as_json(validation: Validation, aic: float) -> dict[str, Any]:
         "auc_by_class": dict(overall.by_class),
         "auc_by_fold": [fold.auc for fold in validation.by_fold],
         "auc_interval": validation.interval,
-        "test_records": "synthetic" if validation.synthetic else "public",
+        "auc_standard_deviation_over_draws": validation.spread,
+        "test_records": validation.test_records,
         "scored": overall.scored,
         "left_out": overall.left_out,
         "impossible": validation.impossible,
+        **(validation.as_json() if isinstance(validation, HeldOut) else {}),
         "aic": aic,
         "roc": {state: _lists(roc) for state, roc in curves.roc.items()},
         "roc_band": {state: _lists(band) for state, band in validation.bands.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Unpack
 
 from vertibayes.counting.counter import Table, check_families
@@ -31,6 +32,8 @@ class SecureCounter:
 
     Attributes
     ----------
+    rows : Rows
+        The records that it counts: all, or those of `within`.
     open_study : OpenStudy
         The study, of which other things than tables can be asked.
     study : Study
@@ -52,9 +55,9 @@ class SecureCounter:
         self.study, self.ledger = open_study.study, open_study.ledger
         self.variables: Mapping[str, Variable] = self.study.variables
         self.records: int = self.study.records
+        self.rows = Rows()
         self.most_variables: int = open_study.most_variables
-        self.calls = 0
-        self.queries = 0
+        self._asked = {"calls": 0, "queries": 0}  # also by the counters of `within`
         self._revealed = RevealedTables(self.variables)
         if kept is not None:
             kept.join(self.study, open_study.joined.mark)
@@ -89,6 +92,34 @@ class SecureCounter:
         session, sites, dealer = federation.session, federation.sites, federation.dealer
         return cls(open_study(session, sites, dealer, **options), kept)
 
+    @property
+    def calls(self) -> int:
+        """How often `tables` asked for new tables."""
+        return self._asked["calls"]
+
+    @property
+    def queries(self) -> int:
+        """In how many queries `tables` asked."""
+        return self._asked["queries"]
+
+    def within(self, rows: Rows) -> SecureCounter:
+        """Return the counter of some records, which shares what was revealed with this one.
+
+        The records that `tables` chooses are then those at places among these: a random sample of
+        them, whatever the seed.
+        """
+        part = copy(self)
+        part.rows, part.records = self._within(rows), rows.count(self.records)
+        return part
+
+    def _within(self, rows: Rows) -> Rows:
+        """Return the records of the study at places among those of this counter."""
+        if self.rows == Rows():
+            return rows if rows.count(self.records) < self.records else Rows()
+        last = self.records if rows.last is None else rows.last
+        first = self.rows.first
+        return Rows(self.rows.seed, first + rows.first, first + last)
+
     def forecast(self, *calls: Sequence[Family], missing: bool = False) -> Forecast:
         """Return what calls cost that ask for families over all records; sends nothing.
 
@@ -105,6 +136,7 @@ class SecureCounter:
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
     ) -> list[Family]:
         """Return the families whose tables `tables` has without asking."""
+        rows = self._within(rows)
         asked = [Asked(family, missing, rows) for family in families]
         return [one.family for one in asked if not self._revealed.new([one])]
 
@@ -125,11 +157,10 @@ class SecureCounter:
         """
         families = [Family(family.child, tuple(family.parents)) for family in families]
         check_families(self.variables, families, missing)
-        if rows.count(self.records) == self.records:
-            rows = Rows()  # all records, in any permutation
+        rows = self._within(rows)
         asked = [Asked(family, missing, rows) for family in families]
         if new := self._revealed.new(asked):
-            self.calls += 1
+            self._asked["calls"] += 1
             self._ask([one.family for one in new], missing, rows)
         return [self._revealed.table(one) for one in asked]
 
@@ -140,7 +171,7 @@ class SecureCounter:
 
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
         for tables in self.open_study.reveal(families, missing=missing, rows=rows):
-            self.queries += 1
+            self._asked["queries"] += 1
             if self._kept is not None:
                 self._kept.add(tables)
             self._keep(tables)

@@ -88,10 +88,12 @@ def _draw_calibration(axes: Axes, validation: Validation, labels: Mapping[str, s
     axes.set(ylabel="share observed", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect=1)
     axes.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
     for place, (state, label) in enumerate(labels.items()):
-        predicted, observed, records = validation.curves.calibration[state]
+        predicted, observed, records, low, high = validation.curves.calibration[state]
         colour, sizes = _colour(place), 2 + 150 * records / max(int(records.sum()), 1)
         axes.plot(predicted, observed, linewidth=1, label=label, color=colour)
         axes.scatter(predicted, observed, s=sizes, color=colour, clip_on=False)
+        if not validation.synthetic and len(labels) == 1:  # those of more states would overlap
+            axes.vlines(predicted, low, high, color=colour, linewidth=1)
 
 
 def _records(validation: Validation) -> str:

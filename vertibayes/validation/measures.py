@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import cbrt, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,22 @@ Floats = NDArray[np.float64]
 
 BINS = 10
 POINTS = 101  # of a band
+NORMAL = 1.959963984540054  # standard deviations on each side of a 95 % interval
+
+
+class Interval(NamedTuple):
+    """A 95 % interval."""
+
+    low: float
+    high: float
+
+
+class Estimate(NamedTuple):
+    """A mean over records, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,110 @@ def _known(
         raise ValueError(f"probabilities must have the shape {shape}, got {probabilities.shape}")
     known = classes < len(states)
     return classes[known], probabilities[known], known
+
+
+def auc_interval(
+    classes: NDArray[np.integer], probabilities: Floats, states: Sequence[str]
+) -> Interval | None:
+    """Return a 95 % interval of `auc` on independent records; None if it has no area.
+
+    The variance is that of DeLong et al., for more than two classes that of the weighted mean with
+    its weights taken as given. The interval is Wilson's, of as many records as have this variance
+    (Korn and Graubard): it stays within 0 and 1, and has a width where the area is 1.
+
+    References
+    ----------
+    DeLong, DeLong, Clarke-Pearson (1988). Korn, Graubard (1998), section 2.
+    """
+    from scipy.stats import rankdata
+
+    area = auc(classes, probabilities, states)
+    if area.auc is None:
+        return None
+    truth, scores, _ = _known(classes, probabilities, states)
+    counts = np.bincount(truth, minlength=len(states))
+    weight = sum(counts[code] for code, state in enumerate(states) if state in area.by_class)
+    influence = np.zeros(len(truth))
+    for code, state in enumerate(states):
+        if state not in area.by_class:
+            continue
+        inside, ranks = truth == code, rankdata(scores[:, code])
+        mine, others = int(counts[code]), int(len(truth) - counts[code])
+        won = (ranks[inside] - rankdata(scores[inside, code])) / others
+        lost = (ranks[~inside] - rankdata(scores[~inside, code])) / mine
+        share, mean = mine / weight, area.by_class[state]
+        influence[inside] += share * (won - mean) / sqrt(mine * max(mine - 1, 1))
+        influence[~inside] += share * (1 - mean - lost) / sqrt(others * max(others - 1, 1))
+    largest = int(counts.max())
+    fewest, variance = min(largest, len(truth) - largest), float(influence @ influence)
+    value = area.auc
+    if value * (1 - value) <= 0 or variance <= 0:
+        return wilson(value, fewest)
+    return wilson(value, min(value * (1 - value) / variance, len(truth)))
+
+
+def wilson(share: float, records: float) -> Interval:
+    """Return Wilson's 95 % interval of a share of independent records.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in wilson(0.5, 10)]
+    [0.237, 0.763]
+    """
+    square = NORMAL**2 / records
+    middle = (share + square / 2) / (1 + square)
+    half = NORMAL * sqrt(share * (1 - share) / records + square / (4 * records)) / (1 + square)
+    return Interval(min(max(middle - half, 0.0), share), max(min(middle + half, 1.0), share))
+
+
+def log_loss(
+    classes: NDArray[np.integer], probabilities: Floats, states: Sequence[str]
+) -> Estimate | None:
+    """Return the mean of minus the logarithm of the true class's probability, in nats.
+
+    It is None if the true class of a record has the probability 0.
+    """
+    truth, scores, _ = _known(classes, probabilities, states)
+    chosen = scores[np.arange(len(truth)), truth]
+    return _mean(-np.log(chosen)) if (chosen > 0).all() else None
+
+
+def brier(
+    classes: NDArray[np.integer], probabilities: Floats, states: Sequence[str]
+) -> Estimate | None:
+    """Return the mean squared error of the probabilities, 0 to 1 for two states.
+
+    It is summed over the states (Brier 1950), and halved for two states, as scikit-learn has it.
+    """
+    truth, scores, _ = _known(classes, probabilities, states)
+    errors = ((scores - np.eye(len(states))[truth]) ** 2).sum(axis=1)
+    return _mean(errors / 2 if len(states) == 2 else errors)
+
+
+def _mean(losses: Floats) -> Estimate | None:
+    """Return the mean of losses, which are 0 or more, with its 95 % interval.
+
+    A few large losses skew it: Student's t is transformed as Hall (1992) has it, by which the
+    interval reaches further up than down.
+    """
+    from scipy.stats import skew, t
+
+    if len(losses) < 2:
+        return None
+    mean, error = float(losses.mean()), float(losses.std(ddof=1) / sqrt(len(losses)))
+    low = high = float(t.ppf(0.975, len(losses) - 1))
+    slant = float(skew(losses)) / sqrt(len(losses)) if error > 0 else 0.0
+    if abs(slant) > 1e-9:
+        low, high = (3 / slant * (cbrt(1 + slant * (q - slant / 6)) - 1) for q in (low, -high))
+        high = -high
+    return Estimate(mean, max(mean - low * error, 0.0), mean + high * error)
+
+
+def entropy(classes: NDArray[np.integer], states: Sequence[str]) -> float:
+    """Return the log-loss of predicting each record by the classes' shares alone, in nats."""
+    counts = np.bincount(classes[classes < len(states)], minlength=len(states))
+    shares = counts[counts > 0] / counts.sum()
+    return -float(shares @ np.log(shares))
 
 
 def mean_of(folds: Sequence[Auc]) -> Auc:
@@ -135,6 +256,8 @@ class Calibration(NamedTuple):
     predicted: Floats  # the mean predicted probability in each bin that has records
     observed: Floats  # the share of each bin's records that are of the class
     records: NDArray[np.int64]  # the number of records in each bin
+    low: Floats  # the 95 % intervals of the shares, if the records are independent
+    high: Floats
 
 
 class Curves(NamedTuple):
@@ -196,4 +319,6 @@ def calibration(inside: NDArray[np.bool_], scores: Floats, bins: int = BINS) -> 
     counts = records[filled]
     predicted = np.bincount(place, scores, bins)[filled] / counts
     observed = np.bincount(place, inside, bins)[filled] / counts
-    return Calibration(predicted, observed, counts)
+    ends = [wilson(*each) for each in zip(observed.tolist(), counts.tolist(), strict=True)]
+    low, high = np.array(ends).reshape(-1, 2).T
+    return Calibration(predicted, observed, counts, low, high)

@@ -1,16 +1,17 @@
 """Validation on public records, or without public records by SCV and SVDG (van Daalen et al. 2024).
 
 SCV splits synthetic records of the intermediate network into folds. It reveals no additional
-tables. It is optimistic where the columns of CPTs have few records, because test and training
-records then share random patterns. SVDG splits the private records: in each fold, a network is
-trained on the tables of the other folds, and tested on synthetic records of a network of the fold's
-tables.
+tables. SVDG splits the private records: in each fold, a network is trained on the tables of the
+other folds, and tested on synthetic records of a network of the fold's tables. Both say how well a
+network predicts records of its own kind: their test records have no dependency that it lacks. How
+well it predicts real ones, `vertibayes.holdout` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -74,6 +75,8 @@ class Validation:
         The number of scored records that are impossible under the network (`predicted`).
     synthetic : bool
         Whether the scored records are synthetic.
+    spread : float or None
+        The standard deviation of the AUC over further draws of synthetic records; None without any.
     """
 
     target: str
@@ -83,6 +86,12 @@ class Validation:
     bands: Mapping[str, Band] = field(default_factory=dict, repr=False)
     impossible: int = 0
     synthetic: bool = False
+    spread: float | None = None
+
+    @property
+    def test_records(self) -> str:
+        """What the scored records are."""
+        return "synthetic" if self.synthetic else "public"
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -108,7 +117,7 @@ def public(network: Network, data: SiteData, target: str) -> Validation:
     """
     if target not in data.variables:
         raise ValueError(f"the data have no variable {target!r}")
-    return _validated(data.variables[target], [_prediction(network, data, target)])
+    return validated(data.variables[target], [_prediction(network, data, target)])
 
 
 def scv(
@@ -118,6 +127,7 @@ def scv(
     *,
     folds: int = 10,
     seed: int = 0,
+    draws: int = 1,
     fit: Fit | None = None,
     progress: FoldDone | None = None,
 ) -> Validation:
@@ -136,6 +146,8 @@ def scv(
         The number of folds.
     seed : int, default=0
         The seed of the synthetic records and their folds.
+    draws : int, default=1
+        How often synthetic records are drawn; the result is that of the first, with the spread.
     fit : callable, optional
         Takes (counter, structure) of the training records and returns a network; exact EM with the
         default pseudo-count if None.
@@ -148,18 +160,22 @@ def scv(
         If there are fewer than two folds, more folds than records, or the target is unknown.
     """
     _check(counter, structure, target, folds)
-    synthetic = draw_synthetic(counter, structure, seed=seed)
-    order = np.random.default_rng(seed).permutation(synthetic.records)
 
-    def fold(part: NDArray[np.intp]) -> Scored:
-        training = synthetic.rows(np.setdiff1d(order, part))
-        if fit is None:
-            network = fit_em(training, structure).network
-        else:
-            network = fit(PlainCounter(training), structure)
-        return _prediction(network, synthetic.rows(part), target)
+    def drawn(draw: int, done: FoldDone | None) -> Validation:
+        synthetic = draw_synthetic(counter, structure, seed=seed + draw)
+        order = np.random.default_rng(seed + draw).permutation(synthetic.records)
 
-    return _over_folds(counter.variables[target], np.array_split(order, folds), fold, progress)
+        def fold(part: NDArray[np.intp]) -> Scored:
+            training = synthetic.rows(np.setdiff1d(order, part))
+            if fit is None:
+                network = fit_em(training, structure).network
+            else:
+                network = fit(PlainCounter(training), structure)
+            return _prediction(network, synthetic.rows(part), target)
+
+        return _over_folds(counter.variables[target], np.array_split(order, folds), fold, done)
+
+    return _over_draws(drawn, draws, progress)
 
 
 def svdg(
@@ -169,6 +185,7 @@ def svdg(
     *,
     folds: int = 10,
     seed: int = 0,
+    draws: int = 1,
     fit: Fit | None = None,
     progress: FoldDone | None = None,
 ) -> Validation:
@@ -180,7 +197,7 @@ def svdg(
 
     Parameters
     ----------
-    counter, structure, target, folds, progress
+    counter, structure, target, folds, draws, progress
         As `scv`.
     seed : int, default=0
         The seed of the synthetic records and, with the sites' common seed, of the folds.
@@ -196,19 +213,25 @@ def svdg(
     """
     _check(counter, structure, target, folds)
 
-    def fold(rows: Rows) -> Scored:
+    @cache  # all draws test the same networks
+    def learned(rows: Rows) -> Network:
         rest = Without(counter, rows)
         if fit is None:
-            network = fit_em_from_tables(rest, structure).network
-        else:
-            network = fit(rest, structure)
-        own = seed + 1 + parts.index(rows)
-        test = draw_synthetic(counter, structure, seed=own, rows=rows)
-        return _prediction(network, test, target)
+            return fit_em_from_tables(rest, structure).network
+        return fit(rest, structure)
+
+    def drawn(draw: int, done: FoldDone | None) -> Validation:
+        def fold(rows: Rows) -> Scored:
+            own = seed + 1 + parts.index(rows) + draw * folds
+            network = learned(rows)
+            test = draw_synthetic(counter, structure, seed=own, rows=rows)
+            return _prediction(network, test, target)
+
+        return _over_folds(counter.variables[target], parts, fold, done)
 
     ends = [round(k * counter.records / folds) for k in range(folds + 1)]
     parts = [Rows(seed, first, last) for first, last in pairwise(ends)]
-    return _over_folds(counter.variables[target], parts, fold, progress)
+    return _over_draws(drawn, draws, progress)
 
 
 def check_folds(records: int, folds: int) -> None:
@@ -234,6 +257,21 @@ def _prediction(network: Network, data: SiteData, target: str) -> Scored:
     return Scored(classes, np.round(prediction.probabilities[:, :states], DIGITS), impossible)
 
 
+def _over_draws(
+    drawn: Callable[[int, FoldDone | None], Validation], draws: int, progress: FoldDone | None
+) -> Validation:
+    """Return the result of the first draw, with the spread of the areas of all draws."""
+
+    def done(draw: int) -> FoldDone | None:
+        if progress is None:
+            return None
+        return lambda folds, most: progress(draw * most + folds, draws * most)
+
+    results = [drawn(draw, done(draw)) for draw in range(draws)]
+    areas = [result.overall.auc for result in results if result.overall.auc is not None]
+    return replace(results[0], spread=float(np.std(areas, ddof=1)) if len(areas) > 1 else None)
+
+
 def _over_folds(
     target: Variable,
     parts: Sequence[P],
@@ -249,10 +287,11 @@ def _over_folds(
             folds.append(fold(part))
         except NoValueError:
             folds.append(Scored(np.empty(0, np.uint8), np.empty((0, len(target.states))), 0))
-    return replace(_validated(target, folds), synthetic=True)
+    return replace(validated(target, folds), synthetic=True)
 
 
-def _validated(target: Variable, folds: Sequence[Scored]) -> Validation:
+def validated(target: Variable, folds: Sequence[Scored]) -> Validation:
+    """Return the validation of the predictions of one or more folds."""
     states = target.states
     classes = np.concatenate([fold.classes for fold in folds])
     probabilities = np.concatenate([fold.probabilities for fold in folds])
