@@ -95,7 +95,9 @@ def load(folder: Path, name: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
     if len(frame) > MOST:
         frame, _ = train_test_split(frame, train_size=MOST, random_state=0, stratify=frame[target])
     frame = frame.reset_index(drop=True)
-    return frame.drop(columns=target), frame[target].astype(str)
+    X = frame.drop(columns=target)  # noqa: N806
+    texts = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
+    return X.astype(dict.fromkeys(texts, "category")), frame[target].astype(str)
 
 
 # ---- the candidate that counts alone would choose ------------------------------------------------
@@ -162,7 +164,7 @@ def boosted(X: pd.DataFrame, y: Any, new: pd.DataFrame) -> Any:  # noqa: N803
 def numbers(X: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:  # noqa: N803
     """Return texts as numbers; missing and unknown values are NaN."""
     texts = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
-    X, new = X.copy(), new.copy()  # noqa: N806
+    X, new = (part.astype(dict.fromkeys(texts, object)) for part in (X, new))  # noqa: N806
     if texts:
         coder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
         coder.fit(X[texts])
@@ -270,13 +272,19 @@ def main() -> None:
     given = parser.parse_args()
     names = given.names or [*FILES, "credit"]
     found = {name: dict(compare(given.data, name, given.seeds)) for name in names}
-    for place, kind in enumerate(("", "_brier", "_auc")):
-        rows = [
-            [name, *(f"{each[c][place]:.3f}".replace("nan", "") for c in CLASSIFIERS)]
-            for name, each in found.items()
-            if place < 2 or not np.isnan(each["base rate"][2])
-        ]
-        print(table(f"answers_calibration{kind}", ["data", *CLASSIFIERS], rows), "\n")
+    header = ["data", *CLASSIFIERS]
+    print(table("answers_calibration", header, rows_of(found, 0)), "\n")
+    print(table("answers_calibration_brier", header, rows_of(found, 1)), "\n")
+    binary = {name: each for name, each in found.items() if not np.isnan(each["base rate"][2])}
+    print(table("answers_calibration_auc", header, rows_of(binary, 2)))
+
+
+def rows_of(found: dict[str, dict[str, Any]], place: int) -> list[list[str]]:
+    """Return one measure of all classifiers; nothing where a peer cannot take the table."""
+    return [
+        [name, *(f"{each[c][place]:.3f}".replace("nan", "") for c in CLASSIFIERS)]
+        for name, each in found.items()
+    ]
 
 
 if __name__ == "__main__":

@@ -104,19 +104,12 @@ def chosen_by_records(
 def without_each(
     network: Network, data: SiteData, target: str, pseudo_count: float, places: NDArray[np.intp]
 ) -> Floats:
-    """Return log P(class | x) of records, each by the CPTs of all records but itself.
+    """Return log P(class | x) of the records at some places, each by the CPTs of all others.
 
-    Only the records at some places are predicted. A record has one cell in the table of each
-    family. Without it, a CPT (n + a) / (N + ra) has (n - 1 + a) / (N - 1 + ra) there: the classes
-    of other records keep their columns. The result is exact for records that have all values of the
-    target's Markov blanket.
-
-    Parameters
-    ----------
-    network : Network
-        The network that was fitted to the records.
-    data : SiteData
-        All records, with their classes.
+    A record has one cell in the table of each family. Without it, a CPT (n + a) / (N + ra) has
+    (n - 1 + a) / (N - 1 + ra) there: only the columns of its own class change. The result is exact
+    for records that have all values of the target's Markov blanket, if the CPTs are fitted to
+    counts; `data` are all records, with their classes.
     """
     structure = network.structure
     codes = known_codes(network, data)
