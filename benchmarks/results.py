@@ -205,6 +205,7 @@ PAGE = {
         },
         also=("estimators_sites",),
     ),
+    "answers_calibration": Shown(),
     "discretization": Shown(
         ("data", "records", "columns", "cut points", "equal"), also=("discretization_gain",)
     ),

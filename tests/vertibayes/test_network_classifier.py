@@ -131,8 +131,8 @@ def test_the_cuts_of_mdlp_are_revealed_first(world):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_each_algorithm_is_the_one_of_learn(world, algorithm):
     (X, y), (X_new, _) = world
-    model = BayesianNetworkClassifier(algorithm, max_parents=2 if algorithm != "chow_liu" else 1)
-    model.fit(X, y)
+    most = 2 if algorithm != "chow_liu" else 1
+    model = BayesianNetworkClassifier(algorithm, max_parents=most, temperature=1).fit(X, y)
     counter = PlainCounter(SiteData.from_frame(X.assign(ill=y)))
     of_class = {"class_variable": "ill"} if algorithm == "tan" else {}
     options = Options(algorithm, max_parents=model.max_parents, **of_class)
@@ -162,7 +162,7 @@ def test_constraints_hold(world):
 
 def test_a_federation_a_study_and_a_counter_can_be_fitted_to(world):
     (X, y), (X_new, _) = world
-    pooled = BayesianNetworkClassifier().fit(X, y)
+    pooled = BayesianNetworkClassifier(temperature=1).fit(X, y)
     data = SiteData.from_frame(X.assign(ill=y))
     sites = {"a": data.take(["age", "smoker", "cough"]), "b": data.take(["weight", "ward", "ill"])}
     with federate(sites) as federation:
@@ -262,7 +262,8 @@ def test_numbers_meet_the_bins_of_frequent_numbers(whole):
     generator = np.random.default_rng(8)
     numbers = np.where(generator.random(400) < 0.4, 0, generator.integers(-60, 60, 400) * 7)
     X, y = pd.DataFrame({"x": numbers}), generator.integers(2, size=400)
-    model = BayesianNetworkClassifier("chow_liu", bins=0.2).fit(X if whole else X / 4, y)
+    model = BayesianNetworkClassifier("chow_liu", bins=0.2, temperature=1)
+    model.fit(X if whole else X / 4, y)
     assert "eq_0" in model.network_.variables["x"].states
     new = pd.DataFrame({"x": np.arange(-500, 500)})
     new = new if whole else pd.concat([new / 4, pd.DataFrame({"x": [-0.0, np.nan]})])
@@ -276,7 +277,7 @@ def test_numbers_meet_the_bins_of_their_texts(scale):
     generator = np.random.default_rng(7)
     numbers = generator.normal(size=400).round(3) * scale
     X, y = pd.DataFrame({"x": numbers}), np.where(generator.random(400) < 0.5, "a", "b")
-    model = BayesianNetworkClassifier("chow_liu").fit(X, y)
+    model = BayesianNetworkClassifier("chow_liu", temperature=1).fit(X, y)
     new = pd.DataFrame({"x": np.concatenate([numbers, numbers.repeat(2) * 1.001, [np.nan]])})
     new["x"] = new["x"].mask(new.index % 7 == 0, new["x"] / 3)
     np.testing.assert_array_equal(

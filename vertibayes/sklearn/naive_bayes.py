@@ -18,10 +18,20 @@ import numpy as np
 import pandas as pd
 
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.naive_bayes.base import Floats
 from vertibayes.naive_bayes.base import NaiveBayes as Model
 from vertibayes.naive_bayes.releases import learn_sums
 from vertibayes.sklearn.base import NaiveBayesEstimator
 from vertibayes.sklearn.reading import are_sites, check_sites, class_column, side_by_side
+from vertibayes.sklearn.temperature import (
+    CHOSEN,
+    TEMPERATURE,
+    best_temperature,
+    check_temperature,
+    shares_of,
+    some_of,
+    tempered,
+)
 from vertibayes_protocols.federation import ANALYST, RecordFederation, federate
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.policy import ALLOW_ALL
@@ -48,9 +58,14 @@ class NaiveBayes(NaiveBayesEstimator):
         The classes; those of y if not given.
     alpha : float, default=1.0
         Added to each count of a categorical feature.
+    temperature : float or "chosen", default="chosen"
+        What scales the logarithms of the probabilities: 1 for those of the model, as scikit-learn's
+        naive Bayes has them. "chosen" is the number that predicts the records of `fit` best.
 
     Attributes
     ----------
+    temperature_ : float
+        The temperature of the probabilities.
     model_ : vertibayes.naive_bayes.base.NaiveBayes
         The fitted model: `class_log_prior_`, `feature_log_prob_`, `theta_`, `var_`, `sums_`.
     ledger_ : Ledger or None
@@ -77,6 +92,7 @@ class NaiveBayes(NaiveBayesEstimator):
 
     epsilon: None = field(default=None, init=False)
     _: KW_ONLY
+    temperature: float | str = CHOSEN
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Fit to records.
@@ -98,6 +114,7 @@ class NaiveBayes(NaiveBayesEstimator):
         TypeError
             If `X` is a mapping of other things than data frames.
         """
+        check_temperature(self.temperature)
         self.ledger_: Ledger | None = None
         if not are_sites(X):
             return self._fitted(self._read(X, y, self.classes))
@@ -112,7 +129,27 @@ class NaiveBayes(NaiveBayesEstimator):
     def _fitted(self, data: LocalData) -> Self:
         """Fit to records that are at hand."""
         self.model_ = self._model().fit(data)
+        return self._scaled(data)
+
+    def _scaled(self, data: LocalData) -> Self:
+        """Choose the temperature by the records of all parties."""
+        codes = data.codes[self.columns_.schema.target.name].astype(np.intp)
+        self._shares = shares_of(codes, len(self.classes_))
+        if self.temperature != CHOSEN:
+            self.temperature_ = float(self.temperature)
+            return self
+        some = some_of(data.records)
+        with np.errstate(over="ignore"):
+            logs = self.model_.predict_log_proba(data.rows(some))
+        self.temperature_ = best_temperature(logs, codes[some], self._shares)
         return self
+
+    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
+        """Return ``log P(y | x)``: shape (n, n_classes), in nats; missing values are left out."""
+        logs = super().predict_log_proba(X)
+        if self.temperature_ == 1:
+            return logs
+        return tempered(logs, self._shares, self.temperature_)
 
     def _model(self) -> Model:
         return Model(self.columns_.schema, alpha=self.alpha)
@@ -133,7 +170,7 @@ class NaiveBayes(NaiveBayesEstimator):
             self.ledger_ = session.role.ledger
         self.ledger_.note(self._found(), "all parties together", (ANALYST,))
         self.model_ = release.model
-        return self
+        return self._scaled(data)
 
     def _fit_columns(self, sites: Mapping[str, pd.DataFrame], joined: pd.DataFrame, y: str) -> Self:
         """Ask sites that hold columns for tables: one of them holds the class."""
@@ -156,7 +193,9 @@ class NaiveBayes(NaiveBayesEstimator):
         with federate(held) as federation:
             counter = SecureCounter.of(federation, order=list(schema.variables))
             self.model_, self.ledger_ = self._model().fit_counter(counter), counter.ledger
-        return self
+        if self.temperature == CHOSEN:
+            self.ledger_.note(TEMPERATURE, "all parties together", (ANALYST,))
+        return self._scaled(data)
 
     def _fit_known_classes(
         self, sites: Mapping[str, pd.DataFrame], joined: pd.DataFrame, y: Sequence[Any]
@@ -182,6 +221,7 @@ class NaiveBayes(NaiveBayesEstimator):
             *(["which classes there are"] if self.classes is None else []),
             *([f"the smallest and the largest number of {', '.join(numbers)}"] if numbers else []),
             *([f"which values {', '.join(values)} have"] if values else []),
+            *([TEMPERATURE] if self.temperature == CHOSEN else []),
         ]
         return "; ".join(found)
 

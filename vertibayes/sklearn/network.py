@@ -26,7 +26,7 @@ from vertibayes.counting import Counter, PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.discretization import discretize, pre_binned
-from vertibayes.inference.prediction import predict_proba
+from vertibayes.inference.prediction import posterior, predict_proba
 from vertibayes.learning import learn
 from vertibayes.options import Options
 from vertibayes.released import learn_released
@@ -43,8 +43,15 @@ from vertibayes.sklearn.reading import (
     side_by_side,
     with_class,
 )
+from vertibayes.sklearn.temperature import (
+    CHOSEN,
+    TEMPERATURE,
+    check_temperature,
+    chosen_by_records,
+    tempered,
+)
 from vertibayes.structure.constraints import Constraints
-from vertibayes_protocols.federation import Federation, federate
+from vertibayes_protocols.federation import ANALYST, Federation, federate
 from vertibayes_protocols.ledger import Ledger
 from vertibayes_protocols.open_study import OpenStudy
 from vertibayes_protocols.opening import open_study
@@ -114,6 +121,11 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         The largest number of states; a column with more is left out.
     classes : sequence, optional
         The classes; those of `y` if None.
+    temperature : float or "chosen", default="chosen"
+        What scales the logarithms of the probabilities: 1 for those of the network. "chosen" is the
+        number that predicts the records of `fit` best, each left out of the CPTs; it is 1 with
+        `release`, and where `fit` takes a federation, a study or a counter, whose records nobody
+        has.
     release : Rule, optional
         The rule by which sites release tables. The structure is then learned by choices, and no
         other table is revealed. If None, exact tables are revealed to whoever calls `fit`.
@@ -128,6 +140,8 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         The variable of the class: the name of `y` if it has one.
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of `predict_proba`.
+    temperature_ : float
+        The temperature of the probabilities.
     left_out_ : dict of str to str
         The columns that cannot be variables, and why: constant columns, identifiers or dates.
     ledger_ : Ledger or None
@@ -167,6 +181,7 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     bins: float = 0.1
     max_states: int = 100
     classes: Sequence[Any] | None = None
+    temperature: float | str = CHOSEN
     release: Rule | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -193,6 +208,8 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         TypeError
             If `X` is a mapping of other things than data frames.
         """
+        check_temperature(self.temperature)
+        self.temperature_ = 1.0 if self.temperature == CHOSEN else float(self.temperature)
         if isinstance(X, Federation | OpenStudy) or callable(getattr(X, "tables", None)):
             return self._fit_source(X, y)
         sites = self._read_sites(X, y) if are_sites(X) else self._read_records(X, y)
@@ -200,6 +217,12 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         options = self._options(self.left_out_)
         with sites.source(data, choices=self.release is not None) as source:
             self._learn(source, options)
+        if self.temperature == CHOSEN and self.release is None:
+            self.temperature_, self._shares = chosen_by_records(
+                self.network_, data, self.target_, self.pseudo_count
+            )
+            if self.ledger_ is not None:
+                self.ledger_.note(TEMPERATURE, "all parties together", (ANALYST,))
         if cuts is not None and self.ledger_ is not None:
             self.ledger_.tables[:0] = cuts.tables  # they were revealed first
         return self
@@ -221,9 +244,12 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         check_is_fitted(self, "network_")
         frame = read_frame(self, X, self._names, texts=True)
-        return predict_proba(
-            self.network_, known_states(frame, self.network_, self.target_), self.target_
-        )
+        known = known_states(frame, self.network_, self.target_)
+        probabilities = predict_proba(self.network_, known, self.target_)
+        if self.temperature_ == 1:
+            return probabilities
+        with np.errstate(divide="ignore"):
+            return np.exp(tempered(np.log(probabilities), self._shares, self.temperature_))
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the most probable classes: shape (n,); as `predict_proba`."""
@@ -337,6 +363,8 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             self.learned_ = learn(counter, options)
         self.ledger_ = cast("Ledger | None", getattr(source, "ledger", None))
         self.network_ = self.learned_.network
+        if self.temperature_ != 1:
+            self._shares = posterior(self.network_, {}, self.target_)[0]
 
     def _options(self, left_out: Mapping[str, str]) -> Options:
         """Return what to learn, without the columns that are left out."""
