@@ -106,7 +106,10 @@ PAGE = {
         ("edges", "0.5 to 0.8", "0.8 to 0.95", "0.95 to 1"),
         {"edges": ("alarm, parametric: learned edges", "insurance, parametric: learned edges")},
     ),
-    "answers_effects": Shown(rows={"records": ("1,000",)}, also=("answers_effects_ranges",)),
+    "answers_effects": Shown(
+        rows={"studies": ("two states", "weak overlap"), "rule": ("exact", "Laplace noise")},
+        also=("answers_effects_ranges",),
+    ),
     "choices": Shown(
         ("sites", "tables s", "choices s", "tables MB", "choices MB", "structures"),
         also=("choices_search",),
