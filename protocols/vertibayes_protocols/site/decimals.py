@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS
@@ -64,7 +61,7 @@ def in_plain_digits(
                 continue
             if not commas or sure != {"comma"}:
                 raise _unclear(title, name, read[name], EITHER[not commas])
-        read[name] = _with_points(read[name])
+        read[name] = read[name].changed(_with_point)
     return {**columns, **read}
 
 
@@ -92,14 +89,6 @@ def kinds_in(texts: Iterable[str]) -> set[str]:
             if words > FEW_WORDS:
                 return set()
     return found if numbers > words else set()
-
-
-def _with_points(column: TextColumn) -> TextColumn:
-    seen: dict[str, int] = {}
-    places = [seen.setdefault(_with_point(text), len(seen)) for text in column.texts]
-    return replace(
-        column, texts=tuple(seen), places=np.array(places, column.places.dtype)[column.places]
-    )
 
 
 def _with_point(text: str) -> str:

@@ -71,6 +71,18 @@ class TextColumn:
     def __len__(self) -> int:
         return len(self.places)
 
+    def changed(self, change: Callable[[str], str]) -> TextColumn:
+        """Return the column with other texts, of which several may become one.
+
+        Examples
+        --------
+        >>> TextColumn.of(["yes", "Yes", "no"]).changed(str.lower)
+        TextColumn(texts=('yes', 'no'), places=array([0, 0, 1]))
+        """
+        seen: dict[str, int] = {}
+        places = [seen.setdefault(change(text), len(seen)) for text in self.texts]
+        return TextColumn(tuple(seen), np.array(places, self.places.dtype)[self.places])
+
     def take(self, order: NDArray[np.integer]) -> TextColumn:
         """Return the column with some of its records, or with another order."""
         return TextColumn(self.texts, self.places[order])
