@@ -253,6 +253,11 @@ def standardized_range(
     deviation : float, optional
         As `vertibayes.inference.effects.standardized`.
 
+    Returns
+    -------
+    effects : EffectRange
+        Of one effect if it is determined; otherwise an effect without a cause comes last.
+
     Raises
     ------
     ValueError

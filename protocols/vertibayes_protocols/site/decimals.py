@@ -53,16 +53,24 @@ def in_plain_digits(
             continue  # all in plain digits, or in several notations
         if recognized and separator == "," and len(read[name].texts) > MOST_NUMBERS:
             continue  # `numerals` reads it, and a finding says so
-        if recognized and "comma" not in found:
-            commas = EITHER[0] in found
-            if not commas and "comma" not in sure:
-                continue
-            if commas and sure == {"point"}:
-                continue
-            if not commas or sure != {"comma"}:
-                raise _unclear(title, name, read[name], EITHER[not commas])
-        read[name] = read[name].changed(_with_point)
+        sign = decimal or _sign(found, sure)
+        if sign is None:
+            raise _unclear(title, name, read[name], EITHER[EITHER[0] not in found])
+        if sign == ",":
+            read[name] = read[name].changed(_with_point)
     return {**columns, **read}
+
+
+def _sign(found: set[str], sure: set[str]) -> str | None:
+    """Return the sign before the decimals of a column, by its numbers or by those of the file.
+
+    None if neither show it.
+    """
+    if "comma" in found:
+        return ","
+    if EITHER[0] not in found:  # as "1.234"
+        return None if "comma" in sure else "."
+    return {"comma": ",", "point": "."}[min(sure)] if len(sure) == 1 else None
 
 
 def _has_commas(columns: Iterable[TextColumn]) -> bool:
