@@ -20,7 +20,7 @@ from vertibayes_protocols.site import inspection
 from vertibayes_protocols.site.drafting import draft, identifies
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.numerals import read_numbers
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 SHORT = 1  # letters of an abbreviation
 EXPECTED = (

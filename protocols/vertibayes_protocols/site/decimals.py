@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS
-
-if TYPE_CHECKING:
-    from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 EITHER = "comma_or_thousands", "point_or_thousands"
 _EXPONENT = r"(?:[eE][+-]?\d+)?"

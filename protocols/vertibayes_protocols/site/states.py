@@ -19,7 +19,7 @@ from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS, counte
 from vertibayes_protocols.site.numerals import Numerals, read_numbers, read_plain
 from vertibayes_protocols.site.scales import in_order
 from vertibayes_protocols.site.statistics import Numeric
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import is_printable
 
 FEW_KNOWN = 0.05  # share of records with a value, below which a column gets a warning
