@@ -61,13 +61,15 @@ def in_plain_digits(
 def _sign(found: set[str], sure: set[str]) -> str | None:
     """Return the sign before the decimals of a column, by its numbers or by those of the file.
 
-    None if neither show it.
+    None if they do not show it.
     """
     if "comma" in found:
         return ","
     if EITHER[0] not in found:  # as "1.234"
         return None if "comma" in sure else "."
-    return {"comma": ",", "point": "."}[min(sure)] if len(sure) == 1 else None
+    if len(sure) != 1:
+        return None
+    return "," if "comma" in sure else "."
 
 
 def _has_commas(columns: Iterable[TextColumn]) -> bool:
