@@ -29,7 +29,8 @@ from vertibayes_protocols.federation import federate
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
-from vertibayes_protocols.site.text import TextColumn, read_columns
+from vertibayes_protocols.site.text import read_columns
+from vertibayes_protocols.site.text_column import TextColumn
 
 DATA = Path(os.environ.get("VERTIBAYES_DATA", "data"))
 

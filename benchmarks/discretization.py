@@ -38,7 +38,8 @@ from vertibayes.discretization import discretize, edges_of, mdlp_edges
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.numerals import number
-from vertibayes_protocols.site.text import TextColumn, read_columns
+from vertibayes_protocols.site.text import read_columns
+from vertibayes_protocols.site.text_column import TextColumn
 
 FILTER = "weka.filters.supervised.attribute.Discretize"
 _NUMBER = r"-?[0-9.]+(?:E-?[0-9]+)?"

@@ -50,7 +50,7 @@ from vertibayes_protocols.query import Query
 from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.session import QUERY_CELLS
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows, Variable

@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer
 from vertibayes import Network, SecureCounter, federate, fit_cpts, k2, scores
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 
 def hospitals() -> dict[str, SiteData]:

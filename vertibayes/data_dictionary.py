@@ -20,7 +20,7 @@ from vertibayes_protocols.site import inspection
 from vertibayes_protocols.site.drafting import draft, identifies
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.numerals import read_numbers
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 SHORT = 1  # letters of an abbreviation
 EXPECTED = (
@@ -51,9 +51,7 @@ class Column:
         """Return the column with years in place of dates, and merged texts."""
         if not self.year and not self.merge:
             return column
-        seen: dict[str, int] = {}
-        places = [seen.setdefault(self.text(text), len(seen)) for text in column.texts]
-        return TextColumn(tuple(seen), np.array(places, np.int64)[column.places])
+        return column.changed(self.text)
 
     def as_json(self) -> dict[str, Any]:
         """Return what is not the default."""

@@ -22,12 +22,12 @@ from vertibayes.counting import Counter
 from vertibayes.counting.counter import MOST_CELLS
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
+from vertibayes.inference.intervals import Interval
 from vertibayes.inference.prediction import predicted
 from vertibayes.network import Network
 from vertibayes.prediction_over_sites import scored_bins
 from vertibayes.validation.measures import (
     Estimate,
-    Interval,
     auc_interval,
     brier,
     entropy,

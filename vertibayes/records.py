@@ -26,7 +26,8 @@ from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.frame import columns_of
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.statistics import LocalData, Numeric
-from vertibayes_protocols.site.text import RECOGNIZED, TextColumn
+from vertibayes_protocols.site.text import RECOGNIZED
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 MOST_LISTED = 10  # names in a message

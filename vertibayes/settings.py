@@ -53,6 +53,8 @@ SPLIT = (
             "several columns has a rule for each, as --id-column name,birth --align "
             "name,date:%d.%m.%Y.", shown="RULE"),
 )  # fmt: skip
+SCHEMA = Setting("schema", "path", "Data dictionary in JSON, as `vertibayes schema --data` drafts "
+                 "it; options for the same column count instead.")  # fmt: skip
 READING = (
     ID_COLUMN,
     Setting("exclude", "texts", "Columns to leave out.", (), shown="COLUMN,..."),
@@ -64,8 +66,7 @@ READING = (
             shown="COLUMN=EDGE,EDGE"),
     Setting("states", "repeated", "States of a column, in their order: answer=no,perhaps,yes; "
             "repeat --states for each column.", (), shown="COLUMN=STATE,STATE"),
-    Setting("schema", "path", "Data dictionary in JSON, as `vertibayes schema --data` drafts it; "
-            "options for the same column count instead."),
+    SCHEMA,
     Setting("ignore_case", "texts", "Columns in which values that differ only in case are one "
             "state.", (), shown="COLUMN,..."),
     Setting("seed", "whole", "Seed of the random choices: which site or party gets what, which "

@@ -251,7 +251,7 @@ ID_COLUMN = Setting("id_column", "text", "Column that identifies the records: si
                     "records by it; it is never a variable.", old="record_key")  # fmt: skip
 MISSING_CODES = Setting("missing_codes", "texts", "Values that mean missing, beside the empty "
                         "field; COLUMN=CODE is for one column.", (), shown="CODE,...")  # fmt: skip
-DIALECT = (  # how a CSV file is written, and which of its texts are missing values
+WRITTEN = (  # how a CSV file is written
     Setting("separator", "text", "Separator of a CSV file's fields; recognized from the file if "
             "not given.", choices=(",", ";", "tab", "|")),
     Setting("decimal", "text", "Sign before the decimals of a CSV file's numbers; with a comma, "
@@ -259,6 +259,9 @@ DIALECT = (  # how a CSV file is written, and which of its texts are missing val
             choices=(".", ",")),
     Setting("encoding", "text", "Encoding of a CSV file, as cp1252; UTF-8, UTF-16 and unambiguous "
             "cp1252 are recognized if not given."),
+)  # fmt: skip
+DIALECT = (  # and which of its texts are missing values
+    *WRITTEN,
     Setting("keep_na", "flag", "Keep NA, N/A, NaN, NULL, None and the like, which are missing as "
             "in pandas, as states.", False),
 )  # fmt: skip

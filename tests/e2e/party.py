@@ -22,7 +22,7 @@ from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.seal import Identity
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.transports.connection import Connection

@@ -25,7 +25,7 @@ from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.

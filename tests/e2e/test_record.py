@@ -289,4 +289,4 @@ def test_if_no_site_knows_who_is_in_a_study_the_answer_says_so(capsys, tmp_path,
     assert learn_study(capsys, folder, tmp_path / "out", "--quiet")[0] == 0
     for person in list(rows_of(folder))[:3]:
         code, text, _ = asked(capsys, folder / "north", person)
-        assert code == 0 and "Whether the study counts this record, this site cannot know" in text
+        assert code == 0 and "This site cannot know whether the study counts this record." in text

@@ -144,7 +144,7 @@ def test_one_person_more_is_refused_across_sessions(alarm_data):
 
 
 def identified(data, ids, last):
-    from vertibayes_protocols.site.text import TextColumn
+    from vertibayes_protocols.site.text_column import TextColumn
 
     codes = {n: c[:last] for n, c in data.codes.items()}
     return type(data)(data.variables, codes, TextColumn.of(ids[:last]))

@@ -23,7 +23,7 @@ from vertibayes_protocols.federation import federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Family, Rows, Variable
 

@@ -15,7 +15,7 @@ from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 LEVEL_2 = AlignmentRequest(2, ("digits",))

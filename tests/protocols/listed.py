@@ -9,7 +9,7 @@ from vertibayes_protocols.alignment import AlignmentRequest
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 WRITTEN = ("{}", "{:04d}", " {}", "0{}", "{} ")  # a number, as each site writes it

@@ -19,7 +19,7 @@ from vertibayes_protocols.effects import ByRule, Freely, Winners
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage import changes as module
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Variable

@@ -12,7 +12,7 @@ from vertibayes_protocols.site.encoding import NA, Encoding
 from vertibayes_protocols.site.findings import UnsuitableColumnError
 from vertibayes_protocols.site.inspection import MOST_NUMBERS
 from vertibayes_protocols.site.numerals import number
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 

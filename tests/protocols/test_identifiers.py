@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.identifiers import RULES, Identifiers, combined, rule_of
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 
 def identifiers(*texts, rule="exact", **options):

@@ -27,7 +27,7 @@ from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Commit, Meet
 from vertibayes_protocols.queries.opening.meet import Met, _secret, list_digest
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 PEOPLE = [f"person {place}" for place in range(40)]
 SWAPPED = [PEOPLE[1], PEOPLE[0], *PEOPLE[2:]]

@@ -17,7 +17,7 @@ from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.effects import Noise, Number, RecordStatistics, Scored
 from vertibayes_protocols.errors import ChangedDataError, DataError
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage import memory as module
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Variable

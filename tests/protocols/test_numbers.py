@@ -21,7 +21,7 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoded import read_known_numbers
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.statistics import LocalData, Numeric, measure
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 NAN = math.nan

@@ -20,7 +20,7 @@ from vertibayes_protocols.queries.tables.ways import choose_ways, grouped
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.study_people import Placement
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Family, Rows, Variable
 
 STATES = ("no", "yes", "maybe")

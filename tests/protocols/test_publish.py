@@ -17,7 +17,7 @@ from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.policy import ALLOW_ALL
 from vertibayes_protocols.queries import Publish
 from vertibayes_protocols.queries.columns.publish import PublishedTables, RecordNoise
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.variables import Rows, Variable
 

@@ -18,7 +18,7 @@ from tests.protocols.small import (
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit
 from vertibayes_protocols.queries.tables.tables import ask_tables
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.study import MOST_SELECTIONS, Joined
 from vertibayes_protocols.variables import Family, Rows
 

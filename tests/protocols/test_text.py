@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vertibayes_protocols.errors import DataError
-from vertibayes_protocols.site.text import TextColumn, check_names, read_columns, same_length
+from vertibayes_protocols.site.text import check_names, read_columns, same_length
+from vertibayes_protocols.site.text_column import TextColumn
 
 
 def values_of(column):

@@ -27,7 +27,7 @@ from vertibayes_protocols.federation import federate
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.seal import UNKNOWN, Identity, Seal
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows, Variable

@@ -16,7 +16,7 @@ from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 

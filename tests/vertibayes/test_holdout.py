@@ -9,11 +9,12 @@ from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.dag import Structure
 from vertibayes.holdout import TooLargeError, check_classes, held_out, held_out_validation, holdout
+from vertibayes.inference.intervals import wilson
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.sampling import sample
 from vertibayes.splitting import split_columns
-from vertibayes.validation.measures import auc_interval, brier, log_loss, wilson
+from vertibayes.validation.measures import auc_interval, brier, log_loss
 from vertibayes.validation.methods import Scored
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.site.data import SiteData

@@ -7,7 +7,7 @@ import pytest
 from vertibayes.cli.number_columns import ALL, with_bounds
 from vertibayes.cli.source import Source
 from vertibayes_protocols.errors import DataError
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 SPREAD = range(3, 63, 2)
 COLUMNS = {

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vertibayes.cli import inspecting
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.folders import check_file
 from vertibayes.cli.options import as_options, check_alone, given_by, takes, values_of
@@ -31,13 +32,14 @@ from vertibayes.settings import (
     READING,
     RELEASE_OPTIONS,
     RISK_APPETITE,
+    SCHEMA,
     SIMULATION,
     SPLIT,
     TEST,
     VALIDATION,
     rule_of,
 )
-from vertibayes_protocols.settings import DIALECT, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
+from vertibayes_protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, WRITTEN, Setting
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -51,12 +53,11 @@ app = typer.Typer(
 )
 
 app.add_typer(commands)
+app.add_typer(inspecting.commands)
 app.add_typer(roster_commands, name="roster")
 
 SETTINGS = (*LEARNING, *VALIDATION, *RELEASE_OPTIONS, AUC_OPTIONS[0], MEMORY)  # that errors name
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
-WRITTEN = DIALECT[:-1]  # how a CSV file is written
-(SCHEMA,) = (setting for setting in READING if setting.name == "schema")
 IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")
 ASKED = (  # by `effect`
     Setting("exposure", "text", "Variable that is set to each of its states.", REQUIRED),
@@ -157,10 +158,8 @@ def _learn(
     from vertibayes.options import check_without_release
 
     source = Source(**values_of([*SPLIT, *READING, *MDLP, MEMORY], given))
-    validations = Validations(
-        **values_of(VALIDATION, given), dictionary=source.dictionary, seed=given["seed"]
-    )
-    validations = replace(validations, missing_codes=source.missing_codes)
+    values = values_of(VALIDATION, given) | {"missing_codes": source.missing_codes}
+    validations = Validations(**values, dictionary=source.dictionary, seed=given["seed"])
     validations.check()
     options = options_from(values_of(LEARNING, given))
     if rule is None:

@@ -187,9 +187,7 @@ def _about(directions: Directions, excluded: Collection[str]) -> list[str]:
     """Return the lines about directions and adjustment sets."""
     exposure, outcome = directions.exposure, directions.outcome
     if not directions.is_determined:
-        return [
-            f"{_undecided(directions)}: give what is known with --constraints or --ordering",
-        ]
+        return [f"{_undecided(directions)}: give what is known with --constraints or --ordering"]
     sets = directions.sets(excluded=set(excluded) - {exposure, outcome})
     shown = "; or ".join(", ".join(names) for names in sets) if sets else "no set is valid"
     more = f" (the first {MOST_SETS})" if len(sets) == MOST_SETS else ""

@@ -17,7 +17,7 @@ from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers, check_ids, combined, rule_of
 from vertibayes_protocols.site.sources.reading import read_table
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 ALIGN = (

@@ -54,7 +54,7 @@ from vertibayes_protocols.release import Rule
 from vertibayes_protocols.roles import Party
 from vertibayes_protocols.variables import Family
 
-MEND = "{} releases such counts as 0, and wider bins make them fewer"
+REMEDY = "{} releases such counts as 0, and wider bins make them fewer"
 
 
 @dataclass(frozen=True)
@@ -215,8 +215,8 @@ def _conclude(
     spent = {"commit": commit_seconds, "validation": perf_counter() - before}
     records = opened.study.study.records  # those that are held out too
     disclosed = disclosure(counter.revealed, records, opened.known())
-    mend = MEND.format('rule = "cut" in [release]' if opened.sender else "--release cut")
-    results = Results(learned, counter, validated, disclosed, mend)
+    remedy = REMEDY.format('rule = "cut" in [release]' if opened.sender else "--release cut")
+    results = Results(learned, counter, validated, disclosed, remedy)
     summary = summarize(results, opened.study, opened.sender, spent)
     summary |= {**opened.about, **outcome.further()}
     summary["options"] = task.options.as_json() | task.validations.as_json()

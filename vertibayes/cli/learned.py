@@ -42,7 +42,7 @@ class Results(NamedTuple):
     counter: SecureCounter | ReleasedCounter  # the source of the counts
     validated: Mapping[str, Validation]
     disclosed: Disclosure
-    mend: str  # what hides records that are alone in a revealed cell
+    remedy: str  # what hides records that are alone in a revealed cell
 
 
 def summarize(
@@ -137,7 +137,7 @@ def warnings_about(results: Results) -> Iterator[str]:
     for method, validation in results.validated.items():
         yield from warnings_of(method, validation)
     if results.disclosed.cells:
-        yield results.disclosed.sentence(results.mend)
+        yield results.disclosed.sentence(results.remedy)
     unseen = sum(results.learned.network.unseen.values())
     if unseen:
         counts = "record" if isinstance(results.counter, SecureCounter) else "released record"

@@ -90,7 +90,7 @@ def run_record(folder: Path, identifier: Sequence[str], everything: bool) -> Non
     if not file.memory.exists():
         raise ValueError(f"{file.memory}: no memory of the site, which says what data answered")
     memory, entries = SiteMemory.read(file.memory), read_ledger(path).entries
-    asked = AskedRecord(memory, data, memory.person(identifier_of(file, data, identifier)))
+    asked = AskedRecord(memory, data, memory.person_digest(identifier_of(file, data, identifier)))
     if not asked.is_known:
         raise ValueError(
             f"{file.data.title}: no record has this {' and '.join(file.data.id_column)}, and none "

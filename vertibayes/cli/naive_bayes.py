@@ -41,7 +41,7 @@ from vertibayes_protocols.site.statistics import LocalData, Numeric, apart
 from vertibayes_protocols.variables import Rows, Variable
 
 MUCH = 10  # of epsilon
-MEND = "wider bins make them fewer, and noise hides them (--noise, --epsilon)"
+REMEDY = "wider bins make them fewer, and noise hides them (--noise, --epsilon)"
 
 
 def run_nb(source: Source, request: Request, run: Run) -> None:
@@ -148,7 +148,7 @@ class Dealt(NamedTuple):
             counted = zip(members, apart(*of)[0], strict=True)
             tables = [(names, Rows(), table) for names, table in counted]
             cells = disclosure(tables, training.records, KnownRecords(training.codes))
-            learned.warnings += [cells.sentence(MEND)] if cells.cells else []
+            learned.warnings += [cells.sentence(REMEDY)] if cells.cells else []
         learned.add(federation.traffic)
         return learned
 
@@ -187,7 +187,7 @@ class Dealt(NamedTuple):
             learned = reveal(self.request, counter, self.schema, sites, holders)
             known = KnownRecords(self.training.codes)
             cells = disclosure(counter.revealed, counter.records, known)
-        learned.warnings += [cells.sentence(MEND)] if cells.cells else []
+        learned.warnings += [cells.sentence(REMEDY)] if cells.cells else []
         learned.add(federation.traffic)
         return learned
 

@@ -14,7 +14,7 @@ from vertibayes_protocols.site.findings import UnsuitableColumnError
 from vertibayes_protocols.site.inspection import says_missing
 from vertibayes_protocols.site.numerals import Numerals, read_numbers
 from vertibayes_protocols.site.states import StateFinder
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 ALL = ("all",)
 FEWEST = 3  # different numbers of a column that `--numbers all` keeps: two are a yes and a no

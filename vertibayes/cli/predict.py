@@ -17,7 +17,8 @@ from vertibayes.network import Network, read_model
 from vertibayes.records import Records, read_records
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.dialect import Dialect
-from vertibayes_protocols.site.text import RECOGNIZED, TextColumn
+from vertibayes_protocols.site.text import RECOGNIZED
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage.whole_file import replacing
 from vertibayes_protocols.variables import Variable
 

@@ -82,7 +82,7 @@ class Effect:
         if self.spread is None or np.isnan(difference):
             return None
         pair = self._pair(self.spread, outcome, exposure, baseline)
-        return (difference, difference) if pair is None else pair.difference
+        return Interval(difference, difference) if pair is None else pair.difference
 
     def ratio_interval(self, outcome: str, exposure: str, baseline: str) -> Interval | None:
         """Return the interval of 95 % of a ratio; None if it has none, or both risks are 0."""
@@ -90,7 +90,7 @@ class Effect:
         if self.spread is None or np.isnan(ratio):
             return None
         pair = self._pair(self.spread, outcome, exposure, baseline)
-        return (ratio, ratio) if pair is None else pair.ratio
+        return Interval(ratio, ratio) if pair is None else pair.ratio
 
     def _pair(self, spread: Spread, outcome: str, exposure: str, baseline: str) -> Pair | None:
         places = place_of(self.exposure, exposure), place_of(self.exposure, baseline)

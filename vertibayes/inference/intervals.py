@@ -28,10 +28,18 @@ from numpy.typing import NDArray
 
 from vertibayes.inference.algebra import Array
 
-Interval: TypeAlias = tuple[float, float]
+Two: TypeAlias = tuple[float, float]
 Cells: TypeAlias = NDArray[Any]
 
 LEVEL = 0.95
+NORMAL = 1.959963984540054  # standard deviations on each side of an interval of this level
+
+
+class Interval(NamedTuple):
+    """An interval of 95 %, or a range."""
+
+    low: float
+    high: float
 
 
 class Spread(NamedTuple):
@@ -51,7 +59,7 @@ class Spread(NamedTuple):
         quantile = float(stdtrit(max(freedom, 1.0), (1 + LEVEL) / 2))
         return wilson(risk, float(share * (1 - share) / variance), quantile)
 
-    def pair(self, outcome: int, exposures: tuple[int, int], risks: Interval) -> Pair | None:
+    def pair(self, outcome: int, exposures: tuple[int, int], risks: Two) -> Pair | None:
         """Return two risks with their limits; None if chance cannot move them apart."""
         one, other = exposures
         covariance = self.covariances[outcome]
@@ -81,21 +89,19 @@ class Pair(NamedTuple):
     def difference(self) -> Interval:
         """The interval of the difference."""
         difference = self.one - self.other
-        below, above = self._distances
-        return max(difference - _apart(*below, self.correlation), -1.0), min(
-            difference + _apart(*above, self.correlation), 1.0
-        )
+        below, above = (_apart(*each, self.correlation) for each in self._distances)
+        return Interval(max(difference - below, -1.0), min(difference + above, 1.0))
 
     @property
     def ratio(self) -> Interval:
         """The interval of the ratio, which may have no upper limit."""
         below, above = self._distances
-        lowest = self._root(self.of_one[0], self.of_other[1], prod(below), -1)
-        highest = self._root(self.of_one[1], self.of_other[0], prod(above), 1)
-        return lowest, highest if self.of_other[0] > 0 else inf
+        lowest = self._root(self.of_one.low, self.of_other.high, prod(below), -1)
+        highest = self._root(self.of_one.high, self.of_other.low, prod(above), 1)
+        return Interval(lowest, highest if self.of_other.low > 0 else inf)
 
     @property
-    def _distances(self) -> tuple[Interval, Interval]:
+    def _distances(self) -> tuple[Two, Two]:
         """How far the limits are from the risks: for the lower limits, and for the upper ones."""
         (low, high), (least, most) = self.of_one, self.of_other
         return (self.one - low, most - self.other), (high - self.one, self.other - least)
@@ -160,8 +166,8 @@ class Strata(NamedTuple):
         return np.asarray(event @ event.T + (states - 1) * other @ other.T)
 
 
-def wilson(share: float, records: float, quantile: float) -> Interval:
-    """Return Wilson's interval of a share of so many records.
+def wilson(share: float, records: float, quantile: float = NORMAL) -> Interval:
+    """Return Wilson's interval of a share of so many independent records.
 
     >>> [round(end, 4) for end in wilson(0.25, 100, 1.96)]
     [0.1755, 0.343]
@@ -169,4 +175,4 @@ def wilson(share: float, records: float, quantile: float) -> Interval:
     square = quantile**2 / records
     middle = (share + square / 2) / (1 + square)
     reach = sqrt(share * (1 - share) * square + square**2 / 4) / (1 + square)
-    return max(middle - reach, 0.0), min(middle + reach, 1.0)
+    return Interval(min(max(middle - reach, 0.0), share), max(min(middle + reach, 1.0), share))

@@ -15,9 +15,8 @@ from vertibayes_protocols.variables import Rows
 
 MOST_LOOKUPS = 1 << 28  # of records in tables: a few seconds
 
-Counted: TypeAlias = tuple[
-    tuple[str, ...], Rows, Table
-]  # variables, records that it counts, counts
+# A table, with its variables and the records that it counts.
+Revealed: TypeAlias = tuple[tuple[str, ...], Rows, Table]
 
 
 class KnownRecords(NamedTuple):
@@ -36,18 +35,18 @@ class Disclosure(NamedTuple):
     share: float  # the share of `records` in all records
     exact: bool = False
 
-    def sentence(self, mend: str) -> str:
-        """Return the warning that a command prints; `mend` says what to do."""
+    def sentence(self, remedy: str) -> str:
+        """Return the warning that a command prints; `remedy` says what to do."""
         of = round(self.records / self.share)
         are = "is" if self.records == 1 else "are"
         return (
             f"{'' if self.exact else 'at least '}{self.records:,} of {of:,} records "
-            f"({percent(self.share)}) {are} alone in a revealed cell: {mend}"
+            f"({percent(self.share)}) {are} alone in a revealed cell: {remedy}"
         )
 
 
 def disclosure(
-    tables: Iterable[Counted], records: int, known: KnownRecords | None = None
+    tables: Iterable[Revealed], records: int, known: KnownRecords | None = None
 ) -> Disclosure:
     """Count the cells of revealed tables that count a single record, and these records.
 
@@ -70,14 +69,7 @@ def disclosure(
             alone[here] = True
         else:
             known = None
-    if known is not None:
-        least = int(alone.sum())
-    else:
-        splits = [[rows for rows in most if rows.seed == seed] for seed in {r.seed for r in most}]
-        disjoint = [split for split in splits if _are_disjoint(split, records)]
-        least = max(
-            [*most.values(), *(sum(most[rows] for rows in each) for each in disjoint)] or [0]
-        )
+    least = _least(most, records) if known is None else int(alone.sum())
     share = least / max(records, 1)
     return Disclosure(len(cells), sum(cells), least, share, known is not None)
 
@@ -92,6 +84,13 @@ def _counted_by(
     inside = np.logical_and.reduce([column < length for column, length in pairs])
     here = np.flatnonzero(inside & cells[tuple(np.minimum(c, length - 1) for c, length in pairs)])
     return here if places is None else np.asarray(places[here], np.intp)
+
+
+def _least(most: Mapping[Rows, int], records: int) -> int:
+    """Return how many records are alone at least, given the most cells of 1 of a table of each."""
+    splits = [[rows for rows in most if rows.seed == seed] for seed in {r.seed for r in most}]
+    sums = [sum(most[rows] for rows in split) for split in splits if _are_disjoint(split, records)]
+    return max([*most.values(), *sums], default=0)
 
 
 def _are_disjoint(split: list[Rows], records: int) -> bool:

@@ -76,9 +76,7 @@ def cpdag_of(structure: Structure, constraints: Constraints = Constraints()) -> 
     """
     if violations := constraints.violations(structure):
         raise ValueError(f"the structure must keep the constraints: {violations[0]}")
-    graph = PartialGraph(structure.nodes, structure.edges)
-    for arrow in _collider_arrows(structure):
-        graph.orient(*arrow)
+    graph = _oriented(structure, _collider_arrows(structure))
     graph.keep(constraints)
     graph.close()
     return Cpdag.of(graph)
@@ -112,32 +110,24 @@ def structures_by_parents(
     [(), ('c',)]
     """
     colliders = _collider_arrows(structure)
-    for parent, child in sorted(fixed):
-        if (child, parent) in colliders:
-            raise ValueError(
-                f"{parent} -> {child} is given, and {child} -> {parent} is shown by the data: all "
-                "structures that fit as well have it"
-            )
-        if (child, parent) in fixed:
-            raise ValueError(f"both {parent} -> {child} and {child} -> {parent} are given")
+    _check_fixed(fixed, colliders)
     arrows = {*colliders, *fixed}
-    graph = PartialGraph(structure.nodes, structure.edges)
-    for arrow in sorted(arrows):
-        graph.orient(*arrow)
+    graph = _oriented(structure, arrows)
     graph.close()
     own = {edge for edge in graph.arrows if node in edge}
     undecided = [a if b == node else b for a, b in graph.undirected if node in (a, b)]
     near = {frozenset(edge) for edge in structure.edges}
-    kept = set(structure.edges) >= arrows
-    found = [structure] if kept else []
-    known = {frozenset(structure.parents[node])} if kept else set()
+    found = {}
+    if set(structure.edges) >= arrows:
+        found[frozenset(structure.parents[node])] = structure
     for parents in _cliques(undecided, near):
         around = {(n, node) if n in parents else (node, n) for n in undecided} | own
-        if frozenset(p for p, c in around if c == node) in known:
+        all_parents = frozenset(p for p, c in around if c == node)
+        if all_parents in found:
             continue
         extended = _extended(structure, {*arrows, *around}, colliders)
         if extended is not None:
-            found.append(extended)
+            found[all_parents] = extended
         if len(found) > MOST_PARENT_SETS:
             raise ValueError(
                 f"{node} has more than {MOST_PARENT_SETS} possible sets of parents: give "
@@ -146,17 +136,34 @@ def structures_by_parents(
     if not found:
         given = ", ".join(" -> ".join(edge) for edge in sorted(fixed))
         raise ValueError(f"no structure that fits the data as well has all of {given}")
-    return tuple(found)
+    return tuple(found.values())
+
+
+def _check_fixed(fixed: Collection[Edge], colliders: set[Edge]) -> None:
+    """Refuse fixed edges that contradict the data or each other."""
+    for parent, child in sorted(fixed):
+        if (child, parent) in colliders:
+            raise ValueError(
+                f"{parent} -> {child} is given, and {child} -> {parent} is shown by the data: all "
+                "structures that fit as well have it"
+            )
+        if (child, parent) in fixed:
+            raise ValueError(f"both {parent} -> {child} and {child} -> {parent} are given")
+
+
+def _oriented(structure: Structure, arrows: Collection[Edge]) -> PartialGraph:
+    """Return the undirected graph of a structure, with some arrows."""
+    graph = PartialGraph(structure.nodes, structure.edges)
+    for arrow in sorted(arrows):
+        graph.orient(*arrow)
+    return graph
 
 
 def _extended(
     structure: Structure, arrows: Collection[Edge], colliders: set[Edge]
 ) -> Structure | None:
     """Return an equivalent structure that has some arrows; None if no such exists."""
-    graph = PartialGraph(structure.nodes, structure.edges)
-    for arrow in sorted(arrows):
-        graph.orient(*arrow)
-    result = graph.extension(Constraints()).structure
+    result = _oriented(structure, arrows).extension(Constraints()).structure
     if not set(arrows) <= set(result.edges) or _collider_arrows(result) != colliders:
         return None
     return Structure({name: result.parents[name] for name in structure.nodes})
@@ -164,14 +171,14 @@ def _extended(
 
 def _cliques(names: Collection[str], near: Collection[frozenset[str]]) -> Iterator[tuple[str, ...]]:
     """Yield all sets of nodes that are neighbours of each other, the smallest first."""
-    sets: list[tuple[str, ...]] = [()]
-    while sets:
-        yield from sets
-        sets = [
-            (*names_of, name)
-            for names_of in sets
+    cliques: list[tuple[str, ...]] = [()]
+    while cliques:
+        yield from cliques
+        cliques = [
+            (*clique, name)
+            for clique in cliques
             for name in sorted(names)
-            if all(other < name and frozenset((other, name)) in near for other in names_of)
+            if all(other < name and frozenset((other, name)) in near for other in clique)
         ]
 
 

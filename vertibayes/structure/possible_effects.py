@@ -176,14 +176,14 @@ class EffectRange:
 
 def _ends(values: Iterable[float]) -> Interval:
     numbers = list(values)
-    return (nan, nan) if any(map(isnan, numbers)) else (min(numbers), max(numbers))
+    return Interval(*((nan, nan) if any(map(isnan, numbers)) else (min(numbers), max(numbers))))
 
 
 def _union(intervals: Sequence[Interval | None]) -> Interval | None:
     known = [interval for interval in intervals if interval is not None]
     if len(known) < len(intervals):
         return None
-    return min(low for low, _ in known), max(high for _, high in known)
+    return Interval(min(each.low for each in known), max(each.high for each in known))
 
 
 def effects_in(
@@ -252,6 +252,11 @@ def standardized_range(
         The variables that may not be adjusted for; so are those that the counter does not have.
     deviation : float, optional
         As `vertibayes.inference.effects.standardized`.
+
+    Returns
+    -------
+    effects : EffectRange
+        Of one effect if it is determined; otherwise an effect without a cause comes last.
 
     Raises
     ------

@@ -13,18 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes.inference.intervals import Interval, wilson
+
 Floats = NDArray[np.float64]
 
 BINS = 10
 POINTS = 101  # of a band
-NORMAL = 1.959963984540054  # standard deviations on each side of a 95 % interval
-
-
-class Interval(NamedTuple):
-    """A 95 % interval."""
-
-    low: float
-    high: float
 
 
 class Estimate(NamedTuple):
@@ -126,20 +120,6 @@ def auc_interval(
     return wilson(value, min(value * (1 - value) / variance, len(truth)))
 
 
-def wilson(share: float, records: float) -> Interval:
-    """Return Wilson's 95 % interval of a share of independent records.
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in wilson(0.5, 10)]
-    [0.237, 0.763]
-    """
-    square = NORMAL**2 / records
-    middle = (share + square / 2) / (1 + square)
-    half = NORMAL * sqrt(share * (1 - share) / records + square / (4 * records)) / (1 + square)
-    return Interval(min(max(middle - half, 0.0), share), max(min(middle + half, 1.0), share))
-
-
 def log_loss(
     classes: NDArray[np.integer], probabilities: Floats, states: Sequence[str]
 ) -> Estimate | None:
@@ -207,7 +187,7 @@ def mean_of(folds: Sequence[Auc]) -> Auc:
     )
 
 
-def interval_of(folds: Sequence[Auc]) -> tuple[float, float] | None:
+def interval_of(folds: Sequence[Auc]) -> Interval | None:
     """Return a 95 % interval of the mean of folds' areas; None if fewer than two have an area.
 
     The interval is Student's t over the areas, cut at 0 and 1. It is slightly too narrow, because
@@ -217,7 +197,7 @@ def interval_of(folds: Sequence[Auc]) -> tuple[float, float] | None:
     if len(areas) < 2:
         return None
     mean, half = mean_of(folds).auc or 0.0, float(half_width(areas))
-    return max(mean - half, 0.0), min(mean + half, 1.0)
+    return Interval(max(mean - half, 0.0), min(mean + half, 1.0))
 
 
 def half_width(values: Floats) -> Floats:

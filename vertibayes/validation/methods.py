@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from vertibayes.counting import Counter, PlainCounter
 from vertibayes.counting.counter import Without
 from vertibayes.dag import Structure
+from vertibayes.inference.intervals import Interval
 from vertibayes.inference.prediction import predicted
 from vertibayes.network import Network
 from vertibayes.parameters.em import NoValueError, fit_em
@@ -94,7 +95,7 @@ class Validation:
         return "synthetic" if self.synthetic else "public"
 
     @property
-    def interval(self) -> tuple[float, float] | None:
+    def interval(self) -> Interval | None:
         """A 95 % interval of the AUC over the folds."""
         return interval_of(self.by_fold)
 

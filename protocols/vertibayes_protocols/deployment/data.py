@@ -21,7 +21,7 @@ from vertibayes_protocols.site.identifiers import (
     unified,
 )
 from vertibayes_protocols.site.sources.reading import read_table
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage.memory import SiteMemory
 
 ADVICE = Advice(

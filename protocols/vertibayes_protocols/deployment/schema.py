@@ -15,7 +15,8 @@ from vertibayes_protocols.site.drafting import Draft, draft, identifies
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Finding
 from vertibayes_protocols.site.sources.reading import read_table
-from vertibayes_protocols.site.text import TextColumn, same_length
+from vertibayes_protocols.site.text import same_length
+from vertibayes_protocols.site.text_column import TextColumn
 
 HEAD = """\
 # A draft from {records} records of {title}: edit it, and put it into site.toml.

@@ -15,7 +15,7 @@ from vertibayes_protocols.settings import RULES
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.inspection import says_missing
 from vertibayes_protocols.site.numerals import number, read_numbers
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 BY_ORDER: Final = ("first", "last")
 SAME: Final = "same"

@@ -17,7 +17,8 @@ from vertibayes_protocols.site.findings import Finding, Report, UnsuitableColumn
 from vertibayes_protocols.site.frame import columns_of, text_column
 from vertibayes_protocols.site.identifiers import Identifiers, order_of
 from vertibayes_protocols.site.statistics import LocalData, Numeric, check_numbers
-from vertibayes_protocols.site.text import TextColumn, empty_at_end, same_length
+from vertibayes_protocols.site.text import empty_at_end, same_length
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 if TYPE_CHECKING:

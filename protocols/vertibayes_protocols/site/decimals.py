@@ -11,16 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS
-
-if TYPE_CHECKING:
-    from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 EITHER = "comma_or_thousands", "point_or_thousands"
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
@@ -56,16 +50,26 @@ def in_plain_digits(
             continue  # all in plain digits, or in several notations
         if recognized and separator == "," and len(read[name].texts) > MOST_NUMBERS:
             continue  # `numerals` reads it, and a finding says so
-        if recognized and "comma" not in found:
-            commas = EITHER[0] in found
-            if not commas and "comma" not in sure:
-                continue
-            if commas and sure == {"point"}:
-                continue
-            if not commas or sure != {"comma"}:
-                raise _unclear(title, name, read[name], EITHER[not commas])
-        read[name] = _with_points(read[name])
+        sign = decimal or _sign(found, sure)
+        if sign is None:
+            raise _unclear(title, name, read[name], EITHER[EITHER[0] not in found])
+        if sign == ",":
+            read[name] = read[name].changed(_with_point)
     return {**columns, **read}
+
+
+def _sign(found: set[str], sure: set[str]) -> str | None:
+    """Return the sign before the decimals of a column, by its numbers or by those of the file.
+
+    None if they do not show it.
+    """
+    if "comma" in found:
+        return ","
+    if EITHER[0] not in found:  # as "1.234"
+        return None if "comma" in sure else "."
+    if len(sure) != 1:
+        return None
+    return "," if "comma" in sure else "."
 
 
 def _has_commas(columns: Iterable[TextColumn]) -> bool:
@@ -92,14 +96,6 @@ def kinds_in(texts: Iterable[str]) -> set[str]:
             if words > FEW_WORDS:
                 return set()
     return found if numbers > words else set()
-
-
-def _with_points(column: TextColumn) -> TextColumn:
-    seen: dict[str, int] = {}
-    places = [seen.setdefault(_with_point(text), len(seen)) for text in column.texts]
-    return replace(
-        column, texts=tuple(seen), places=np.array(places, column.places.dtype)[column.places]
-    )
 
 
 def _with_point(text: str) -> str:

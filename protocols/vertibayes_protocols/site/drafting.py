@@ -15,7 +15,8 @@ from vertibayes_protocols.site.binning import bins_of, plain
 from vertibayes_protocols.site.encoded import Encoded, encode
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.findings import Finding, UnsuitableColumnError
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
+from vertibayes_protocols.variables import is_printable
 
 SHARE = 0.2  # of the records in a proposed bin
 MOST_SHOWN = 30  # states that a draft lists
@@ -41,6 +42,11 @@ def draft(name: str, column: TextColumn, encoding: Encoding) -> Draft:
     says = encoding.says_missing
     gone = np.array([says(text, name) for text in column.texts], bool)[column.places]
     missing = float(gone.mean())
+    for text in column.texts:
+        if not says(text, name) and not is_printable(text):
+            what = f"{text!r} has control characters"
+            remedy = "replace line breaks in the file by spaces"
+            return Draft({}, missing, left_out=Finding("control characters", what, remedy))
     how = replace(encoding, bins=SHARE, binning="intervals")
     try:
         encoded = encode("", name, column, how)

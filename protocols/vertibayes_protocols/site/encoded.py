@@ -18,7 +18,7 @@ from vertibayes_protocols.site.findings import Finding
 from vertibayes_protocols.site.numerals import number, read_each
 from vertibayes_protocols.site.states import StateFinder, States, in_any_case
 from vertibayes_protocols.site.statistics import Numeric
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 

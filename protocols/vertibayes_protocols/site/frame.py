@@ -15,7 +15,8 @@ import numpy as np
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.sources.values import text_of
-from vertibayes_protocols.site.text import TextColumn, check_names
+from vertibayes_protocols.site.text import check_names
+from vertibayes_protocols.site.text_column import TextColumn
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc.prefixed import prefixed
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.column_builder import PackedTexts
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 DATE = "date:"
 KNOWN = 'exact, text, digits, name, or a date with its format, as "date:%d.%m.%Y"'

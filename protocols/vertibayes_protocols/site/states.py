@@ -19,7 +19,7 @@ from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS, counte
 from vertibayes_protocols.site.numerals import Numerals, read_numbers, read_plain
 from vertibayes_protocols.site.scales import in_order
 from vertibayes_protocols.site.statistics import Numeric
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import is_printable
 
 FEW_KNOWN = 0.05  # share of records with a value, below which a column gets a warning
@@ -379,11 +379,11 @@ class StateFinder:
             )
 
     def _about_words(self) -> Iterator[Finding]:
-        codes = self.encoding
+        encoding = self.encoding
         for text in self.column.texts:
-            if codes.is_na(text, self.name) and not codes.is_code(text, self.name):
+            if encoding.is_na(text, self.name) and not encoding.is_code(text, self.name):
                 what = f"{text!r} is missing, as in pandas"
-                yield Finding("missing", what, f"{codes.advice.keep_na} keeps it as a state")
+                yield Finding("missing", what, f"{encoding.advice.keep_na} keeps it as a state")
         for text in self.counts:
             if inspection.says_missing(text, among_numbers=False):
                 yield Finding(

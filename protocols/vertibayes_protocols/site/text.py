@@ -1,4 +1,4 @@
-"""Columns of text, read from CSV files and checked; each distinct text is kept once."""
+"""Columns of text, read from CSV files and checked."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import gzip
 import io
 import zipfile
 import zlib
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, TextIO, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.column_builder import BATCH, ColumnBuilder, KeyBuilder
@@ -29,6 +26,7 @@ from vertibayes_protocols.site.dialect import (
     marked,
     separator_of,
 )
+from vertibayes_protocols.site.text_column import TextColumn
 
 Choice: TypeAlias = Callable[[Sequence[str]], Sequence[str]]  # the names that are read, of all
 RECOGNIZED = Dialect()  # from the file
@@ -43,45 +41,6 @@ KINDS = {
     b"PAR1": "a Parquet file that is gzipped; unpack it",
     OLD_EXCEL: f"an Excel workbook (.xls); {AS_CSV}",
 }
-
-
-@dataclass(frozen=True)
-class TextColumn:
-    """A column of text.
-
-    Examples
-    --------
-    >>> TextColumn.of(["yes", None, "yes"])
-    TextColumn(texts=('yes', ''), places=array([0, 1, 0]))
-    """
-
-    texts: Sequence[str]  # the distinct texts, in the order of their first record
-    places: NDArray[np.integer]  # the place in `texts` of each record's text
-
-    @classmethod
-    def of(cls, values: Iterable[object]) -> TextColumn:
-        """Make a column of any values: None and NaN become empty, other values their `str`."""
-        seen: dict[str, int] = {}
-        places = array("q")
-        for value in values:
-            text = "" if _is_missing(value) else str(value)
-            places.append(seen.setdefault(text, len(seen)))
-        return cls(tuple(seen), np.array(places, np.int64))
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def take(self, order: NDArray[np.integer]) -> TextColumn:
-        """Return the column with some of its records, or with another order."""
-        return TextColumn(self.texts, self.places[order])
-
-
-def _is_missing(value: object) -> bool:
-    """Whether a value is None, NaN, or pandas' NA, which is neither equal nor unequal."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True
 
 
 def read_columns(

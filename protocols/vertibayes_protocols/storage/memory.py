@@ -258,7 +258,7 @@ class SiteMemory:
     def digests(self, data: SiteData) -> Digests:
         """Return a keyed digest of each record's identifier, or the places of the records."""
         if data.ids is not None:
-            texts = [self.person(text) for text in data.ids.texts]
+            texts = [self.person_digest(text) for text in data.ids.texts]
             return np.asarray(np.array(texts, np.uint64)[data.ids.places])
         for name, digest in self._frame_of(data).items():
             if not hmac.compare_digest(self._frame.get(name, digest), digest):
@@ -275,7 +275,7 @@ class SiteMemory:
             return {}
         return {name: self._digest(name, column) for name, column in data.codes.items()}
 
-    def person(self, identifier: str) -> int:
+    def person_digest(self, identifier: str) -> int:
         """Return the keyed digest of an identifier, as the record sets and snapshots have it."""
         digest = hashlib.blake2b(identifier.encode(), key=self._key, digest_size=8).digest()
         return int.from_bytes(digest, "little")

@@ -6,7 +6,7 @@ from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.data import SiteData
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
 

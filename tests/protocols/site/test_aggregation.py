@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.aggregation import Aggregation
 from vertibayes_protocols.site.encoding import Encoding
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 IDS = ["a", "b", "a", "c", "a", "b"]
 DAYS = ["2024-01-02", "2024-01-01", "2023-12-31", "2024-01-05", "2024-02-01", "2024-01-03 08:00"]

@@ -9,7 +9,7 @@ from vertibayes_protocols.site.column_builder import (
     packed_ascii,
 )
 from vertibayes_protocols.site.identifiers import order_of
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 short = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 plain = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=9)

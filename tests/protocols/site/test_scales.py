@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.scales import NO_ANSWER, SCALES, in_order
-from vertibayes_protocols.site.text import TextColumn
+from vertibayes_protocols.site.text_column import TextColumn
 
 ASCENDING = [
     ["Strongly disagree", "Disagree", "Neither agree nor disagree", "Agree", "Strongly agree"],

@@ -17,16 +17,15 @@ NOT_COUNTED = (
     "the sites matched them or as the data were then."
 )
 NOTHING_KEPT = (
-    "They count this record if it was in the data then: the memory does not have the data of these "
-    "tables, as of sums over the records of several parties."
+    "They count this record if it was in the data then. The memory does not have the data of these "
+    "tables, for example of sums over the records of several parties."
 )
 NOT_SAID = (
-    "What this site cannot say: what the columns of other sites add. A count is of at most the "
-    "people with the same values of this site's columns, and can be of this person alone. A study "
-    "that also counts people whom only other sites hold can have them in the same cells. "
-    "Differences of tables can show more (--verdicts). Winners of choices, sums and scores that "
-    "left are in the ledger, and not in this answer. What left other sites alone, their ledgers "
-    "have."
+    "This site cannot say what the columns of other sites add. A count is of at most the people "
+    "with the same values of this site's columns, and can be of this person alone. If a study also "
+    "counts people whom only other sites hold, they can be in the same cells. Differences of "
+    "tables can show more (--verdicts). The ledger also has winners of choices, sums and scores "
+    "that left this site; this answer does not. What other sites revealed is in their ledgers."
 )
 
 
@@ -35,8 +34,8 @@ def record_text(party: str, asked: AskedRecord, shown: Sequence[Shown], *, every
     lines = [f"Released tables of {party} that count this record. The answer is for this person."]
     if not asked.is_here:
         lines.append(
-            "The record is not in the data today. It was in data that answered: the numbers are "
-            "of these."
+            "The record is not in the data today. It was in earlier data, from which the tables "
+            "come: the numbers are of these."
         )
     if not shown:
         lines.append("No table has left this site.")
@@ -78,20 +77,20 @@ def _study(shown: Shown, everything: bool) -> Iterator[str]:
 def _membership(shown: Shown) -> str:
     if shown.is_in:
         return "The study counts this record."
-    return "Whether the study counts this record, this site cannot know. If it does:"
+    return "This site cannot know whether the study counts this record. If it does:"
 
 
 def _changes(shown: Shown) -> Iterator[str]:
     if len(shown.having) > 1:
         yield (
-            f"The memory has {len(shown.having)} states of the data that can have answered: of "
-            "each number, the smallest is shown."
+            f"The tables can come from any of {len(shown.having)} states of the data in the "
+            "memory: the smallest of each number is shown."
         )
     asked, then = shown.asked, shown.having[0]
     if not (changed := shown.changes_since(then)):
         return
     words = ", ".join(f"{name} {count:,}" for name, count in changed.items())
-    yield f"The data have changed since ({words}): the numbers are of the data that answered."
+    yield f"The data have changed since ({words}): the numbers are of the data of the tables."
     if asked.is_here:
         before, today = asked.values_in(then), asked.values_in(asked.today)
         own = [f"{n} is {today[n]}" for n in before if n in today and before[n] != today[n]]
@@ -113,8 +112,8 @@ def _conclusion(shown: Shown) -> str:
     kind, _, fewest = name_of(shown.rule).partition(" ")
     if "noise" in shown.rule:
         return (
-            "The counts have noise. As far as its promise holds, nobody can tell from them with "
-            "certainty what this record has: epsilon, in the ledger, bounds how much they tell."
+            "The counts have noise. As far as its promise holds, nobody can be certain from them "
+            "what values this record has: epsilon, in the ledger, bounds how much they show."
         )
     if kind in ("cut", "rounded"):
         return _hidden(shown, kind, int(fewest))
@@ -139,10 +138,10 @@ def _hidden(shown: Shown, kind: str, fewest: int) -> str:
     what = f"Counts below {fewest} are released as 0"
     if kind == "rounded":
         what = f"Counts are released as the nearest multiple of {fewest}"
-    told = "exactly" if kind == "cut" else "to the nearest multiple"
+    how = "exactly" if kind == "cut" else "to the nearest multiple"
     tables = counted(few, "table") if few else "no table"
     return (
         f"{what}. In {tables} of these fewer than {least} people here have these values, so that "
-        "the count with the record is released as 0; sums of tables can still tell some such "
-        f"counts. A larger count is released {told}, and tells what its people have as a group."
+        "the count with the record is released as 0; sums of tables can still show some such "
+        f"counts. A larger count is released {how}, and shows what its people have as a group."
     )

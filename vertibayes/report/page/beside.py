@@ -21,6 +21,7 @@ from vertibayes.report.page.results import Results
 MOST_CELLS = 200_000  # of a table over the parents of both runs
 
 Array: TypeAlias = NDArray[np.float64]
+Nodes: TypeAlias = Mapping[str, dict[str, Any]]  # what model.json has of each, by name
 
 
 class Farthest(NamedTuple):
@@ -50,48 +51,47 @@ class Compared(NamedTuple):
     def of(cls, this: Results, other: Results) -> Compared:
         """Compare two runs."""
         structures = [ShownNetwork.of(each).structure for each in (this, other)]
-        mine, its = (set(structure.nodes) for structure in structures)
+        mine, its = (dict.fromkeys(structure.nodes) for structure in structures)
         edges, others = (
-            dict.fromkeys(edge for edge in structure.edges if {*edge} <= mine & its)
+            dict.fromkeys(edge for edge in structure.edges if {*edge} <= mine.keys() & its.keys())
             for structure in structures
         )
         turned = [(p, c) for p, c in edges if (c, p) in others]
-        tables, large = _distances(_nodes(this), _nodes(other))
-        states = [{name: set(node["states"]) for name, node in _nodes(each).items()}
-                  for each in (this, other)]  # fmt: skip
+        nodes = _nodes(this), _nodes(other)
+        tables, large = _distances(*nodes)
         return cls(
             both=len(edges.keys() & others),
             added=[edge for edge in edges if edge not in others and edge not in turned],
             removed=[e for e in others if e not in edges and e[::-1] not in turned],
             turned=turned,
-            here=[name for name in structures[0].nodes if name not in its],
-            there=[name for name in structures[1].nodes if name not in mine],
-            unlike=[n for n in states[0] if n in states[1] and states[0][n] != states[1][n]],
+            here=[name for name in mine if name not in its],
+            there=[name for name in its if name not in mine],
+            unlike=[name for name in nodes[0] if name in nodes[1] and not _are_alike(nodes, name)],
             tables=tables,
             too_large=large,
         )
 
 
-def _nodes(results: Results) -> dict[str, dict[str, Any]]:
+def _nodes(results: Results) -> Nodes:
     """Return what model.json has of each node."""
     nodes: Entry = results.files["model.json"]["nodes"]
     return {node["name"].text: node.value for node in nodes.each()}
 
 
-def _distances(
-    mine: Mapping[str, dict[str, Any]], its: Mapping[str, dict[str, Any]]
-) -> tuple[list[Farthest], list[str]]:
+def _are_alike(nodes: tuple[Nodes, Nodes], name: str) -> bool:
+    """Whether a variable of both runs has the same states, in any order."""
+    mine, its = (set(each[name]["states"]) for each in nodes)
+    return mine == its
+
+
+def _distances(mine: Nodes, its: Nodes) -> tuple[list[Farthest], list[str]]:
     """Return the distance of the tables of each variable, and those that are too large."""
     distances, large = [], []
     for name in mine:
         if name not in its:
             continue
-        given = list(dict.fromkeys([*mine[name]["parents"], *its[name]["parents"]]))
-        family = [*given, name]
-        if any(
-            n not in mine or n not in its or {*mine[n]["states"]} != {*its[n]["states"]}
-            for n in family
-        ):
+        family = [*dict.fromkeys([*mine[name]["parents"], *its[name]["parents"]]), name]
+        if not all(n in mine and n in its and _are_alike((mine, its), n) for n in family):
             continue
         states = {n: list(mine[n]["states"]) for n in family}
         if prod(map(len, states.values())) > MOST_CELLS:
@@ -103,7 +103,7 @@ def _distances(
     return sorted(distances, key=lambda each: -each.distance), large
 
 
-def _over(nodes: Mapping[str, Any], name: str, states: Mapping[str, list[str]]) -> Array:
+def _over(nodes: Nodes, name: str, states: Mapping[str, list[str]]) -> Array:
     """Return a CPT over the parents of both runs, in the order of `states`."""
     own = [*nodes[name]["parents"], name]
     cpt = np.array(nodes[name]["probabilities"], float)

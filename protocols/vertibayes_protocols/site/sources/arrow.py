@@ -16,7 +16,8 @@ from vertibayes_mpc.extras import load
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.column_builder import KeyBuilder, packed_ascii
 from vertibayes_protocols.site.sources.values import text_of
-from vertibayes_protocols.site.text import Choice, TextColumn, builders_of, check_names, finished
+from vertibayes_protocols.site.text import Choice, builders_of, check_names, finished
+from vertibayes_protocols.site.text_column import TextColumn
 
 
 class ArrowTable(NamedTuple):

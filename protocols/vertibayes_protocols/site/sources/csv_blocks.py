@@ -23,14 +23,8 @@ from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.decimals import in_plain_digits
 from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.sources.arrow import ArrowTable, read_arrow
-from vertibayes_protocols.site.text import (
-    RECOGNIZED,
-    Choice,
-    TextColumn,
-    open_bytes,
-    open_text,
-    separator_in,
-)
+from vertibayes_protocols.site.text import RECOGNIZED, Choice, open_bytes, open_text, separator_in
+from vertibayes_protocols.site.text_column import TextColumn
 
 BLOCK = 1 << 20  # bytes that pyarrow reads at once
 PIECE = 1 << 18  # bytes that are checked at once, in the processor's cache

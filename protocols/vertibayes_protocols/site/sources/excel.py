@@ -13,14 +13,8 @@ from typing import Any
 from vertibayes_mpc.extras import load
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.sources.values import text_of
-from vertibayes_protocols.site.text import (
-    Choice,
-    TextColumn,
-    builders_of,
-    check_names,
-    finished,
-    is_workbook,
-)
+from vertibayes_protocols.site.text import Choice, builders_of, check_names, finished, is_workbook
+from vertibayes_protocols.site.text_column import TextColumn
 
 EXTRA = "excel"
 

@@ -14,7 +14,8 @@ from vertibayes_protocols.site.sources.arrow import ArrowTable, library, read_ar
 from vertibayes_protocols.site.sources.csv_blocks import read_csv
 from vertibayes_protocols.site.sources.database import Database, open_duckdb, open_postgresql
 from vertibayes_protocols.site.sources.excel import read_excel
-from vertibayes_protocols.site.text import RECOGNIZED, Choice, TextColumn, read_columns
+from vertibayes_protocols.site.text import RECOGNIZED, Choice, read_columns
+from vertibayes_protocols.site.text_column import TextColumn
 
 EXTRA = "parquet"
 BATCH = 1 << 16  # records
