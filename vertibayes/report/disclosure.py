@@ -52,11 +52,12 @@ def disclosure(
     """Count the cells of revealed tables that count a single record, and these records.
 
     Several cells can count one record, so that tables alone give a lower bound: what one table
-    counts, or tables of disjoint records. With `known`, the number is exact.
+    counts, or tables of disjoint records. With `known`, the number is exact, unless a table has an
+    axis that is no variable, as the bins of a score table.
     """
     cells, looked = list[int](), 0
     most: dict[Rows, int] = {}
-    alone = np.zeros(records, bool)
+    alone, exact = np.zeros(records, bool), known is not None
     for members, rows, table in tables:
         one = table == 1
         if not (count := int(one.sum())):
@@ -64,22 +65,18 @@ def disclosure(
         cells.append(count)
         most[rows] = max(most.get(rows, 0), count)
         looked += records
-        if known is not None and looked <= MOST_LOOKUPS:
+        if known is not None and looked <= MOST_LOOKUPS and known.codes.keys() >= {*members}:
             here = _counted_by(one, members, rows, known)
-            known = known if len(here) == count else None  # the table counts other records
-            alone[here] = True
-        else:
-            known = None
-    if known is not None:
-        least = int(alone.sum())
-    else:
-        splits = [[rows for rows in most if rows.seed == seed] for seed in {r.seed for r in most}]
-        disjoint = [split for split in splits if _are_disjoint(split, records)]
-        least = max(
-            [*most.values(), *(sum(most[rows] for rows in each) for each in disjoint)] or [0]
-        )
-    share = least / max(records, 1)
-    return Disclosure(len(cells), sum(cells), least, share, known is not None)
+            if len(here) == count:
+                alone[here] = True
+                continue
+            known, alone = None, np.zeros(records, bool)  # the table counts other records
+        exact = False
+    splits = [[rows for rows in most if rows.seed == seed] for seed in {r.seed for r in most}]
+    disjoint = [split for split in splits if _are_disjoint(split, records)]
+    sums = (sum(most[rows] for rows in each) for each in disjoint)
+    least = max([int(alone.sum()), *most.values(), *sums])
+    return Disclosure(len(cells), sum(cells), least, least / max(records, 1), exact)
 
 
 def _counted_by(
