@@ -406,7 +406,7 @@ def test_a_gzipped_file_is_read_whatever_its_name(tmp_path, capsys):
     assert learned(capsys, tmp_path, path)[0] == ""
 
 
-@pytest.mark.parametrize("marks", ["\x1b[2J", "\x9b31m", "\u202e"])
+@pytest.mark.parametrize("marks", ["\x1b[2J", "\x9b31m", "\u202e", "\x07\nforged"])
 def test_names_of_columns_do_not_act_on_the_terminal(tmp_path, capsys, marks):
     """Of columns that are no variables nothing was checked, and warnings and drafts name them."""
     z = [f"{place % 2}" for place in PLACES]
@@ -424,6 +424,7 @@ def test_names_of_columns_do_not_act_on_the_terminal(tmp_path, capsys, marks):
     ):
         found, text, error = run(capsys, *arguments)
         assert (found == code and "k?" in text + error) or "k\\u" in text, (arguments, error)
-        assert not set(text + error) & {"\x1b", "\x9b", "\u202e"}, arguments
+        assert not set(text + error) & {"\x1b", "\x9b", "\u202e", "\x07"}, arguments
+        assert "\nforged" not in text + error, arguments
     draft = json.loads(run(capsys, "schema", "--data", path)[1])
     assert draft["columns"][name]["exclude"], "the draft has the name nevertheless"
