@@ -21,6 +21,7 @@ from vertibayes_protocols.site.drafting import draft, identifies
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.numerals import read_numbers
 from vertibayes_protocols.site.text_column import TextColumn
+from vertibayes_protocols.variables import is_printable
 
 SHORT = 1  # letters of an abbreviation
 EXPECTED = (
@@ -173,7 +174,8 @@ def as_text(dictionary: Dictionary) -> str:
     """Return a data dictionary as JSON, with a line for each column."""
 
     def shown(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False)
+        return "".join(c if is_printable(c) else f"\\u{ord(c):04x}" for c in text)
 
     lines = [f"    {shown(n)}: {shown(c.as_json())}" for n, c in dictionary.columns.items()]
     columns = ",\n".join(lines)

@@ -4,7 +4,8 @@
     holdout    asks for one exact table of the records that were left out
 
 Of a target of two states, the table says how many records of each class have log odds in each of
-128 bins (`prediction_over_sites.scored_bins`). Of other targets, and where values are missing so
+128 bins (`prediction_over_sites.scored_bins`): a bin that one combination of values has is a cell
+of the table of the target and its Markov blanket. Of other targets, and where values are missing so
 that these log odds cannot be looked up, it is the table of the target and its Markov blanket:
 exact, and more revealing.
 """
@@ -141,7 +142,10 @@ def held_out_validation(
 def _by_bins(network: Network, counter: SecureCounter, target: str) -> tuple[Names, Scored] | None:
     """Return predictions from a score table; None if it cannot be asked for."""
     bins = scored_bins(counter.open_study, network, target, counter.rows)
-    return None if bins is None else (bins.evidence, _repeated(bins.probabilities, bins.table))
+    if bins is None:
+        return None
+    counter.note((f"log odds of {target}", target), bins.table)
+    return bins.evidence, _repeated(bins.probabilities, bins.table)
 
 
 def _by_blanket(network: Network, counter: Counter, target: str) -> tuple[Names, Scored]:

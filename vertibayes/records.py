@@ -234,4 +234,4 @@ def _listed(names: Iterable[str], separator: str = ", ") -> str:
     """Return a list of names; of many names, the first few."""
     names = list(names)
     more = f"{separator}and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return separator.join(names[:MOST_LISTED]) + more
+    return separator.join(names[:MOST_LISTED]).replace("\n", " ") + more

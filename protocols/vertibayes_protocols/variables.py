@@ -17,6 +17,11 @@ def is_printable(text: str) -> bool:
     return not _CONTROL.search(text)
 
 
+def for_terminals(text: str) -> str:
+    """Return a text of several lines with a question mark for each control character."""
+    return "\n".join(_CONTROL.sub("?", line) for line in text.split("\n"))
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A categorical variable.

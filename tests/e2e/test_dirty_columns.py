@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from itertools import takewhile
 
 import numpy as np
@@ -403,3 +404,27 @@ def test_a_gzipped_file_is_read_whatever_its_name(tmp_path, capsys):
     path = file_of(tmp_path, x=Y[::-1])
     path.write_bytes(gzip.compress(path.read_bytes()))
     assert learned(capsys, tmp_path, path)[0] == ""
+
+
+@pytest.mark.parametrize("marks", ["\x1b[2J", "\x9b31m", "\u202e", "\x07\nforged"])
+def test_names_of_columns_do_not_act_on_the_terminal(tmp_path, capsys, marks):
+    """Of columns that are no variables nothing was checked, and warnings and drafts name them."""
+    z = [f"{place % 2}" for place in PLACES]
+    clean = file_of(tmp_path, z=z, x=z[1:] + z[:1])
+    assert learn(capsys, tmp_path / "model", "--data", clean, "--sites", 2)[0] == 0
+    name, model = f"k{marks}", tmp_path / "model" / "model.json"
+    path = file_of(tmp_path, **{name: ["same"] * RECORDS, "z": z})
+    refused = write(tmp_path / "r.csv", [name, "y"], [(p % 2, p % 3) for p in PLACES])
+    for code, *arguments in (
+        (0, "schema", "--data", path),
+        (0, "schema", path),
+        (0, "learn", "--data", path, "--sites", 2, "--out", tmp_path / "out"),
+        (0, "predict", "--model", model, "--data", path, "--target", "y", "--out", tmp_path / "p"),
+        (2, "learn", "--data", refused, "--sites", 2, "--out", tmp_path / "none"),
+    ):
+        found, text, error = run(capsys, *arguments)
+        assert (found == code and "k?" in text + error) or "k\\u" in text, (arguments, error)
+        assert not set(text + error) & {"\x1b", "\x9b", "\u202e", "\x07"}, arguments
+        assert "\nforged" not in text + error, arguments
+    draft = json.loads(run(capsys, "schema", "--data", path)[1])
+    assert draft["columns"][name]["exclude"], "the draft has the name nevertheless"

@@ -234,6 +234,8 @@ def test_what_can_be_concluded_depends_on_the_rule(capsys, tmp_path, rule, said)
                         for names in tables])  # fmt: skip
     code, text, error = asked(capsys, folder / "north", ALONE)
     assert code == 0 and said in text, (text, error)
+    if rule.kind in ("exact", "cut", "rounded"):  # of the site's own people alone
+        assert re.search("other sites? adds? people of (its|their) own", text), text
     assert "sex: nobody else (2 tables, with no other column; drug)" in text
     assert "1 table with columns of other sites alone" in text
     assert "1 table of a part of the records: this one or not" in text

@@ -50,3 +50,15 @@ def test_too_many_lookups_leave_the_bound(monkeypatch):
     tables = [counted("a"), counted("b")]
     assert disclosure(tables[:1], 6, KnownRecords(CODES)).exact
     assert not disclosure(tables, 6, KnownRecords(CODES)).exact
+
+
+def test_a_table_with_an_axis_that_is_no_variable_makes_it_a_bound():
+    first, second = HALVES
+    scores = ("log odds of b", "b"), second, np.array([[1, 0], [1, 1]])
+    found = disclosure([counted("a", "b", rows=first), scores], 6, KnownRecords(CODES, HALVES.get))
+    alone = int((counted("a", "b", rows=first)[2] == 1).sum())
+    assert (found.cells, found.records, found.exact) == (alone + 3, alone + 3, False)
+    whole = disclosure(
+        [counted("a"), counted("b"), counted("a", "b"), scores], 6, KnownRecords(CODES, HALVES.get)
+    )
+    assert (whole.records, whole.exact) == (4, False), "what is known of the others is kept"

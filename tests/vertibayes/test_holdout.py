@@ -119,7 +119,11 @@ def test_a_score_table_over_sites_gives_what_the_table_gives(alarm_network, site
         revealed = len(counter.ledger.tables) - before
         evidence = ("LVEDVOLUME", "LVFAILURE", "STROKEVOLUME")
         (table,) = held.tables([Family(TARGET, evidence)])
+        noted = [shown for _, chosen, shown in counter.revealed if chosen == held.rows]
     assert found.by == "score table" and not revealed, "no table of variables"
+    scores = noted[-1]  # of few log odds, so that each bin has one combination of the evidence
+    pairs = table.reshape(len(table), -1).T
+    assert sorted(filter(any, scores.tolist())) == sorted(filter(any, pairs.tolist()))
     assert set(found.evidence) == set(evidence) and table.sum() == found.overall.scored == 500
     codes = dict(zip((TARGET, *evidence), np.nonzero(table), strict=True))
     times = table[np.nonzero(table)]

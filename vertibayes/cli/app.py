@@ -412,11 +412,13 @@ def _main(arguments: Sequence[str] | None) -> None:
 
     from vertibayes_mpc.errors import ProtocolError
     from vertibayes_protocols.errors import QueryRefusedError, TransportError, words
+    from vertibayes_protocols.variables import for_terminals
 
     try:
         app(None if arguments is None else list(arguments), standalone_mode=True)
     except (ValueError, OSError, ProtocolError, QueryRefusedError, TransportError) as error:
-        sys.stderr.write(f"vertibayes: {as_options(words(error), SETTINGS)}\n")
+        told = for_terminals(as_options(words(error), SETTINGS))
+        sys.stderr.write(f"vertibayes: {told}\n")
         sys.exit(2)
     except MemoryError:
         sys.stderr.write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import chain
 from typing import Unpack
 
 from vertibayes.counting.counter import Table, check_families
@@ -59,6 +60,7 @@ class SecureCounter:
         self.most_variables: int = open_study.most_variables
         self._asked = {"calls": 0, "queries": 0}  # also by the counters of `within`
         self._revealed = RevealedTables(self.variables)
+        self._others: list[tuple[tuple[str, ...], Rows, Table]] = []
         if kept is not None:
             kept.join(self.study, open_study.joined.mark)
             self._keep(kept.tables)
@@ -142,8 +144,12 @@ class SecureCounter:
 
     @property
     def revealed(self) -> Iterator[tuple[tuple[str, ...], Rows, Table]]:
-        """All tables that were revealed, each with its variables and its records."""
-        return iter(self._revealed)
+        """All tables that were revealed, each with its variables or axes, and its records."""
+        return chain(self._revealed, self._others)
+
+    def note(self, axes: tuple[str, ...], table: Table) -> None:
+        """Note a table of this counter's records that another query than `tables` revealed."""
+        self._others.append((axes, self.rows, table))
 
     def tables(
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()

@@ -51,11 +51,12 @@ def disclosure(
     """Count the cells of revealed tables that count a single record, and these records.
 
     Several cells can count one record, so that tables alone give a lower bound: what one table
-    counts, or tables of disjoint records. With `known`, the number is exact.
+    counts, or tables of disjoint records. With `known`, the number is exact, unless a table has an
+    axis that is no variable, as the bins of a score table.
     """
     cells, looked = list[int](), 0
     most: dict[Rows, int] = {}
-    alone = np.zeros(records, bool)
+    alone, exact = np.zeros(records, bool), known is not None
     for members, rows, table in tables:
         one = table == 1
         if not (count := int(one.sum())):
@@ -63,15 +64,15 @@ def disclosure(
         cells.append(count)
         most[rows] = max(most.get(rows, 0), count)
         looked += records
-        if known is not None and looked <= MOST_LOOKUPS:
+        if known is not None and looked <= MOST_LOOKUPS and known.codes.keys() >= {*members}:
             here = _counted_by(one, members, rows, known)
-            known = known if len(here) == count else None  # the table counts other records
-            alone[here] = True
-        else:
-            known = None
-    least = _least(most, records) if known is None else int(alone.sum())
-    share = least / max(records, 1)
-    return Disclosure(len(cells), sum(cells), least, share, known is not None)
+            if len(here) == count:
+                alone[here] = True
+                continue
+            known, alone = None, np.zeros(records, bool)  # the table counts other records
+        exact = False
+    least = max(int(alone.sum()), _least(most, records))
+    return Disclosure(len(cells), sum(cells), least, least / max(records, 1), exact)
 
 
 def _counted_by(

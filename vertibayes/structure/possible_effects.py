@@ -240,7 +240,8 @@ def standardized_range(
     """Return the effects over structures by the g-formula, from a table for each adjustment set.
 
     For each structure in which the exposure is a cause, the smallest table is taken; structures
-    that accept the same set share it. Together the tables say less than one of all their variables.
+    that accept the same set share it. Together the tables say less than one of all their variables,
+    if no value is missing: records that miss a variable are in the tables without it.
 
     Parameters
     ----------

@@ -17,6 +17,7 @@ from vertibayes_protocols.site.findings import Finding
 from vertibayes_protocols.site.sources.reading import read_table
 from vertibayes_protocols.site.text import same_length
 from vertibayes_protocols.site.text_column import TextColumn
+from vertibayes_protocols.variables import for_terminals
 
 HEAD = """\
 # A draft from {records} records of {title}: edit it, and put it into site.toml.
@@ -87,7 +88,7 @@ def _lines(name: str, one: Draft) -> list[str]:
 def _comment(name: str, finding: Finding, before: str) -> str:
     remedy = ADVICE.of(finding.remedy, [name])
     text = f"{name}: {before}{finding.what}{'; ' if remedy else ''}{remedy}"
-    return f"# {' '.join(text.split())}"
+    return for_terminals(f"# {' '.join(text.split())}")
 
 
 def _listed(values: Sequence[str] | Sequence[Decimal]) -> str:

@@ -121,14 +121,15 @@ class Report:
         return _sentence(self.left_out[name], [name], self.advice)
 
     def _lines(self, findings: Sequence[tuple[str, Finding]], before: str) -> list[str]:
-        """Return a line for each different finding, with all its columns."""
+        """Return a line for each different finding, with all its columns: none begins another."""
         columns: dict[Finding, list[str]] = {}
         for name, finding in findings:
             columns.setdefault(finding, []).append(name)
-        return [
+        lines = (
             f"  {', '.join(names)}: {before}{_sentence(finding, names, self.advice)}"
             for finding, names in columns.items()
-        ]
+        )
+        return [line.replace("\n", " ") for line in lines]
 
 
 def _sentence(finding: Finding, names: Sequence[str], advice: Advice) -> str:

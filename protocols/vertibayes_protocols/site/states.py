@@ -100,10 +100,11 @@ class StateFinder:
         text = next((text for text in self.counts if not is_printable(text)), None)
         record = "" if text is None else f", record {self._records(text)[1]}"
         advice = self.encoding.advice
+        remedy = advice.of(advice.exclude, [self.name]).replace("\n", " ")
         return DataError(
             f"{self.source}: the column {self.name!r}{record}: {text or self.name!r} has control "
             "characters; replace line breaks in the file by spaces, or leave the column out: "
-            f"{advice.of(advice.exclude, [self.name])}"
+            f"{remedy}"
         )
 
     def everywhere(self) -> str:

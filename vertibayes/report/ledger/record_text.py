@@ -126,8 +126,8 @@ def _conclusion(shown: Shown) -> str:
     return (
         f"The counts are exact, and {counted(alone, 'table')} "
         f"{'has' if alone == 1 else 'have'} the record alone: whoever knows these values of the "
-        "person finds the record there as a count of 1, if it has a value of each column, and "
-        "reads what the person has in the other columns."
+        "person finds the record there as a count of 1, if it has a value of each column and no "
+        "other site adds people of its own, and reads what the person has in the other columns."
     )
 
 
@@ -142,6 +142,7 @@ def _hidden(shown: Shown, kind: str, fewest: int) -> str:
     tables = counted(few, "table") if few else "no table"
     return (
         f"{what}. In {tables} of these fewer than {least} people here have these values, so that "
-        "the count with the record is released as 0; sums of tables can still show some such "
-        f"counts. A larger count is released {how}, and shows what its people have as a group."
+        "the count with the record is released as 0, unless other sites add people of their own; "
+        "sums of tables can still show some such counts. A larger count is released "
+        f"{how}, and shows what its people have as a group."
     )
