@@ -195,7 +195,7 @@ def test_the_python_of_the_page_on_estimators(capsys):
     )
     for code in blocks:
         exec(compile(code, "docs/sklearn.md", "exec"), names)
-    assert len(blocks) == 7 and len(names["model"].updates_) == 4
+    assert len(blocks) == 8 and len(names["model"].updates_) == 4
     assert names["local"].aggregator_.people == 2500
     for apart in (names["parties"], names["columns"]):
         assert (apart.model_.sums_ == names["pooled"].model_.sums_).all()

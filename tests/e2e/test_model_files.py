@@ -22,7 +22,7 @@ def test_all_model_files_of_a_run_predict_alike(capsys, learned):
     for ending in ("json", "bif", "bifxml"):
         model, out = learned / "out" / f"model.{ending}", learned / f"{ending}.csv"
         network = read_model(model)
-        assert network.variables["age (years)"].states == ("18-64.5", "65+", "<18")
+        assert network.variables["age (years)"].states == ("<18", "18-64.5", "65+")
         arguments = ["--model", model, "--data", new, "--target", "sick", "--out", out]
         assert predict(capsys, *arguments) == (0, "")
         found[ending] = out.read_text()
