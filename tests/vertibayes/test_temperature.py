@@ -160,3 +160,9 @@ def test_a_temperature_that_cannot_be_is_refused(kind, wrong):
     X, y = people(60, 5)
     with pytest.raises(ValueError, match='temperature must be "chosen" or a finite number'):
         kind(temperature=wrong).fit(X, y)
+
+
+def test_a_model_that_is_worth_nothing_says_so():
+    logs = np.log(np.array([[0.9, 0.1], [0.1, 0.9]] * 100))
+    with pytest.warns(UserWarning, match="no better than the shares of the classes"):
+        assert best_temperature(logs, np.array([1, 0] * 100), np.array([0.5, 0.5])) == 0

@@ -17,6 +17,7 @@ section 4.2 (there without P(y)).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
@@ -36,6 +37,11 @@ Floats = NDArray[np.float64]
 CHOSEN = "chosen"
 TEMPERATURE = "the temperature of the probabilities, one number"  # for ledgers
 HIGHEST = 4.0
+FEW = 200  # of fewer records nobody expects much
+WORTHLESS = (
+    "the model predicts records that it has not seen no better than the shares of the classes do, "
+    "and returns these for every record; temperature=1 returns its own probabilities"
+)
 LEAST = float(np.log(np.finfo(float).tiny))  # the logarithm of an impossible class
 ENOUGH = 10_000  # records, at even distances, of which the temperature is chosen
 
@@ -74,13 +80,19 @@ def tempered(logs: Floats, shares: Floats, temperature: float) -> Floats:
 
 
 def best_temperature(logs: Floats, codes: NDArray[np.integer], shares: Floats) -> float:
-    """Return the temperature of the smallest log-loss, which is a convex function of it."""
+    """Return the temperature of the smallest log-loss, which is a convex function of it.
+
+    A temperature of 0 causes a warning, unless records are few: every record then has the shares.
+    """
 
     def loss(temperature: float) -> float:
         return -float(tempered(logs, shares, temperature)[np.arange(len(codes)), codes].sum())
 
     found = minimize_scalar(loss, bounds=(0.0, HIGHEST), method="bounded")
-    return float(min((0.0, HIGHEST, float(found.x)), key=loss))
+    best = float(min((0.0, HIGHEST, float(found.x)), key=loss))
+    if best == 0 and len(codes) >= FEW:
+        warnings.warn(WORTHLESS, stacklevel=2)
+    return best
 
 
 def chosen_by_records(
