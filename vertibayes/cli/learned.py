@@ -136,6 +136,12 @@ def warnings_about(results: Results) -> Iterator[str]:
     """Yield the warnings about results."""
     for method, validation in results.validated.items():
         yield from warnings_of(method, validation)
+    request = getattr(results.counter, "request", None)
+    if results.validated and request is not None and request.rule.is_noisy:
+        yield (
+            "the records of this validation are drawn from noisy tables: the more noise these "
+            "have, the closer to 1 its AUC can be, whatever the network predicts of real records"
+        )
     if results.disclosed.cells:
         yield results.disclosed.sentence(results.remedy)
     unseen = sum(results.learned.network.unseen.values())
