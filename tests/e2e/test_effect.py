@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tests.e2e.command import run, write
-from vertibayes import PlainCounter, SiteData
+from vertibayes import Network, PlainCounter, SiteData
+from vertibayes.dag import Structure
+from vertibayes_protocols.variables import Variable
 
 PAGE = (Path(__file__).parents[2] / "docs" / "effects.md").read_text()
 
@@ -132,6 +134,47 @@ def test_knowledge_that_contradicts_the_model_is_refused(pairs, capsys):
         capsys, *ASKED, "--model", "results/model.json", "--ordering", "other.json"
     )
     assert code == 2 and "both ill -> smoke and smoke -> ill are given" in error
+
+
+BOTH = "the model has the edge ill - smoke, and both its directions are ruled out: "
+
+
+@pytest.mark.parametrize(
+    ("known", "reasons"),
+    [
+        (
+            '{"forbidden": [["smoke", "ill"], ["ill", "smoke"]]}',
+            [BOTH, "smoke -> ill contradicts the forbidden edge smoke -> ill"],
+        ),
+        (
+            '{"roots": ["smoke", "ill"]}',
+            [BOTH, "smoke -> ill contradicts the root ill", "ill -> smoke contradicts the root"],
+        ),
+        (
+            '{"leaves": ["smoke"], "tiers": [["smoke"], ["ill"]]}',
+            [BOTH, "the leaf smoke", "ill -> smoke contradicts the tiers, in which smoke is"],
+        ),
+        (
+            '{"required": [["age", "ill"]]}',
+            ["age -> ill is required, and the model has no edge between age and ill"],
+        ),
+    ],
+    ids=["forbidden", "roots", "leaves", "required"],
+)
+@pytest.mark.parametrize("exposure", ["smoke", "age"])  # the edge may be of other variables
+def test_knowledge_that_no_direction_keeps_is_refused(
+    tmp_path, monkeypatch, capsys, known, reasons, exposure
+):
+    cpts = {"ill": [0.4, 0.6], "smoke": [[0.7, 0.2], [0.3, 0.8]], "age": [0.5, 0.5]}
+    structure = Structure.of(["ill", "smoke", "age"], [("ill", "smoke")])
+    variables = {name: Variable(name, ("no", "yes")) for name in structure.nodes}
+    monkeypatch.chdir(tmp_path)
+    Network(structure, variables, {n: np.array(c) for n, c in cpts.items()}).save("model.json")
+    Path("known.json").write_text(known)
+    asked = ["effect", "--exposure", exposure, "--outcome", "ill", "--model", "model.json"]
+    code, out, error = run(capsys, *asked, "--constraints", "known.json")
+    assert code == 2 and out == "" and all(reason in error for reason in reasons)
+    assert error.startswith("vertibayes: --constraints or --ordering: ") and error.count("\n") == 1
 
 
 @pytest.mark.parametrize(

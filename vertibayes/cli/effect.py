@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import isnan
 from pathlib import Path
@@ -13,6 +13,7 @@ from vertibayes.cli.inputs import Sites, read_sites
 from vertibayes.cli.notices import warn
 from vertibayes.cli.source import Source
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.adjustment import MOST_SETS, check_names, check_roles, why_not_valid
 from vertibayes.inference.effects import standardized
 from vertibayes.inference.intervals import Interval
@@ -31,6 +32,7 @@ from vertibayes_protocols.federation import federate
 from vertibayes_protocols.variables import Variable
 
 NAMED = 5  # edges that a line names at most
+REPAIR = "correct what is given, or learn the model with it"
 NONE = ("none",)  # of --adjust: no variable
 
 
@@ -63,11 +65,32 @@ class Question:
         structure, knowledge = network.structure, self.knowledge
         try:
             knowledge.check_names(structure.nodes)
+            _check_edges(knowledge, structure)
             fixed = network.fixed | fixed_by(structure, knowledge)
             return Directions.of(structure, self.exposure, outcome, fixed)
         except ValueError as error:
             given = "" if knowledge == Constraints() else "--constraints or --ordering: "
             raise ValueError(f"{given}{error}") from None
+
+
+def _check_edges(knowledge: Constraints, structure: Structure) -> None:
+    """Refuse knowledge that requires an edge which a structure lacks, or that rules out its own."""
+    near = {frozenset(edge) for edge in structure.edges}
+    for parent, child in knowledge.required:
+        if frozenset((parent, child)) not in near:
+            raise ValueError(
+                f"{parent} -> {child} is required, and the model has no edge between {parent} and "
+                f"{child}: {REPAIR}"
+            )
+    rules = replace(knowledge, required=())
+    for edge in structure.edges:
+        alone = (Structure.of(edge, [arrow]) for arrow in (edge, edge[::-1]))
+        reasons = [reason for one in alone for reason in rules.violations(one)]
+        if len(reasons) == 2:
+            raise ValueError(
+                f"the model has the edge {' - '.join(edge)}, and both its directions are ruled "
+                f"out: {' and '.join(reasons)}: {REPAIR}"
+            )
 
 
 def run_effect(question: Question, model: Path | None, source: Source | None) -> None:
