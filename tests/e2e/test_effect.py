@@ -177,6 +177,17 @@ def test_knowledge_that_no_direction_keeps_is_refused(
     assert error.startswith("vertibayes: --constraints or --ordering: ") and error.count("\n") == 1
 
 
+@pytest.mark.parametrize("alone", [0, 1, 2])
+def test_records_that_are_alone_in_a_revealed_cell_cause_a_warning(tmp_path, capsys, alone):
+    rows = [(a, b) for a in ("no", "yes") for b in ("no", "yes") for _ in range(10)]
+    rows += [(a, "perhaps") for a in ("no", "yes")[:alone]]
+    data = ["--data", write(tmp_path / "d.csv", ["smoke", "ill"], rows), "--sites", 2]
+    code, _, error = run(capsys, *ASKED, "--adjust", "none", *data)
+    are = "is" if alone == 1 else "are"
+    said = f"{alone} of {len(rows)} records ({alone / len(rows):.1%}) {are} alone in a"
+    assert code == 0 and (said in error) == bool(alone) and ("alone" in error) == bool(alone)
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -18,6 +18,7 @@ from vertibayes.inference.adjustment import MOST_SETS, check_names, check_roles,
 from vertibayes.inference.effects import standardized
 from vertibayes.inference.intervals import Interval
 from vertibayes.network import Network, read_model
+from vertibayes.report.disclosure import disclosure
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import fixed_by
 from vertibayes.structure.possible_effects import (
@@ -32,6 +33,7 @@ from vertibayes_protocols.federation import federate
 from vertibayes_protocols.variables import Variable
 
 NAMED = 5  # edges that a line names at most
+REMEDY = "wider bins, and fewer columns to adjust for, make them fewer"
 REPAIR = "correct what is given, or learn the model with it"
 NONE = ("none",)  # of --adjust: no variable
 
@@ -203,6 +205,8 @@ def _count(
         effects = measure(counter)
         ledger = counter.ledger
         tables, cells = counted(len(ledger.tables), "table"), counted(ledger.cells, "cell")
+        alone = disclosure(counter.revealed, counter.records)
+        warn([alone.sentence(REMEDY)] if alone.cells else [])
     return effects, f"revealed to the analyst: {tables}, {cells}, and nothing else of the records"
 
 
