@@ -177,6 +177,32 @@ def test_knowledge_that_no_direction_keeps_is_refused(
     assert error.startswith("vertibayes: --constraints or --ordering: ") and error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        (["laplace", "--epsilon", "0.05"], "Laplace noise, epsilon 0.05 for all tables together"),
+        (["cut", "--fewest", "15"], "counts below 15 as 0"),
+        (["exact"], None),
+        (None, None),
+    ],
+)
+def test_the_release_of_a_model_is_named(pairs, capsys, release, said):
+    data = ["--data", pairs, "--sites", 2, "--out", "results", "--quiet"]
+    code, _, _ = run(capsys, "learn", *data, *(["--release", *release] if release else []))
+    assert code == 0
+    code, out, _ = run(capsys, *ASKED, "--model", "results/model.json")
+    line = f"The model's tables were released with {said} (summary.json): the risks"
+    assert code == 0 and (line in out) == (said is not None) == ("released with" in out)
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", "{", '{"release": null}', '{"release": 1}'])
+def test_another_summary_beside_a_model_is_ignored(pairs, capsys, content):
+    run(capsys, "learn", "--data", pairs, "--sites", 2, "--out", "results", "--quiet")
+    Path("results/summary.json").write_text(content)
+    code, out, _ = run(capsys, *ASKED, "--model", "results/model.json")
+    assert code == 0 and "released with" not in out
+
+
 @pytest.mark.parametrize("alone", [0, 1, 2])
 def test_records_that_are_alone_in_a_revealed_cell_cause_a_warning(tmp_path, capsys, alone):
     rows = [(a, b) for a in ("no", "yes") for b in ("no", "yes") for _ in range(10)]

@@ -17,6 +17,7 @@ from vertibayes.dag import Structure
 from vertibayes.inference.adjustment import MOST_SETS, check_names, check_roles, why_not_valid
 from vertibayes.inference.effects import standardized
 from vertibayes.inference.intervals import Interval
+from vertibayes.json_content import read_json
 from vertibayes.network import Network, read_model
 from vertibayes.report.disclosure import disclosure
 from vertibayes.structure.constraints import Constraints
@@ -30,6 +31,7 @@ from vertibayes.structure.possible_effects import (
 )
 from vertibayes.words import counted
 from vertibayes_protocols.federation import federate
+from vertibayes_protocols.release import Rule
 from vertibayes_protocols.variables import Variable
 
 NAMED = 5  # edges that a line names at most
@@ -109,7 +111,23 @@ def run_effect(question: Question, model: Path | None, source: Source | None) ->
         directions = question.directions(network, outcome)
         lines = _about(directions, question.not_adjust)
         lines += _report(effects_in(network, question.exposure, outcome, directions), states)
+        lines += _released(model)
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _released(model: Path | None) -> Iterator[str]:
+    """Yield what summary.json beside a model says of how its tables were released."""
+    path = None if model is None else model.with_name("summary.json")
+    if path is None or not path.is_file():
+        return
+    try:
+        rule = Rule(**read_json(path)["release"]["rule"])
+    except (ValueError, TypeError, KeyError):  # no release, or not the summary of a model
+        return
+    if rule.kind != "exact":
+        chance = "can be noise" if rule.is_noisy else "can be an effect of it"
+        how = f"released with {rule.words} (summary.json)"
+        yield f"The model's tables were {how}: the risks and ratios {chance}."
 
 
 def _from_records(question: Question, network: Network | None, source: Source) -> list[str]:
