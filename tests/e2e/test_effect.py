@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tests.e2e.command import run, write
-from vertibayes import PlainCounter, SiteData
+from vertibayes import Network, PlainCounter, SiteData
+from vertibayes.dag import Structure
+from vertibayes_protocols.variables import Variable
 
 PAGE = (Path(__file__).parents[2] / "docs" / "effects.md").read_text()
 
@@ -132,6 +134,84 @@ def test_knowledge_that_contradicts_the_model_is_refused(pairs, capsys):
         capsys, *ASKED, "--model", "results/model.json", "--ordering", "other.json"
     )
     assert code == 2 and "both ill -> smoke and smoke -> ill are given" in error
+
+
+BOTH = "the model has the edge ill - smoke, and both its directions are ruled out: "
+
+
+@pytest.mark.parametrize(
+    ("known", "reasons"),
+    [
+        (
+            '{"forbidden": [["smoke", "ill"], ["ill", "smoke"]]}',
+            [BOTH, "smoke -> ill contradicts the forbidden edge smoke -> ill"],
+        ),
+        (
+            '{"roots": ["smoke", "ill"]}',
+            [BOTH, "smoke -> ill contradicts the root ill", "ill -> smoke contradicts the root"],
+        ),
+        (
+            '{"leaves": ["smoke"], "tiers": [["smoke"], ["ill"]]}',
+            [BOTH, "the leaf smoke", "ill -> smoke contradicts the tiers, in which smoke is"],
+        ),
+        (
+            '{"required": [["age", "ill"]]}',
+            ["age -> ill is required, and the model has no edge between age and ill"],
+        ),
+    ],
+    ids=["forbidden", "roots", "leaves", "required"],
+)
+@pytest.mark.parametrize("exposure", ["smoke", "age"])  # the edge may be of other variables
+def test_knowledge_that_no_direction_keeps_is_refused(
+    tmp_path, monkeypatch, capsys, known, reasons, exposure
+):
+    cpts = {"ill": [0.4, 0.6], "smoke": [[0.7, 0.2], [0.3, 0.8]], "age": [0.5, 0.5]}
+    structure = Structure.of(["ill", "smoke", "age"], [("ill", "smoke")])
+    variables = {name: Variable(name, ("no", "yes")) for name in structure.nodes}
+    monkeypatch.chdir(tmp_path)
+    Network(structure, variables, {n: np.array(c) for n, c in cpts.items()}).save("model.json")
+    Path("known.json").write_text(known)
+    asked = ["effect", "--exposure", exposure, "--outcome", "ill", "--model", "model.json"]
+    code, out, error = run(capsys, *asked, "--constraints", "known.json")
+    assert code == 2 and out == "" and all(reason in error for reason in reasons)
+    assert error.startswith("vertibayes: --constraints or --ordering: ") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        (["laplace", "--epsilon", "0.05"], "Laplace noise, epsilon 0.05 for all tables together"),
+        (["cut", "--fewest", "15"], "counts below 15 as 0"),
+        (["exact"], None),
+        (None, None),
+    ],
+)
+def test_the_release_of_a_model_is_named(pairs, capsys, release, said):
+    data = ["--data", pairs, "--sites", 2, "--out", "results", "--quiet"]
+    code, _, _ = run(capsys, "learn", *data, *(["--release", *release] if release else []))
+    assert code == 0
+    code, out, _ = run(capsys, *ASKED, "--model", "results/model.json")
+    line = f"The model's tables were released with {said} (summary.json): the risks"
+    assert code == 0 and (line in out) == (said is not None) == ("released with" in out)
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", "{", '{"release": null}', '{"release": 1}'])
+def test_another_summary_beside_a_model_is_ignored(pairs, capsys, content):
+    run(capsys, "learn", "--data", pairs, "--sites", 2, "--out", "results", "--quiet")
+    Path("results/summary.json").write_text(content)
+    code, out, _ = run(capsys, *ASKED, "--model", "results/model.json")
+    assert code == 0 and "released with" not in out
+
+
+@pytest.mark.parametrize("alone", [0, 1, 2])
+def test_records_that_are_alone_in_a_revealed_cell_cause_a_warning(tmp_path, capsys, alone):
+    rows = [(a, b) for a in ("no", "yes") for b in ("no", "yes") for _ in range(10)]
+    rows += [(a, "perhaps") for a in ("no", "yes")[:alone]]
+    data = ["--data", write(tmp_path / "d.csv", ["smoke", "ill"], rows), "--sites", 2]
+    code, _, error = run(capsys, *ASKED, "--adjust", "none", *data)
+    are = "is" if alone == 1 else "are"
+    said = f"{alone} of {len(rows)} records ({alone / len(rows):.1%}) {are} alone in a"
+    assert code == 0 and (said in error) == bool(alone) and ("alone" in error) == bool(alone)
 
 
 @pytest.mark.parametrize(

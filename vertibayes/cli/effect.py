@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import isnan
 from pathlib import Path
@@ -13,10 +13,13 @@ from vertibayes.cli.inputs import Sites, read_sites
 from vertibayes.cli.notices import warn
 from vertibayes.cli.source import Source
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.dag import Structure
 from vertibayes.inference.adjustment import MOST_SETS, check_names, check_roles, why_not_valid
 from vertibayes.inference.effects import standardized
 from vertibayes.inference.intervals import Interval
+from vertibayes.json_content import read_json
 from vertibayes.network import Network, read_model
+from vertibayes.report.disclosure import disclosure
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import fixed_by
 from vertibayes.structure.possible_effects import (
@@ -28,9 +31,12 @@ from vertibayes.structure.possible_effects import (
 )
 from vertibayes.words import counted
 from vertibayes_protocols.federation import federate
+from vertibayes_protocols.release import Rule
 from vertibayes_protocols.variables import Variable
 
 NAMED = 5  # edges that a line names at most
+REMEDY = "wider bins, and fewer columns to adjust for, make them fewer"
+REPAIR = "correct what is given, or learn the model with it"
 NONE = ("none",)  # of --adjust: no variable
 
 
@@ -63,11 +69,32 @@ class Question:
         structure, knowledge = network.structure, self.knowledge
         try:
             knowledge.check_names(structure.nodes)
+            _check_edges(knowledge, structure)
             fixed = network.fixed | fixed_by(structure, knowledge)
             return Directions.of(structure, self.exposure, outcome, fixed)
         except ValueError as error:
             given = "" if knowledge == Constraints() else "--constraints or --ordering: "
             raise ValueError(f"{given}{error}") from None
+
+
+def _check_edges(knowledge: Constraints, structure: Structure) -> None:
+    """Refuse knowledge that requires an edge which a structure lacks, or that rules out its own."""
+    near = {frozenset(edge) for edge in structure.edges}
+    for parent, child in knowledge.required:
+        if frozenset((parent, child)) not in near:
+            raise ValueError(
+                f"{parent} -> {child} is required, and the model has no edge between {parent} and "
+                f"{child}: {REPAIR}"
+            )
+    rules = replace(knowledge, required=())
+    for edge in structure.edges:
+        alone = (Structure.of(edge, [arrow]) for arrow in (edge, edge[::-1]))
+        reasons = [reason for one in alone for reason in rules.violations(one)]
+        if len(reasons) == 2:
+            raise ValueError(
+                f"the model has the edge {' - '.join(edge)}, and both its directions are ruled "
+                f"out: {' and '.join(reasons)}: {REPAIR}"
+            )
 
 
 def run_effect(question: Question, model: Path | None, source: Source | None) -> None:
@@ -84,7 +111,23 @@ def run_effect(question: Question, model: Path | None, source: Source | None) ->
         directions = question.directions(network, outcome)
         lines = _about(directions, question.not_adjust)
         lines += _report(effects_in(network, question.exposure, outcome, directions), states)
+        lines += _released(model)
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _released(model: Path | None) -> Iterator[str]:
+    """Yield what summary.json beside a model says of how its tables were released."""
+    path = None if model is None else model.with_name("summary.json")
+    if path is None or not path.is_file():
+        return
+    try:
+        rule = Rule(**read_json(path)["release"]["rule"])
+    except (ValueError, TypeError, KeyError):  # no release, or not the summary of a model
+        return
+    if rule.kind != "exact":
+        chance = "can be noise" if rule.is_noisy else "can be an effect of it"
+        how = f"released with {rule.words} (summary.json)"
+        yield f"The model's tables were {how}: the risks and ratios {chance}."
 
 
 def _from_records(question: Question, network: Network | None, source: Source) -> list[str]:
@@ -180,6 +223,8 @@ def _count(
         effects = measure(counter)
         ledger = counter.ledger
         tables, cells = counted(len(ledger.tables), "table"), counted(ledger.cells, "cell")
+        alone = disclosure(counter.revealed, counter.records)
+        warn([alone.sentence(REMEDY)] if alone.cells else [])
     return effects, f"revealed to the analyst: {tables}, {cells}, and nothing else of the records"
 
 
