@@ -177,6 +177,16 @@ def test_knowledge_that_no_direction_keeps_is_refused(
     assert error.startswith("vertibayes: --constraints or --ordering: ") and error.count("\n") == 1
 
 
+def test_an_ordering_and_tiers_that_contradict_each_other_are_refused(pairs, capsys):
+    Path("order.json").write_text('["smoke", "ill"]')
+    Path("tiers.json").write_text('{"tiers": [["ill"], ["smoke"]]}')
+    run(capsys, "learn", "--data", pairs, "--sites", 2, "--out", "results", "--quiet")
+    known = ["--ordering", "order.json", "--constraints", "tiers.json"]
+    code, out, error = run(capsys, *ASKED, "--model", "results/model.json", *known)
+    assert code == 2 and out == "" and "both its directions are ruled out" in error
+    assert "the forbidden edge smoke -> ill" in error and "in which smoke is before ill" in error
+
+
 @pytest.mark.parametrize(
     ("release", "said"),
     [

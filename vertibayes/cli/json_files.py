@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +66,14 @@ def read_constraints(path: Path | None) -> Constraints:
 
 
 def read_knowledge(constraints: Path | None, ordering: Path | None) -> Constraints:
-    """Read what experts know of directions, as `vertibayes.options.Options.knowledge`."""
-    given = read_constraints(constraints), read_ordering(ordering)
-    return Options(constraints=given[0], ordering=given[1]).knowledge
+    """Read what experts know of directions, tiers count beside an ordering too."""
+    known, order = read_constraints(constraints), read_ordering(ordering)
+    knowledge = Options(constraints=known, ordering=order).knowledge
+    if order is None:
+        return knowledge
+    pairs = combinations(known.tiers, 2)
+    back = tuple((p, c) for earlier, later in pairs for p in later for c in earlier)
+    return replace(knowledge, forbidden=(*knowledge.forbidden, *back))
 
 
 def read_structure(path: Path | None) -> Structure | None:
