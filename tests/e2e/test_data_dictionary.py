@@ -58,7 +58,7 @@ def test_a_draft_has_years_orders_codes_merges_and_what_is_left_out(schema):
     assert columns["alter, in Jahren"] == {"missing_codes": ["999"], "cut": [31, 43, 55, 67]}
     assert columns["meinung"] == {"states": [*ANSWERS]}
     assert columns["krank"] == {
-        "merge": {"JA": "ja"}, "missing_codes": ["?"], "states": ["ja", "nein"]
+        "merge": {"JA": "ja"}, "missing_codes": ["?"], "states": ["nein", "ja"]
     }  # fmt: skip
     assert columns["immer"]["exclude"] and "one value, 'x'" in columns["immer"]["note"][0]
 
