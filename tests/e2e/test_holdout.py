@@ -48,6 +48,7 @@ def test_a_run_says_how_it_predicts_records_that_it_has_not_learned_from(tmp_pat
     page = (out / "report.html").read_text()
     assert "The sites left these records out when the network was learned" in page
     assert "log-loss of the shares of the states alone" in page
+    assert "of all, those held out too" in page
 
 
 def test_of_three_states_a_table_is_revealed_and_counted(tmp_path, capsys):
