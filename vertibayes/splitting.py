@@ -35,6 +35,11 @@ def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, l
     >>> deal_columns(["age", "smoker", "cancer"], sites=2)
     {'site-1': ['smoker', 'cancer'], 'site-2': ['age']}
     """
+    if sites > 1 == len(names):
+        raise ValueError(
+            f"--sites {sites}: the data have one column, {names[0]!r}; if they have more, "
+            "--separator says what is between them"
+        )
     if not 1 <= sites <= len(names):
         raise ValueError(
             f"--sites must be between 1 and {len(names)} (the number of columns), got {sites}"

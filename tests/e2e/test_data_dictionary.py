@@ -58,7 +58,7 @@ def test_a_draft_has_years_orders_codes_merges_and_what_is_left_out(schema):
     assert columns["alter, in Jahren"] == {"missing_codes": ["999"], "cut": [31, 43, 55, 67]}
     assert columns["meinung"] == {"states": [*ANSWERS]}
     assert columns["krank"] == {
-        "merge": {"JA": "ja"}, "missing_codes": ["?"], "states": ["ja", "nein"]
+        "merge": {"JA": "ja"}, "missing_codes": ["?"], "states": ["nein", "ja"]
     }  # fmt: skip
     assert columns["immer"]["exclude"] and "one value, 'x'" in columns["immer"]["note"][0]
 
@@ -122,3 +122,28 @@ def test_a_wrong_dictionary_is_refused(data, tmp_path, capsys, content, reason):
     code, _, said = learn(capsys, tmp_path / "1", "--data", data, "--sites", 2, "--schema",
                           tmp_path / "s.json")  # fmt: skip
     assert code == 2 and reason in said
+
+
+def test_a_draft_reads_a_file_as_the_options_say(tmp_path, capsys):
+    path = tmp_path / "d.csv"
+    path.write_bytes("x;ça\nè;ja\né;nein\n".encode("cp1252"))
+    with pytest.raises(SystemExit):
+        main(["schema", "--data", str(path)])
+    assert "--encoding cp1252" in capsys.readouterr().err
+    told = ["--encoding", "cp1252", "--separator", ";", "--decimal", ","]
+    main_at_zero("schema", "--data", path, *told)
+    drafted = json.loads(capsys.readouterr().out)
+    assert drafted["id_column"] == "x" and list(drafted["columns"]) == ["ça"]
+    with pytest.raises(SystemExit):
+        main(["schema", str(path), *told])
+    assert "say how --data is written" in capsys.readouterr().err
+
+
+def test_one_column_may_be_a_separator_that_was_not_recognized(tmp_path, capsys):
+    path = tmp_path / "d.csv"
+    path.write_text("a:b\n1:2\n2:1\n")
+    with pytest.raises(SystemExit):
+        main(["learn", "--data", str(path), "--sites", "2", "--out", str(tmp_path / "o")])
+    assert (
+        "the data have one column, 'a:b'; if they have more, --separator" in capsys.readouterr().err
+    )

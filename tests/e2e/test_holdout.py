@@ -26,7 +26,7 @@ def test_a_run_says_how_it_predicts_records_that_it_has_not_learned_from(tmp_pat
     out = tmp_path / "out"
     code, told, _ = learn(capsys, out, *data, "--validate", "holdout", "--holdout", 0.3)
     assert code == 0 and "280 records and 120 held out" in told
-    assert "holdout, held-out records: AUC 0." in told and "over the folds" not in told
+    assert "holdout, 120 held-out records: AUC 0." in told and "over the folds" not in told
     assert "log-loss of these records: 0." in told and "Brier score of these records: 0." in told
     assert ", a score table of the held-out records, and nothing else" in told
     found = json.loads((out / "validation.json").read_text())["holdout"]
@@ -48,6 +48,7 @@ def test_a_run_says_how_it_predicts_records_that_it_has_not_learned_from(tmp_pat
     page = (out / "report.html").read_text()
     assert "The sites left these records out when the network was learned" in page
     assert "log-loss of the shares of the states alone" in page
+    assert "of all, those held out too" in page
 
 
 def test_of_three_states_a_table_is_revealed_and_counted(tmp_path, capsys):
@@ -83,7 +84,7 @@ def test_a_table_too_large_is_not_asked_and_the_network_is_written(tmp_path, cap
         capsys, tmp_path / "out", "--data", path, "--sites", 2, "--structure", structure,
         "--target", "v0", "--validate", "holdout", "--categorical", ",".join(names),
     )  # fmt: skip
-    assert code == 0 and "holdout, held-out" not in told
+    assert code == 0 and "held-out records: AUC" not in told
     assert "the validation holdout was not done: the table of v0 and the 8 variables" in warned
     assert (tmp_path / "out" / "model.bif").is_file()
 

@@ -122,6 +122,11 @@ def _schema(
         Path | None,
         typer.Option(help="A data file, whose data dictionary is drafted for `learn --schema`."),
     ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="Separator of the fields of --data.")
+    ] = None,
+    decimal: Annotated[str | None, typer.Option(help="Sign before decimals in --data.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of --data, as cp1252.")] = None,
 ) -> None:
     """Draft a site's variables from its data, or compare drafts.
 
@@ -136,11 +141,17 @@ def _schema(
     """
     if data is not None:
         from vertibayes.data_dictionary import as_text, draft_dictionary
+        from vertibayes_protocols.site.dialect import SEPARATORS, Dialect
         from vertibayes_protocols.site.sources.reading import read_table
 
         check_arguments([str(file) for file in files or ()])
-        sys.stdout.write(as_text(draft_dictionary(read_table(data))))
+        if separator not in (None, *SEPARATORS) or decimal not in (None, ".", ","):
+            raise ValueError(f"--separator is one of {' '.join(SEPARATORS)}, --decimal of . ,")
+        dialect = Dialect(separator, decimal, encoding)
+        sys.stdout.write(as_text(draft_dictionary(read_table(data, dialect=dialect))))
         return
+    if (separator, decimal, encoding) != (None, None, None):
+        raise ValueError("--separator, --decimal and --encoding say how --data is written: give it")
     from vertibayes_protocols.deployment.schema import compare_schemas, draft_schema
 
     files = files or []

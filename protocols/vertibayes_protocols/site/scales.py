@@ -61,6 +61,7 @@ sehr unwahrscheinlich;unwahrscheinlich;neutral|weder noch|teils/teils;wahrschein
 unwichtig|nicht wichtig|gar nicht wichtig|überhaupt nicht wichtig;weniger wichtig\
 ;eher wichtig|etwas wichtig|teils/teils;wichtig;sehr wichtig
 sehr klein;klein;mittel|mittelgroß;groß;sehr groß
+nein;vielleicht|teilweise;ja
 montag|mo;dienstag|di;mittwoch|mi;donnerstag|do;freitag|fr;samstag|sa|sonnabend;sonntag|so
 januar|jan;februar|feb;märz|mär;april|apr;mai;juni|jun;juli|jul;august|aug;september|sep\
 ;oktober|okt;november|nov;dezember|dez

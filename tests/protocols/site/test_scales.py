@@ -23,6 +23,8 @@ ASCENDING = [
     ["nie", "selten", "manchmal", "häufig", "immer"],
     ["sehr schlecht", "schlecht", "befriedigend", "gut", "sehr gut"],
     ["niedrig", "mittel", "hoch"],
+    ["Nein", "Ja", "weiß nicht"],
+    ["nein", "vielleicht", "ja"],
     ["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"],
     ["1 (gar nicht)", "2", "3", "10 (sehr)"],
     ["5 strongly agree", "6", "11"],
