@@ -99,7 +99,7 @@ def test_a_report_counts_what_the_ledger_lists_and_shows_none_of_it(
         report = report_of(folder / site / "site.toml", f" {digest[:4]} {digest[4:].upper()}")
         assert (report.party, report.study, report.runs) == (site, digest, 1)
         assert report.tables == 5 and report.cells > 10 and report.refusals == 0
-        shown = json.dumps(report.as_json())
+        shown = json.dumps(report.as_json()).replace(digest, "")  # whose digits are any
         assert not any(word in shown for word in ("patient-", "outcome", "acme", str(RECORDS)))
     assert set(asdict(report).values()) == set(report.as_json().values())
     assert_refused(folder / "north" / "site.toml", digest, "all runs of the study are used up")
