@@ -45,10 +45,10 @@ test-vantage6: $(VANTAGE6)/installed
 PYTHON_VANTAGE6 ?= python3.13
 $(VANTAGE6)/installed: requirements-nvflare.lock integrations/vantage6/requirements.lock
 	$(PYTHON_VANTAGE6) -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+	$(@D)/bin/pip install -qq --disable-pip-version-check --require-hashes -r $<
+	$(@D)/bin/pip install -qq --disable-pip-version-check --require-hashes --no-deps \
 		-r integrations/vantage6/requirements.lock
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	$(@D)/bin/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation \
 		--editable . --editable integrations/vantage6
 	@touch $@
 
@@ -70,7 +70,7 @@ docs: $(DOCS)/installed
 
 $(DOCS)/installed: requirements-docs.lock
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(@D)/bin/pip install -qq --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(VENV)/installed: requirements.lock
@@ -78,9 +78,9 @@ $(MACHINES)/installed: requirements-nvflare.lock
 $(VENV)/installed $(MACHINES)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "make: \
 	$(PYTHON) does not run as Python 3.11 or newer; specify one: make PYTHON=python3.12" >&2; exit 2; }
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $(filter %.lock,$^)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/pip install -qq --disable-pip-version-check --require-hashes -r $(filter %.lock,$^)
+	@$(@D)/bin/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation \
 		--editable .
 	@touch $@
 
@@ -106,7 +106,7 @@ release-check:
 
 $(RELEASING)/installed: requirements-release.lock
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(@D)/bin/pip install -qq --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 # Renew the locks: the newest versions that pyproject.toml allows, with hashes, without an index.
