@@ -229,6 +229,20 @@ def test_records_that_are_alone_in_a_revealed_cell_cause_a_warning(tmp_path, cap
     [
         (["--exposure", "smoke", "--outcome", "lung"], "specify --model FILE or --data FILE"),
         (["--exposure", "smoke", "--outcome", "lung", "DATA"], "specify --model FILE, whose"),
+        (
+            [
+                "--exposure",
+                "smoke",
+                "--outcome",
+                "lung",
+                "--adjust",
+                "none",
+                "DATA",
+                "--ordering",
+                "order.json",
+            ],
+            "add --model FILE",
+        ),
         (["--exposure", "q", "--outcome", "lung", "DATA"], "--exposure q: no such column"),
         (["--exposure", "smoke", "--outcome", "lung=maybe", "DATA"], "the states are no, yes"),
         (["--exposure", "smoke", "--outcome", "smoke", "--adjust", "none", "DATA"], "two variable"),

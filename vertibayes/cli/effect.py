@@ -100,6 +100,11 @@ def _check_edges(knowledge: Constraints, structure: Structure) -> None:
 def run_effect(question: Question, model: Path | None, source: Source | None) -> None:
     """Print adjustment sets and risks."""
     network = None if model is None else read_model(model)
+    if network is None and question.knowledge != Constraints():
+        raise ValueError(
+            "--constraints and --ordering say which way the arrows of a model point: add --model "
+            "FILE, or remove them and name by --adjust what to adjust for"
+        )
     if source is not None:
         lines = _from_records(question, network, source)
     elif network is None:
