@@ -126,8 +126,12 @@ def _released(model: Path | None) -> Iterator[str]:
     if path is None or not path.is_file():
         return
     try:
-        rule = Rule(**read_json(path)["release"]["rule"])
-    except (ValueError, TypeError, KeyError):  # no release, or not the summary of a model
+        summary = read_json(path)
+        if promise := summary.get("promise"):  # of nb
+            yield f"{promise['sentence']} The risks and ratios can be noise."
+            return
+        rule = Rule(**summary["release"]["rule"])
+    except (ValueError, TypeError, KeyError, AttributeError):  # not the summary of a release
         return
     if rule.kind != "exact":
         chance = "can be noise" if rule.is_noisy else "can be an effect of it"
