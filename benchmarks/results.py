@@ -5,6 +5,10 @@
 A benchmark prints each table and writes it to build/results/NAME.json. With NAMEs, these new
 results replace the recorded ones in benchmarks/results/: title and description stay, and findings,
 which are about the old figures, go. Then docs/results.md is drawn; `PAGE` says what it shows.
+
+The options of a benchmark are by default those of the whole run. A run with less is reduced: its
+figures go to build/figures, not docs/figures, and its results replace only those of its own
+command.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ import os
 import platform
 import re
 import shlex
+import subprocess
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -23,7 +29,15 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED, NEW = ROOT / "benchmarks" / "results", ROOT / "build" / "results"
+FIGURES, NEW_FIGURES = ROOT / "docs" / "figures", ROOT / "build" / "figures"
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?")
+CODE = ("vertibayes", "protocols", "mpc", "benchmarks/*.py")
+PARTS = {"parts", "tables", "figures"}
+"""Options that choose among results, each of which is whole."""
+NOT_NOTED = "not noted"
+
+run = {"commit": NOT_NOTED, "seeds": NOT_NOTED, "spread": NOT_NOTED}
+"""What the results of this run say of it, beside command, date and machine: see `arguments`."""
 
 
 class Shown(NamedTuple):
@@ -38,8 +52,9 @@ class Shown(NamedTuple):
     """Other results, of which the first finding is shown."""
 
 
-INTRO = """Each section says by which command, when and on what machine its table was measured;
-FOLDER is the folder of the data sets. Unless a section says otherwise, each program runs once
+INTRO = """Each section says by which command, when and on what machine its table was measured, and
+newer ones at which commit, with which seeds and with which spread; FOLDER is the folder of the data
+sets. Unless a section says otherwise, each program runs once
 without being measured, and a figure is the median of the runs after it, which differ by some 10 %.
 `benchmarks/results/` has all columns and rows of these tables, {others} further results, and all
 findings. `python benchmarks/results.py` draws this page."""
@@ -232,16 +247,83 @@ PAGE = {
 }
 
 
-def write(name: str, columns: Sequence[object], rows: Sequence[Sequence[object]]) -> None:
-    """Write a table of this run to build/results/NAME.json."""
+def arguments(parser: ArgumentParser) -> Namespace:
+    """Return the options of this run, with `--seed`; its results say the seed and the commit."""
+    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn")
+    given = parser.parse_args()
+    run.update(commit=commit(), seeds=str(given.seed), spread="-", reduced=reduced(parser, given))
+    return given
+
+
+def seed_of(place: int = 0) -> int:
+    """Return a seed for a place of the benchmark; no place of another run has the same."""
+    return place + 1_000_000 * int(run["seeds"] if "reduced" in run else 0)
+
+
+def reduced(parser: ArgumentParser, given: Namespace) -> str:
+    """Return the options with less than their default: a number, what is listed, another seed."""
+    options = []
+    for name, value in vars(given).items():
+        default = parser.get_default(name)
+        if name == "seed":
+            is_less = value != default
+        elif name in PARTS or default is None:
+            is_less = name == "only" and value is not None
+        elif isinstance(default, str):
+            is_less = str(value).count(",") < default.count(",")
+        elif isinstance(default, list | tuple):
+            is_less = len(value) < len(default) or bool(value and not default)
+        else:
+            is_less = isinstance(default, int | float) and value < default
+        options += [name] * is_less
+    return ", ".join(options)
+
+
+def commit() -> str:
+    """Return the commit of the code that runs, with + if files differ from it."""
+    try:
+        found = git("rev-parse", "--short=8", "HEAD")
+        return found + "+" * bool(git("status", "--porcelain", "--", *CODE))
+    except (OSError, subprocess.CalledProcessError):  # a copy without its history
+        return NOT_NOTED
+
+
+def git(*words: str) -> str:
+    """Return what git prints."""
+    return subprocess.check_output(
+        ["git", *words], cwd=ROOT, text=True, stderr=subprocess.DEVNULL
+    ).strip()
+
+
+def write(
+    name: str,
+    columns: Sequence[object],
+    rows: Sequence[Sequence[object]],
+    seeds: str | None = None,
+    spread: str | None = None,
+) -> None:
+    """Write a table of this run to build/results/NAME.json.
+
+    Its `seeds` are by default the seed of the run; `spread` says what the table has of the spread
+    over seeds or repetitions, such as "SD over 10 seeds": by default "-", nothing.
+    """
     result: dict[str, Any] = {
         "command": command(),
         "date": date.today().isoformat(),
         "machine": machine(),
+        **run,
+        **{key: value for key, value in (("seeds", seeds), ("spread", spread)) if value},
     }
     NEW.mkdir(parents=True, exist_ok=True)
     result |= {"columns": columns, "rows": rows}
     (NEW / f"{name}.json").write_text(text_of(result), encoding="utf-8")
+
+
+def figure_path(name: str) -> Path:
+    """Return where this run draws a figure: in the documents only if the run is whole."""
+    folder = FIGURES if run.get("reduced") == "" else NEW_FIGURES
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
 
 
 def command() -> str:
@@ -289,9 +371,14 @@ def read(path: Path) -> dict[str, Any]:
 def record(name: str) -> None:
     """Let a new result replace the recorded one."""
     kept = RECORDED / f"{name}.json"
-    old = read(kept) if kept.exists() else {}
+    old, new = read(kept) if kept.exists() else {}, read(NEW / kept.name)
+    less = new.pop("reduced", "")
+    if less and old.get("command", new["command"]) != new["command"]:
+        raise SystemExit(
+            f"{name} is of a reduced run ({less}) and replaces nothing: {old['command']}"
+        )
     described = {"title": old.get("title", name), "about": old.get("about", [])}
-    kept.write_text(text_of(described | read(NEW / kept.name)), encoding="utf-8")
+    kept.write_text(text_of(described | new), encoding="utf-8")
 
 
 def markdown(columns: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
@@ -308,7 +395,10 @@ def section(name: str, shown: Shown) -> str:
         rows = [row for row in rows if row[columns.index(column)] in values]
     places = [columns.index(column) for column in shown.columns or columns]
     table = markdown([columns[i] for i in places], [[row[i] for i in places] for row in rows])
-    measured = f"Measured on {result['date']}; {result['machine']}."
+    said = [
+        f"{key} {result[key]}" for key in ("commit", "seeds", "spread") if is_noted(result[key])
+    ]
+    measured = f"Measured on {'; '.join([result['date'], *said, result['machine']])}."
     findings = result.get("findings", [])[: shown.findings]
     for other in shown.also:
         of_other = read(RECORDED / f"{other}.json").get("findings", [])
@@ -316,6 +406,11 @@ def section(name: str, shown: Shown) -> str:
     texts = [*map(wrapped, result["about"][:1]), f"    {result['command']}", wrapped(measured)]
     texts += [table, "\n".join(wrapped(f"- {each}", "  ") for each in findings)]
     return "\n\n".join([f"## {result['title']}", *filter(None, texts)])
+
+
+def is_noted(text: str) -> bool:
+    """Return whether a result says something of its run."""
+    return text != "-" and not text.startswith(NOT_NOTED)
 
 
 def wrapped(text: str, indent: str = "") -> str:

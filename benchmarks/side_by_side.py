@@ -32,7 +32,9 @@ def seconds_of(run: Callable[[], object], times: int) -> float:
     return median(found)
 
 
-def table(name: str, header: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
-    """Write a table to build/results/NAME.json, and return it as Markdown."""
-    write(name, header, rows)
+def table(
+    name: str, header: Sequence[object], rows: Sequence[Sequence[object]], **said: str
+) -> str:
+    """Write a table to build/results/NAME.json, and return it as Markdown; see `results.write`."""
+    write(name, header, rows, **said)
     return markdown(header, rows)

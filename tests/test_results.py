@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from argparse import ArgumentParser
 
 import pytest
 
@@ -24,7 +26,9 @@ def test_every_file_is_complete_and_written_as_a_record_is(results):
     for path in results.RECORDED.iterdir():
         result = results.read(path)
         assert path.read_text() == results.text_of(result), path.name
-        assert {"title", "about", "command", "date", "machine"} <= set(result), path.name
+        said = {"command", "commit", "date", "machine", "seeds", "spread"}
+        assert {"title", "about", *said} <= set(result), path.name
+        assert re.fullmatch(r"[0-9a-f]{8}\+?|-|not noted(; .*)?", result["commit"]), path.name
         assert {len(row) for row in result["rows"]} <= {len(result["columns"])}, path.name
 
 
@@ -47,21 +51,95 @@ def test_a_new_result_keeps_the_description_and_drops_the_findings(results, tmp_
     assert json.loads((tmp_path / "em.json").read_text())["rows"][0][0] == 0.3
     assert (new["title"], new["about"]) == ("EM", ["Seconds."])
     assert new["command"] == "python benchmarks/em.py --data FOLDER --repeats 3"
+    assert (new["commit"], new["seeds"], new["spread"]) == ("not noted",) * 3
     assert "findings" not in new
+
+
+@pytest.fixture
+def run(results, tmp_path, monkeypatch):
+    """Run a benchmark of seven repetitions, as far as its results go."""
+    for name in ("RECORDED", "FIGURES", "NEW_FIGURES"):
+        monkeypatch.setattr(results, name, tmp_path / name)
+    results.RECORDED.mkdir()
+
+    def run(*words: str) -> str:
+        monkeypatch.setattr("sys.argv", ["study.py", *words])
+        parser = ArgumentParser()
+        parser.add_argument("--parts", default="one,two")
+        parser.add_argument("--repeats", type=int, default=7)
+        parser.add_argument("--sets", default="adult,car")
+        parser.add_argument("--only", nargs="*", default=[])
+        parser.add_argument("--no-peers", dest="peers", action="store_false")
+        results.arguments(parser)
+        results.write("study", ["s"], [[results.seed_of(3)]], spread="SD over 7 repetitions")
+        return results.figure_path("study.svg").parent.name
+
+    return run
+
+
+def test_a_result_says_the_seed_the_spread_and_the_commit(run, results, monkeypatch):
+    monkeypatch.setattr(results, "git", lambda word, *_: {"rev-parse": "0123abcd"}.get(word, " M"))
+    run("--seed", "2")
+    new = results.read(results.NEW / "study.json")
+    assert (new["commit"], new["seeds"], new["spread"]) == (
+        "0123abcd+",
+        "2",
+        "SD over 7 repetitions",
+    )
+    assert new["rows"] == [["2000003"]]
+    monkeypatch.setattr(results, "git", lambda word, *_: {"rev-parse": "0123abcd"}.get(word, ""))
+    run()
+    assert results.read(results.NEW / "study.json")["commit"] == "0123abcd"
+
+
+def test_a_copy_without_history_notes_no_commit(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert results.commit() == "not noted"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--repeats", "3"), ("--sets", "car"), ("--only", "car"), ("--no-peers",), ("--seed", "1")],
+)
+def test_a_reduced_run_replaces_no_figure_and_no_result(run, results, words):
+    assert run(*words) == "NEW_FIGURES"
+    results.record("study")  # nothing is recorded yet
+    assert run("--repeats", "8") == run("--parts", "one") == "FIGURES"
+    results.record("study")
+    kept = (results.RECORDED / "study.json").read_text()
+    run(*words)
+    with pytest.raises(SystemExit, match=r"reduced run \(\w+\)"):
+        results.record("study")
+    assert (results.RECORDED / "study.json").read_text() == kept
+    run()
+    results.record("study")
+    assert (results.RECORDED / "study.json").read_text() != kept
+
+
+def test_a_reduced_run_replaces_a_result_of_its_own_command(run, results):
+    for seconds in (1, 2):
+        run("--repeats", "3")
+        results.record("study")
+        assert "reduced" not in results.read(results.RECORDED / "study.json"), seconds
 
 
 def test_a_section_shows_the_chosen_columns_and_rows(results, tmp_path, monkeypatch):
     monkeypatch.setattr(results, "RECORDED", tmp_path)
     result = {"title": "T", "about": ["What.", "More."], "command": "run", "date": "today"}
-    result |= {"machine": "two cores", "columns": ["a", "b", "c"]}
-    result |= {"rows": [[1, 2, 3], [4, "5.0", 6]], "findings": ["First.", "Second."]}
+    result |= {"commit": "not noted", "seeds": "1 to 5", "spread": "-", "machine": "two cores"}
+    result |= {
+        "columns": ["a", "b", "c"],
+        "rows": [[1, 2, 3], [4, "5.0", 6]],
+        "findings": ["First.", "Second."],
+    }
     (tmp_path / "t.json").write_text(results.text_of(result))
     section = results.section("t", results.Shown(("c", "b"), {"a": ("4",)}, also=("t",)))
     assert section.split("\n\n") == [
         "## T",
         "What.",
         "    run",
-        "Measured on today; two cores.",
+        "Measured on today; seeds 1 to 5; two cores.",
         "| c | b |\n| --- | --- |\n| 6 | 5.0 |",
         "- First.\n- First. (`t.json`)",
     ]
