@@ -21,6 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from results import arguments
 from side_by_side import on_one_thread, seconds_of, table
 
 on_one_thread()
@@ -139,7 +140,7 @@ def main() -> None:
     parser.add_argument("--only", choices=[f"{n}-{share}" for n, share in CASES])
     parser.add_argument("--pyagrum", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--ours", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = arguments(parser, seeded=False)
     if given.pyagrum:
         folder, name, tolerance = given.pyagrum
         pyagrum_em(Path(folder), name, float(tolerance))

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
+from results import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -49,9 +50,9 @@ INCOME, ZEROS = "income", ("capital-gain", "capital-loss")
 def worlds(folder: Path | None, bif: Path, records: int) -> Iterator[tuple[str, Network, SiteData]]:
     """Return names, networks and records."""
     network = alarm()
-    yield "ALARM", network, sample(network, records, seed=1)
+    yield "ALARM", network, sample(network, records, seed=seed_of(1))
     network = read_bif(gzip.decompress(bif.read_bytes()).decode())
-    yield "CHILD", network, sample(network, records, seed=1)
+    yield "CHILD", network, sample(network, records, seed=seed_of(1))
     if folder is not None:
         columns = read_columns(folder / "uci" / "adult_train.csv.gz")
         held = {name: column for name, column in columns.items() if name not in ZEROS}
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--bif", type=Path, required=False)
     parser.add_argument("--records", type=int, default=1000)
-    given = parser.parse_args()
+    given = arguments(parser)
     if given.bif is None:
         import importlib.resources
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
+from results import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -273,7 +274,7 @@ def flagged(data: SiteData, carriers: int) -> Held:
     chains = ("sex", "income"), ("race", "age"), ("workclass", "occupation")
     chains += ("relationship", "marital-status"), ("education", "hours-per-week")
     flag = np.zeros(data.records, np.uint8)
-    flag[np.random.default_rng(carriers).choice(data.records, carriers, replace=False)] = 1
+    flag[np.random.default_rng(seed_of(carriers)).choice(data.records, carriers, replace=False)] = 1
     names = [name for chain in chains for name in chain]
     chosen = data.take(names)
     variables = {"flag": Variable("flag", ("no", "yes")), **chosen.variables}
@@ -284,7 +285,7 @@ def flagged(data: SiteData, carriers: int) -> Held:
 
 def studies(folder: Path, truth: Network, cases: dict[str, Case]) -> dict[str, list[Held]]:
     """Return the studies of each row."""
-    alarm, test = cases["true structure"].data, sample(truth, 10_000, seed=1)
+    alarm, test = cases["true structure"].data, sample(truth, 10_000, seed=seed_of(1))
     k2s, true = (case.structure for case in cases.values())
     found = {
         "ALARM, K2's structure": [Held(alarm, (k2s,), test)],
@@ -338,7 +339,7 @@ def log_ratio(model: Network, truth: Network, data: SiteData) -> NDArray[np.floa
 
 def attacked(truth: Network, records: int, seed: int) -> float:
     """Return the share of the records of a fit that exceed 95 % of other records."""
-    inside, outside = (sample(truth, records, seed=2 * seed + part) for part in (0, 1))
+    inside, outside = (sample(truth, records, seed=seed_of(2 * seed + part)) for part in (0, 1))
     model = fit_cpts(
         released(Case(inside, truth.structure), Rule("exact")), truth.structure, pseudo_count=0
     )
@@ -361,7 +362,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--parts", nargs="+", default=["rules", "cut", "programs", "tracing"])
-    given = parser.parse_args()
+    given = arguments(parser)
     if not given.data:
         parser.error("specify --data FOLDER, or set VERTIBAYES_DATA")
     folder = Path(given.data)

@@ -247,17 +247,24 @@ PAGE = {
 }
 
 
-def arguments(parser: ArgumentParser) -> Namespace:
+def arguments(parser: ArgumentParser, *, seeded: bool = True) -> Namespace:
     """Return the options of this run, with `--seed`; its results say the seed and the commit."""
-    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn")
+    if seeded:
+        parser.add_argument(
+            "--seed",
+            type=int,
+            default=0,
+            help="of all that is drawn but masks and noise of the protocols",
+        )
     given = parser.parse_args()
-    run.update(commit=commit(), seeds=str(given.seed), spread="-", reduced=reduced(parser, given))
+    seeds = str(given.seed) if seeded else "-"
+    run.update(commit=commit(), seeds=seeds, spread="-", reduced=reduced(parser, given))
     return given
 
 
 def seed_of(place: int = 0) -> int:
     """Return a seed for a place of the benchmark; no place of another run has the same."""
-    return place + 1_000_000 * int(run["seeds"] if "reduced" in run else 0)
+    return place + 1_000_000 * int(run["seeds"] if run["seeds"].isdigit() else 0)
 
 
 def reduced(parser: ArgumentParser, given: Namespace) -> str:

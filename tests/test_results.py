@@ -38,6 +38,26 @@ def test_a_benchmark_writes_what_the_page_shows(results):
         assert f'table("{name}", ' in source, name
 
 
+# These take --seed in their own way.
+OTHERS = {"crc_tables", "dp_naive_bayes", "dp_naive_bayes_local", "hdpnb", "vertibayes_tables"}
+
+
+def test_each_benchmark_that_writes_results_says_its_seed_and_commit():
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        source = path.read_text()
+        is_run = 'if __name__ == "__main__"' in source and "from side_by_side" in source
+        if is_run and path.stem not in OTHERS:
+            assert "arguments(parser" in source, path.name
+            uses = "seed_of(" in source or "given.seed" in source
+            assert uses != ("seeded=False" in source), path.name
+
+
+def test_only_shared_code_draws_into_the_documents():
+    for path in set((ROOT / "benchmarks").glob("*.py")) - {ROOT / "benchmarks" / "results.py"}:
+        if path.stem != "hdpnb":
+            assert '"figures"' not in path.read_text(), path.name
+
+
 def test_a_new_result_keeps_the_description_and_drops_the_findings(results, tmp_path, monkeypatch):
     monkeypatch.setattr(results, "RECORDED", tmp_path)
     monkeypatch.setattr("sys.argv", ["/here/em.py", "--data", "/secret/place", "--repeats", "3"])
