@@ -36,7 +36,7 @@ PARTS = {"parts", "tables", "figures"}
 """Options that choose among results, each of which is whole."""
 NOT_NOTED = "not noted"
 
-run = {"commit": NOT_NOTED, "seeds": NOT_NOTED, "spread": NOT_NOTED}
+run: dict[str, str] = {}
 """What the results of this run say of it, beside command, date and machine: see `arguments`."""
 
 
@@ -249,13 +249,9 @@ PAGE = {
 
 def arguments(parser: ArgumentParser, *, seeded: bool = True) -> Namespace:
     """Return the options of this run, with `--seed`; its results say the seed and the commit."""
-    if seeded:
-        parser.add_argument(
-            "--seed",
-            type=int,
-            default=0,
-            help="of all that is drawn but masks and noise of the protocols",
-        )
+    if seeded and parser.get_default("seed") is None:
+        said = "of what is drawn, except the protocols' masks and noise"
+        parser.add_argument("--seed", type=int, default=0, help=said)
     given = parser.parse_args()
     seeds = str(given.seed) if seeded else "-"
     run.update(commit=commit(), seeds=seeds, spread="-", reduced=reduced(parser, given))
@@ -264,7 +260,7 @@ def arguments(parser: ArgumentParser, *, seeded: bool = True) -> Namespace:
 
 def seed_of(place: int = 0) -> int:
     """Return a seed for a place of the benchmark; no place of another run has the same."""
-    return place + 1_000_000 * int(run["seeds"] if run["seeds"].isdigit() else 0)
+    return place + 1_000_000 * int(seed if (seed := run.get("seeds", "")).isdigit() else 0)
 
 
 def reduced(parser: ArgumentParser, given: Namespace) -> str:
@@ -318,7 +314,7 @@ def write(
         "command": command(),
         "date": date.today().isoformat(),
         "machine": machine(),
-        **run,
+        **(run or {"commit": commit(), "seeds": NOT_NOTED, "spread": NOT_NOTED}),
         **{key: value for key, value in (("seeds", seeds), ("spread", spread)) if value},
     }
     NEW.mkdir(parents=True, exist_ok=True)
