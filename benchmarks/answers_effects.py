@@ -22,7 +22,7 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from results import arguments, seed_of
-from side_by_side import on_one_thread, table
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -152,12 +152,12 @@ def percent(part: int, whole: int) -> str:
 
 def coverage(studies: int) -> None:
     """Print how often intervals have the truth."""
-    rows = [
+    rows = Rows(
         covered(studies, world, records, rule)
         for world in WORLDS
         for records in (200, 1000, 10_000)
         for rule in RULES
-    ]
+    )
     header = [
         *("studies", "records", "rule", "with an interval, %", "of all strata, %"),
         *("risk", "difference", "ratio", "range"),
@@ -167,7 +167,7 @@ def coverage(studies: int) -> None:
 
 def ranges(graphs: int) -> None:
     """Print how far ranges are from those of an enumeration."""
-    rows = []
+    rows = Rows()
     for nodes in (4, 5, 6):
         found: Counter[str] = Counter()
         worst, generator = 0.0, np.random.default_rng(seed_of(nodes))

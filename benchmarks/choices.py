@@ -25,7 +25,7 @@ from time import perf_counter, process_time
 
 from real_data import MIB, resident
 from results import arguments, seed_of
-from side_by_side import on_one_thread, seconds_of, table
+from side_by_side import Rows, on_one_thread, seconds_of, table
 
 on_one_thread()
 
@@ -204,7 +204,7 @@ def cases(folder: Path | None) -> dict[str, SiteData]:
 
 def structures(data: dict[str, SiteData]) -> str:
     """Compare structures with those of plain K2, for every number of sites."""
-    rows = []
+    rows = Rows()
     for name, whole in data.items():
         margins = Margins(whole)
         plain = k2(margins, max_parents=3)
@@ -226,7 +226,7 @@ def structures(data: dict[str, SiteData]) -> str:
 
 def prices(data: SiteData, repeats: int) -> str:
     """Compare time and bytes of K2 by choices and by tables."""
-    rows = []
+    rows = Rows()
     for sites in SITES:
         choices, tables = ByChoices(data, sites), ByTables(data, sites)
         ours, theirs = seconds_of(choices, repeats), seconds_of(tables, repeats)
@@ -252,7 +252,7 @@ def bic(data: SiteData, structure: Structure) -> float:
 
 def search(folder: Path | None, data: SiteData) -> str:
     """Run the hybrid search by choices over three sites."""
-    rows = []
+    rows = Rows()
     named = {"alarm": data}
     if folder is not None:
         named["adult_train"] = read_binned(folder / "uci" / "adult_train.csv.gz")
@@ -278,7 +278,7 @@ def read_binned(path: Path) -> SiteData:
 
 def once(data: SiteData) -> str:
     """Learn once from many records, both ways."""
-    rows = []
+    rows = Rows()
     for way in (ByTables(data, 3), ByChoices(data, 3)):
         start = perf_counter()
         way()

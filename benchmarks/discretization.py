@@ -27,7 +27,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from results import arguments
-from side_by_side import on_one_thread, table
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -192,7 +192,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--only", nargs="*", default=list(SETS), choices=list(SETS))
     given = arguments(parser, seeded=False)
-    equal, lines = [], []
+    equal, lines = Rows(), []
     for name in given.only:
         path, target, without = SETS[name]
         data = read(Path(given.data) / path, target, without)

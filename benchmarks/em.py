@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any
 
 from results import arguments
-from side_by_side import on_one_thread, seconds_of, table
+from side_by_side import Rows, on_one_thread, seconds_of, table
 
 on_one_thread()
 
@@ -151,7 +151,7 @@ def main() -> None:
         ours(given.data, given.ours[0], int(given.ours[1]))
         return
     cases = [(n, share) for n, share in CASES if given.only in (None, f"{n}-{share}")]
-    rows = [row(name, share, given) for name, share in cases]
+    rows = Rows(row(name, share, given) for name, share in cases)
     header = ["records with missing values", "ours s", "iterations", "s per iteration", "peak MiB",
               "log-likelihood", "pyAgrum s", "largest difference of a CPT"]  # fmt: skip
     print(table("em", header, rows))

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from results import arguments, seed_of
-from side_by_side import table
+from side_by_side import Rows, table
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import log_loss, roc_auc_score
@@ -187,9 +187,9 @@ if __name__ == "__main__":
     chosen = arguments(parser).only or [*SETS]
     header = ["data", "estimator", "accuracy", "AUC", "log loss", "fit s", "predict s"]
     header += ["ratio of fit", "ratio of predict"]
-    print(table("estimators", header, [row for name in chosen for row in compare(name)]), "\n")
+    print(table("estimators", header, Rows(row for name in chosen for row in compare(name))), "\n")
     header = ["data", "algorithm", "pooled s", "three sites s", "cells revealed", "network"]
-    rows = [row for name in chosen for row in compare_sites(name)]
+    rows = Rows(row for name in chosen for row in compare_sites(name))
     print(table("estimators_sites", header, rows), "\n")
     if "diabetes" in chosen:
         header = ["data", "estimator", "accuracy by 30 folds", "standard error"]

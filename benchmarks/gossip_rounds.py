@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from results import arguments, seed_of
-from side_by_side import on_one_thread, table
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -42,17 +42,16 @@ def iterations(nodes: int, counter: str, generator: np.random.Generator) -> list
 
 
 def main() -> None:
-    """Print each line as it is done, then the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--nodes", type=int, default=NODES[-1], help="most")
     given = arguments(parser)
-    generator, rows = np.random.default_rng(seed_of()), []
+    generator, rows = np.random.default_rng(seed_of()), Rows()
     for counter, nodes in product(COUNTERS, (n for n in NODES if n <= given.nodes)):
         found = np.array([iterations(nodes, counter, generator) for _ in range(given.runs)])
         cells = zip(found.mean(axis=0), found.std(axis=0, ddof=1), strict=True)
         rows.append([counter, f"{nodes:,}", *(f"{mean:.1f} ± {sd:.1f}" for mean, sd in cells)])
-        print(*rows[-1], flush=True)
     header = ["counter", "nodes", *(f"iterations to {copies:g} copies" for copies in COPIES)]
     print("\n" + table("gossip_rounds", header, rows, spread=f"SD over {given.runs} runs"))
 

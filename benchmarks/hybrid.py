@@ -19,7 +19,7 @@ from time import process_time
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from results import arguments, seed_of
-from side_by_side import on_one_thread, table
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -94,7 +94,7 @@ def main() -> None:
     asked = arguments(parser)
     data = load("alarm", asked.data)
     data = data.rows(np.arange(min(asked.records, data.records)))
-    pooled, width, rows = k2(PlainCounter(data), max_parents=3), len(data.variables), []
+    pooled, width, rows = k2(PlainCounter(data), max_parents=3), len(data.variables), Rows()
     for sites in (2, 3, 5):
         alone = 0.0, 0
         for shared in (0, width // 2, width):

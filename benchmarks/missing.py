@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from results import arguments, seed_of
-from side_by_side import on_one_thread, table
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -122,7 +122,7 @@ def main() -> None:
     if not given.data:
         parser.error("--data FOLDER is wanted")
     folder = Path(given.data)
-    rows = []
+    rows = Rows()
     for name, wider in WIDER_CELLS.items():
         truth = read_model(folder / name / f"{name}.bif")
         for how, lose in (("completely at random", completely_at_random), ("at random", at_random)):

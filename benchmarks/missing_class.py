@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from results import arguments, seed_of
-from side_by_side import on_one_thread, table
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -49,21 +49,20 @@ def areas(folder: Path, name: str, missing: int) -> Iterator[list[float]]:
 
 
 def main() -> None:
-    """Print each line as it is done, then the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--only", nargs="*", default=[*FILES], choices=[*FILES])
     given = arguments(parser)
     if not given.data:
         parser.error("--data FOLDER is required")
-    rows = []
+    rows = Rows()
     for (name, missing), paper in TABLE_2.items():
         if name in given.only:
             found = np.array(list(areas(Path(given.data), name, missing)))
             cells = zip(found.mean(axis=0), found.std(axis=0, ddof=1), strict=True)
             rows.append([name, missing, *(f"{m:.3f} ± {sd:.3f}" for m, sd in cells), paper[0]])
-            print(*rows[-1], flush=True)
-    header = ["data", "missing %", "records with a class", "the others as of another class",
+        header = ["data", "missing %", "records with a class", "the others as of another class",
               "missing as a class", "the paper"]  # fmt: skip
     print("\n" + table("missing_class", header, rows, spread=f"SD over {FOLDS} folds"))
 

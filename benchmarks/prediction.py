@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from results import arguments, seed_of
-from side_by_side import on_one_thread, seconds_of, table
+from side_by_side import Rows, on_one_thread, seconds_of, table
 
 on_one_thread()
 
@@ -268,7 +268,7 @@ def main() -> None:
         parser.error("specify --data FOLDER")
     print(smoothing(Path(given.data)))
     print()
-    rows = [row(case, Path(given.data), given.records, given.times) for case in CASES]
+    rows = Rows(row(case, Path(given.data), given.records, given.times) for case in CASES)
     header = ["network", "parents / children of the target", "missing values",
               "ours, ms per record", "pyAgrum", "ratio", "pgmpy", "ratio",
               "largest difference"]  # fmt: skip

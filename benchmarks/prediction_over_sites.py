@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter
 
 from results import arguments, seed_of
-from side_by_side import on_one_thread, table
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -138,12 +138,12 @@ def main() -> None:
         given.bif = Path(str(folder / "child.bif.gz"))
     folder = None if given.data is None else Path(given.data)
     found = list(worlds(folder, given.bif, given.records))
-    rows = [measured(*world, sites) for world in found for sites in SITES]
+    rows = Rows(measured(*world, sites) for world in found for sites in SITES)
     header = [f"{given.records} records", "sites", "targets", "s per target", "local s",
               "bytes per record", "of these dealt", "largest difference"]  # fmt: skip
     print(table("prediction_over_sites", header, rows), "\n")
     classes = {"ALARM": "LVFAILURE", "CHILD": "Sick", "Adult, naive Bayes": INCOME}
-    rows = [areas(*world, sites, classes[world[0]]) for world in found for sites in SITES]
+    rows = Rows(areas(*world, sites, classes[world[0]]) for world in found for sites in SITES)
     header = ["AUC", "target", "sites", "private", "joined", "difference", "s", "bytes per record"]
     print(table("prediction_over_sites_auc", header, rows))
 

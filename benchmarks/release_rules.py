@@ -31,7 +31,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from results import arguments, seed_of
-from side_by_side import on_one_thread, table
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -164,7 +164,9 @@ def named(rule: Rule) -> str:
 
 def rules(truth: Network, cases: dict[str, Case]) -> str:
     """Return the table of all rules and cases."""
-    rows = [[named(rule), *(cost(truth, case, rule) for case in cases.values())] for rule in RULES]
+    rows = Rows(
+        [named(rule), *(cost(truth, case, rule) for case in cases.values())] for rule in RULES
+    )
     return table("release_rules", ["rule", *cases], rows)
 
 
@@ -194,7 +196,7 @@ def bounds(hidden: HiddenCounts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def cut(cases: dict[str, Case]) -> str:
     """Return how many hidden counts the programs find, for cuts of complete records."""
-    rows: list[list[object]] = []
+    rows = Rows()
     for name, case in cases.items():
         for rule in (rule for rule in RULES if rule.kind == "cut" and not case.missing):
             start = perf_counter()
@@ -310,7 +312,7 @@ def studies(folder: Path, truth: Network, cases: dict[str, Case]) -> dict[str, l
 
 def programs(rows: dict[str, list[Held]]) -> str:
     """Return how many small counts are known under each rule, and what the rule costs."""
-    shown: list[list[object]] = []
+    shown = Rows()
     for name, cases in rows.items():
         for rules in (*PROGRAMMED, *(PAIRS if name == PAIRED else ())):
             start, known = perf_counter(), None
@@ -350,7 +352,7 @@ def attacked(truth: Network, records: int, seed: int) -> float:
 def traced(truth: Network) -> str:
     """Return the measured power beside the bound."""
     parameters = sum(free_parameters(cpt.shape) for cpt in truth.cpts.values())
-    rows = []
+    rows = Rows()
     for records in ATTACKED:
         measured = np.mean([attacked(truth, records, seed) for seed in range(ATTACKS)])
         rows.append([records, f"{measured:.3f}", f"{tracing_power(parameters, records):.3f}"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from time import process_time
 
@@ -30,6 +30,20 @@ def seconds_of(run: Callable[[], object], times: int) -> float:
         run()
         found.append(process_time() - start)
     return median(found)
+
+
+class Rows(list[Sequence[object]]):
+    """The rows of a table, each of which is printed to standard error as it is done."""
+
+    def __init__(self, rows: Iterable[Sequence[object]] = ()) -> None:
+        super().__init__()
+        for row in rows:
+            self.append(row)
+
+    def append(self, row: Sequence[object]) -> None:
+        """Add a row, and print it."""
+        print(*row, sep=" | ", file=sys.stderr, flush=True)
+        super().append(row)
 
 
 def table(

@@ -18,7 +18,7 @@ from time import process_time
 from unittest.mock import patch
 
 from results import arguments, seed_of
-from side_by_side import on_one_thread, table
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -95,7 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     given = arguments(parser)
-    rows = []
+    rows = Rows()
     for records, states, last, missing in CASES:
         data = records_of(records, states, last, missing)
         prefix = [f"v{i}" for i in range(len(states))]
