@@ -66,6 +66,37 @@ def test_each_row_has_a_verdict():
         assert not missing(row), row
 
 
+# What the papers number.
+NUMBERED = {
+    "VertiBayes": "equation 1-2, table 1-3, figure 1-3",
+    "Privacy-preserving": "definition 2-3, theorem 1-2, algorithm 1-1, figure 1a-1b",
+    "Decentralized": "algorithm 1-5, table 1-2, figure 1-7, equation 28-28",
+    "Local": "approach 1-3, table 1-4, figure 1-4",
+    "Probabilistic": "algorithm 1-3, theorem 1-1, equation 5-5, table 1-12, figure 1-2",
+}
+ROMAN = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
+
+
+def numbered(text, is_roman):
+    """Yield what the papers number, as the rows name it."""
+    for part in text.split(", "):
+        kind, numbers = part.split()
+        first, last = numbers.split("-")
+        between = map(str, range(int(first), int(last) + 1)) if last.isdigit() else (first, last)
+        for number in between:
+            of_table = is_roman and kind == "table"
+            yield f"{kind} {ROMAN[int(number) - 1] if of_table else number}"
+
+
+@pytest.mark.parametrize("paper", NUMBERED)
+def test_nothing_that_a_paper_numbers_is_left_out(paper):
+    items = " ".join(f"{row.item} ." for row in rows() if paper in row.paper)
+    named = list(numbered(NUMBERED[paper], paper == "Probabilistic"))
+    assert named
+    for name in named:
+        assert re.search(rf"(?i:{name.split()[0]}) {name.split()[1]}(?!\d|[IVX])", items), name
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [
