@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from missing import completely_at_random
-from results import arguments
+from runs import arguments
 from side_by_side import table
 
 from vertibayes.counting import PlainCounter

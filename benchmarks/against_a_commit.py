@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import table
 
 ROOT = Path(__file__).parents[1]

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from alignment_lists import lists_of
-from results import arguments
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 from vertibayes_mpc.alignment import (

@@ -18,7 +18,7 @@ from functools import reduce
 from pathlib import Path
 
 import numpy as np
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import table
 
 from vertibayes.counting import PlainCounter

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()

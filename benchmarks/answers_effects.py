@@ -21,7 +21,7 @@ from itertools import permutations
 from math import sqrt
 from typing import Any, NamedTuple
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()

@@ -24,7 +24,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from real_data import MIB, resident
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import Rows, on_one_thread, seconds_of, table
 
 on_one_thread()

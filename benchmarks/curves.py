@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from results import figure_path
+from runs import figure_path
 
 
 def mean_sd(values: np.ndarray | list[float]) -> str:

@@ -26,7 +26,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
-from results import arguments
+from runs import arguments
 from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()

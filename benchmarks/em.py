@@ -21,7 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from results import arguments
+from runs import arguments
 from side_by_side import Rows, on_one_thread, seconds_of, table
 
 on_one_thread()

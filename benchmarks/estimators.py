@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import Rows, table
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer

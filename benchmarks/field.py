@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 
-from results import arguments
+from runs import arguments
 from scale import columns, memory
 from side_by_side import on_one_thread, table
 

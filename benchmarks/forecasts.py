@@ -17,7 +17,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from results import arguments
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()

@@ -34,7 +34,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 from tests.broken_messages import BrokenMessages

@@ -13,7 +13,7 @@ import argparse
 from itertools import product
 from typing import Any
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()

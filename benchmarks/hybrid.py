@@ -18,7 +18,7 @@ from time import process_time
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()

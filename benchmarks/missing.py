@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()

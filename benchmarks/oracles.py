@@ -22,7 +22,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-from results import arguments
+from runs import arguments
 from side_by_side import on_one_thread, seconds_of, table
 
 on_one_thread()

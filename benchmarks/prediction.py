@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import Rows, on_one_thread, seconds_of, table
 
 on_one_thread()

@@ -15,7 +15,7 @@ import pstats
 from pathlib import Path
 from time import process_time
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, seconds_of, table
 
 on_one_thread()

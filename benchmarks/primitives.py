@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-from results import arguments
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()

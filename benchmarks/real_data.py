@@ -26,7 +26,7 @@ from statistics import median
 from time import process_time
 from typing import Any, TypeVar
 
-from results import arguments
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()

@@ -30,7 +30,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()

@@ -29,7 +29,7 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import table
 
 from vertibayes_protocols.deployment.templates import Names, init

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from time import process_time
 
-from results import markdown, write
+from results import markdown
+from runs import write
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -49,6 +50,6 @@ class Rows(list[Sequence[object]]):
 def table(
     name: str, header: Sequence[object], rows: Sequence[Sequence[object]], **said: str
 ) -> str:
-    """Write a table to build/results/NAME.json, and return it as Markdown; see `results.write`."""
+    """Write a table to build/results/NAME.json, and return it as Markdown; see `runs.write`."""
     write(name, header, rows, **said)
     return markdown(header, rows)

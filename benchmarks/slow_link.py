@@ -25,7 +25,7 @@ from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from unittest import mock
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from scale import MIB, memory
 from side_by_side import on_one_thread, table
 

@@ -24,7 +24,7 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from federation import RELAY, Measured, alarm_file
-from results import arguments
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 from tests.e2e.party import data_of

@@ -29,7 +29,7 @@ from time import sleep, time
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-from results import arguments
+from runs import arguments
 from side_by_side import table
 from soak_analyst import digests
 from soak_faults import Fault, Faults, small_disk

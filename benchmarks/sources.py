@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import table
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -26,7 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()

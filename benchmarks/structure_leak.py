@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Iterator
 from itertools import product
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()

@@ -26,7 +26,7 @@ from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()

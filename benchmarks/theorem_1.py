@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from results import arguments
+from runs import arguments
 from side_by_side import table
 
 from tests.noise_law import delta_at, diluted_law, largest_ratio, point

@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from time import perf_counter
 
-from results import arguments, figure_path, seed_of
+from runs import arguments, figure_path, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()

@@ -17,7 +17,7 @@ from statistics import median
 from time import process_time
 from unittest.mock import patch
 
-from results import arguments, seed_of
+from runs import arguments, seed_of
 from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()

@@ -123,7 +123,7 @@ def source(script):
     if not (folder / script).is_file():
         return None
     text = (folder / script).read_text()
-    modules = {*re.findall(r"(?m)^from (\w+) import", text), "results"}
+    modules = {*re.findall(r"(?m)^from (\w+) import", text), "runs"}
     return text + "".join(p.read_text() for n in modules if (p := folder / f"{n}.py").is_file())
 
 

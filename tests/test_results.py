@@ -14,7 +14,7 @@ from tests.documents import ROOT, scripts
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     with scripts(ROOT / "benchmarks", "results") as [module]:
-        monkeypatch.setattr(module, "NEW", tmp_path / "new")
+        monkeypatch.setattr(module.runs, "NEW", tmp_path / "new")
         yield module
 
 
@@ -25,7 +25,7 @@ def test_the_page_is_what_the_files_draw(results):
 def test_every_file_is_complete_and_written_as_a_record_is(results):
     for path in results.RECORDED.iterdir():
         result = results.read(path)
-        assert path.read_text() == results.text_of(result), path.name
+        assert path.read_text() == results.runs.text_of(result), path.name
         said = {"command", "commit", "date", "machine", "seeds", "spread"}
         assert {"title", "about", *said} <= set(result), path.name
         assert re.fullmatch(r"[0-9a-f]{8}\+?|-|not noted(; .*)?", result["commit"]), path.name
@@ -56,7 +56,7 @@ def test_each_benchmark_that_writes_results_says_its_seed_and_commit():
 
 
 def test_only_shared_code_draws_into_the_documents():
-    for path in set((ROOT / "benchmarks").glob("*.py")) - {ROOT / "benchmarks" / "results.py"}:
+    for path in set((ROOT / "benchmarks").glob("*.py")) - {ROOT / "benchmarks" / "runs.py"}:
         if path.stem != "hdpnb":
             assert '"figures"' not in path.read_text(), path.name
 
@@ -66,8 +66,8 @@ def test_a_new_result_keeps_the_description_and_drops_the_findings(results, tmp_
     monkeypatch.setattr("sys.argv", ["/here/em.py", "--data", "/secret/place", "--repeats", "3"])
     monkeypatch.delenv("VERTIBAYES_DATA", raising=False)
     old = {"title": "EM", "about": ["Seconds."], "columns": ["s"], "rows": [[9]], "findings": ["9"]}
-    (tmp_path / "em.json").write_text(results.text_of(old))
-    results.write("em", ["s", "what"], [["0.30", "5 %"], [1, "a | b"]])
+    (tmp_path / "em.json").write_text(results.runs.text_of(old))
+    results.runs.write("em", ["s", "what"], [["0.30", "5 %"], [1, "a | b"]])
     results.record("em")
     new = results.read(tmp_path / "em.json")
     assert new["rows"] == [["0.30", "5 %"], ["1", "a | b"]]
@@ -81,8 +81,9 @@ def test_a_new_result_keeps_the_description_and_drops_the_findings(results, tmp_
 @pytest.fixture
 def run(results, tmp_path, monkeypatch):
     """Run a benchmark of seven repetitions, as far as its results go."""
-    for name in ("RECORDED", "FIGURES", "NEW_FIGURES"):
-        monkeypatch.setattr(results, name, tmp_path / name)
+    monkeypatch.setattr(results, "RECORDED", tmp_path / "recorded")
+    for name in ("FIGURES", "NEW_FIGURES"):
+        monkeypatch.setattr(results.runs, name, tmp_path / name)
     results.RECORDED.mkdir()
 
     def run(*words: str) -> str:
@@ -93,32 +94,31 @@ def run(results, tmp_path, monkeypatch):
         parser.add_argument("--sets", default="adult,car")
         parser.add_argument("--only", nargs="*", default=[])
         parser.add_argument("--no-peers", dest="peers", action="store_false")
-        results.arguments(parser)
-        results.write("study", ["s"], [[results.seed_of(3)]], spread="SD over 7 repetitions")
-        return results.figure_path("study.svg").parent.name
+        results.runs.arguments(parser)
+        results.runs.write(
+            "study", ["s"], [[results.runs.seed_of(3)]], spread="SD over 7 repetitions"
+        )
+        return results.runs.figure_path("study.svg").parent.name
 
     return run
 
 
-def test_a_result_says_the_seed_the_spread_and_the_commit(run, results, monkeypatch):
-    monkeypatch.setattr(results, "git", lambda word, *_: {"rev-parse": "0123abcd"}.get(word, " M"))
+@pytest.mark.parametrize(("changed", "commit"), [(" M a.py", "0123abcd+"), ("", "0123abcd")])
+def test_a_result_says_its_seed_its_spread_and_its_commit(
+    run, results, monkeypatch, changed, commit
+):
+    printed = {"rev-parse": "0123abcd", "status": changed}
+    monkeypatch.setattr(results.runs, "git", lambda word, *_: printed[word])
     run("--seed", "2")
-    new = results.read(results.NEW / "study.json")
-    assert (new["commit"], new["seeds"], new["spread"]) == (
-        "0123abcd+",
-        "2",
-        "SD over 7 repetitions",
-    )
+    new = results.read(results.runs.NEW / "study.json")
+    assert (new["commit"], new["seeds"], new["spread"]) == (commit, "2", "SD over 7 repetitions")
     assert new["rows"] == [["2000003"]]
-    monkeypatch.setattr(results, "git", lambda word, *_: {"rev-parse": "0123abcd"}.get(word, ""))
-    run()
-    assert results.read(results.NEW / "study.json")["commit"] == "0123abcd"
 
 
 def test_a_copy_without_history_notes_no_commit(results, tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "ROOT", tmp_path)
+    monkeypatch.setattr(results.runs, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert results.commit() == "not noted"
+    assert results.runs.commit() == "not noted"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_section_shows_the_chosen_columns_and_rows(results, tmp_path, monkeypa
         "rows": [[1, 2, 3], [4, "5.0", 6]],
         "findings": ["First.", "Second."],
     }
-    (tmp_path / "t.json").write_text(results.text_of(result))
+    (tmp_path / "t.json").write_text(results.runs.text_of(result))
     section = results.section("t", results.Shown(("c", "b"), {"a": ("4",)}, also=("t",)))
     assert section.split("\n\n") == [
         "## T",
