@@ -171,13 +171,13 @@ PAGE = {
     "hdpnb_accuracy": Shown(
         ("accounting", "noise", "eps", "200", "1000", "1728"),
         {"eps": ("", "0.2", "0.4"), "noise": ("none", "Polya shares")},
-        also=("vdpnb", "theorem_1"),
+        also=("vdpnb",),
     ),
     "dp_naive_bayes": Shown(
         ("data", "sensitivity", "nodes", "eps 0.1", "eps 1", "eps 10"),
         {"data": ("Adult",), "nodes": ("1", "1000")},
         findings=2,
-        also=("gossip_curves_runs", "gossip_rounds"),
+        also=("gossip_curves_runs",),
     ),
     "dp_naive_bayes_local_2": Shown(
         ("data", "reading", "eps 0.5", "eps 1.0", "eps 5.0"), {"oracle": ("OUE",)}
