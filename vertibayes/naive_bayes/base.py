@@ -30,11 +30,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Statistics: TypeAlias = NDArray[Any]  # integers, or float64 where sums are estimated
 
 FLOOR = 1e-6  # of counts and variances with noise, as in Giaretta et al. (2023)
-# Of numbers whose half range is 1. A standard deviation of at least 1 % of it measures best where
-# noise is added; exact sums keep smaller ones, as declared bounds may be far too wide.
-LEAST_VARIANCE = 1e-4
-LEAST_EXACT_VARIANCE = 1e-6
-EVEN = 1 / 3  # the variance of numbers that are spread evenly
+LEAST_VARIANCE = 1e-6  # of numbers whose half range is 1; more harms where bounds are wide
+EVEN = 1 / 3  # the variance of numbers that are spread evenly there
 
 
 def log_proba(joint: Floats) -> Floats:
@@ -55,8 +52,8 @@ class NaiveBayes:
     floor : float, default=0.0
         What a smaller count of a class or a feature is raised to; and, as a share of the square of
         half the range, what a smaller variance of a number is raised to. Noise can leave counts
-        and variances below zero: Giaretta et al. (2023) take 1e-6. Variances are raised to 1e-6 at
-        least, and to 1e-4 where the schema is `centred`, for noise.
+        and variances below zero: Giaretta et al. (2023) take 1e-6. Variances are raised to 1e-6 in any
+        case, so that no class of equal numbers rules out all others.
 
     Attributes
     ----------
@@ -175,7 +172,7 @@ class NaiveBayes:
         mean = np.where(count > 0, total / known, 2.0 ** (GRID_BITS - 1))
         spread = np.where(count > 0, squares / known - mean**2, 4.0**GRID_BITS / 12)
         half = 2.0 ** (GRID_BITS - 1)
-        return mean / half - 1, np.maximum(spread / half**2, LEAST_EXACT_VARIANCE)
+        return mean / half - 1, np.maximum(spread / half**2, LEAST_VARIANCE)
 
     def _centred(self, sums: Statistics, errors: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance of centred `Moments`, with the bounds at -1 and 1.
