@@ -48,7 +48,7 @@ def up_to(most: int, previous: np.ndarray, received: np.ndarray) -> np.ndarray:
 def gossiping(adult: Data, repeats: int, seed: int) -> None:
     """Accuracy of all nodes' models over iterations, beside the federated model's."""
     runs = min(repeats, RUNS)
-    show_copies(min(repeats, 3), seed)
+    show_copies(2, seed)
     show_runs([Case(adult, *rest) for rest in CASES + FURTHER], runs, seed)
     curves = {}
     for case in (Case(adult, *rest) for rest in CASES):
@@ -62,10 +62,11 @@ def gossiping(adult: Data, repeats: int, seed: int) -> None:
 def show_copies(runs: int, seed: int) -> None:
     """Show the copies of noise in the estimates of nodes, by counter."""
     rules = {name: lambda *t, most=most: up_to(most, *t) for name, most in (COUNTERS | SUM).items()}
-    print(f"\nn times the sum of squared weights, median over nodes, mean ± sd of {runs} runs\n")
+    print("\nn times the sum of squared weights, median over nodes, mean ± sd of runs:")
+    print(f"{runs} of {NODES:,} nodes, {10 * runs} of fewer\n")
     rows = []
     for nodes, slots in COPIES:
-        for name, rule in (rules | MIXES).items():
+        for name, rule in (rules if slots > 1 else rules | MIXES).items():
             many = runs if nodes == NODES else 10 * runs
             found = [copies_of(np.random.default_rng((seed, run)), rule, nodes, slots)
                      for run in range(many)]  # fmt: skip

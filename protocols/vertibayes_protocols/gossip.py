@@ -59,9 +59,7 @@ def merge(
 class GossipNodes:
     """Nodes, each with its update and the last two estimates that it has received."""
 
-    def __init__(
-        self, updates: NDArray[np.int64] | Floats, doubles_to: int = DOUBLES_TO
-    ) -> None:
+    def __init__(self, updates: NDArray[np.int64] | Floats, doubles_to: int = DOUBLES_TO) -> None:
         if updates.ndim != 2 or not len(updates) or not np.isfinite(updates).all():
             raise ValueError(
                 f"updates must be finite, in one row per node, got the shape {updates.shape}"

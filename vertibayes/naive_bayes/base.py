@@ -52,8 +52,8 @@ class NaiveBayes:
     floor : float, default=0.0
         What a smaller count of a class or a feature is raised to; and, as a share of the square of
         half the range, what a smaller variance of a number is raised to. Noise can leave counts
-        and variances below zero: Giaretta et al. (2023) take 1e-6. Variances are raised to 1e-6 in any
-        case, so that no class of equal numbers rules out all others.
+        and variances below zero: Giaretta et al. (2023) take 1e-6. Variances are raised to 1e-6 in
+        any case: a class of equal numbers would rule out all others.
 
     Attributes
     ----------
