@@ -142,7 +142,7 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
     @property
     def most_steps(self) -> int:
         """The largest counter that an estimate can have: 1, 3, 7 and so on, then one more each."""
-        return min(2**self.iterations - 1, DOUBLES_TO + self.iterations)
+        return min((1 << self.iterations) - 1, DOUBLES_TO + self.iterations)
 
     def plan(self, at: At) -> SumPromise:
         """Return what the noise of each site promises."""
