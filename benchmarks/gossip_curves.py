@@ -19,7 +19,7 @@ from side_by_side import table
 from vertibayes.naive_bayes.base import FLOOR
 from vertibayes.naive_bayes.federated import exact_updates
 from vertibayes.naive_bayes.gossip import gossip
-from vertibayes_protocols.gossip import DOUBLES_TO, Estimate
+from vertibayes_protocols.gossip import ADDS_UP_TO, Estimate
 from vertibayes_protocols.gossip import merge as merged
 
 NODES = 1000
@@ -30,7 +30,7 @@ SCORED = (*range(1, 11), 12, 15, 20, 25, 30, 35, 40, 50, 60, 75, 100)
 SHOWN = (1, 2, 3, 5, 10, 20, 30, 40, 50, 75, 100)
 SETTLED = (10, 30, 50, 100)
 RUNS = 10
-COUNTERS = {"sum to 100, then + 1": DOUBLES_TO, "+ 1 (Algorithm 4)": 1}
+COUNTERS = {"sum to 100, then + 1": ADDS_UP_TO, "+ 1 (Algorithm 4)": 1}
 SUM = {"sum (equation 27)": 2**53}
 MIXES = {  # further counters, of which only the copies of noise are counted
     "sum to 20, then + 1": lambda previous, received: up_to(20, previous, received),
@@ -140,7 +140,7 @@ class Case:
         return rows, exact_updates(way.schema, [way.training.rows(own) for own in rows])
 
     def curve(
-        self, scored, count: int, generator, doubles_to: int = DOUBLES_TO
+        self, scored, count: int, generator, adds_up_to: int = ADDS_UP_TO
     ) -> tuple[float, dict[int, np.ndarray]]:
         """Return the federated accuracy, and those of the first nodes at some iterations."""
         way, (rows, updates) = self.data.ways[self.mode], self.exact
@@ -155,7 +155,7 @@ class Case:
 
         federated = accuracies(updates.sum(axis=0)[None])[0]
         found = {}
-        states = gossip(updates, max(scored), generator, slots=self.slots, doubles_to=doubles_to)
+        states = gossip(updates, max(scored), generator, slots=self.slots, adds_up_to=adds_up_to)
         for iteration, state in enumerate(states, 1):
             if iteration in scored:
                 found[iteration] = accuracies(state.estimates.values[:count] * NODES)

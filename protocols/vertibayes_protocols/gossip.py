@@ -8,8 +8,9 @@
 
 t is the weight of an estimate in the next merge. Equation 25 adds both estimates, so that t should
 add up too, as t_tot of equation 27; Algorithm 4 prints t of received + 1, with which a node's own
-update keeps too much weight. A t that always adds up doubles, soon leaves a node's own update
-without weight, and freezes the weights as they then are. So t adds up to 100, and then grows by 1.
+update keeps too much weight. A t that always adds up grows by half in each iteration, soon leaves
+own updates without weight, and freezes the weights as they then are. So t adds up to 100, and then
+grows by 1.
 
 All nodes are vectorized: row i of each array is node i. A party between machines is one node.
 
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 
-DOUBLES_TO = 100
+ADDS_UP_TO = 100
 
 
 class Estimate(NamedTuple):
@@ -47,30 +48,30 @@ class Estimate(NamedTuple):
 
 
 def merge(
-    previous: Estimate, received: Estimate, update: Floats, doubles_to: int = DOUBLES_TO
+    previous: Estimate, received: Estimate, update: Floats, adds_up_to: int = ADDS_UP_TO
 ) -> Estimate:
-    """Return the nodes' new estimates ([1]_, equation 26); Algorithm 4 has a `doubles_to` of 1."""
+    """Return the nodes' new estimates ([1]_, equation 26); Algorithm 4 has a `adds_up_to` of 1."""
     total = previous.steps + received.steps + 1
     sums = previous.steps[:, None] * previous.values + received.steps[:, None] * received.values
-    steps = np.minimum(total, np.maximum(doubles_to, received.steps + 1))
+    steps = np.minimum(total, np.maximum(adds_up_to, received.steps + 1))
     return Estimate(steps, (sums + update) / total[:, None])
 
 
 class GossipNodes:
     """Nodes, each with its update and the last two estimates that it has received."""
 
-    def __init__(self, updates: NDArray[np.int64] | Floats, doubles_to: int = DOUBLES_TO) -> None:
+    def __init__(self, updates: NDArray[np.int64] | Floats, adds_up_to: int = ADDS_UP_TO) -> None:
         if updates.ndim != 2 or not len(updates) or not np.isfinite(updates).all():
             raise ValueError(
                 f"updates must be finite, in one row per node, got the shape {updates.shape}"
             )
-        self.updates, self.doubles_to = updates.astype(np.float64), doubles_to
+        self.updates, self.adds_up_to = updates.astype(np.float64), adds_up_to
         nothing = Estimate(np.zeros(len(updates), np.int64), np.zeros_like(self.updates))
         self.previous, self.received = nothing, nothing
 
     def estimate(self) -> Estimate:
         """Return the estimates that the nodes send in this iteration."""
-        return merge(self.previous, self.received, self.updates, self.doubles_to)
+        return merge(self.previous, self.received, self.updates, self.adds_up_to)
 
     def receive(self, receivers: NDArray[np.integer], sent: Estimate) -> None:
         """Let messages arrive, those to the same node in the order given."""

@@ -26,7 +26,7 @@ def test_equation_26_by_hand():
     found = merge(estimate(2, 10.0), estimate(5, 4.0), np.array([[20.0]]))
     assert found.steps.tolist() == [8], "equation 27"
     assert found.values.tolist() == [[(2 * 10 + 5 * 4 + 20) / 8]]
-    printed = merge(estimate(2, 10.0), estimate(5, 4.0), np.array([[20.0]]), doubles_to=1)
+    printed = merge(estimate(2, 10.0), estimate(5, 4.0), np.array([[20.0]]), adds_up_to=1)
     assert printed.steps.tolist() == [6], "Algorithm 4"
     assert printed.values.tolist() == found.values.tolist()
     first = merge(estimate(0, 0.0), estimate(0, 0.0), np.array([[20.0]]))
@@ -70,10 +70,10 @@ def test_an_estimate_is_a_weighted_mean_of_updates(nodes, iterations, seed, opti
 
 
 # 1 is the federated model; a node's own update is an estimate of weight 300.
-@pytest.mark.parametrize(("doubles_to", "at_30"), [(100, (1.0, 1.25)), (1, (1.4, 1.8))])
-def test_the_weights_become_equal(doubles_to, at_30):
+@pytest.mark.parametrize(("adds_up_to", "at_30"), [(100, (1.0, 1.25)), (1, (1.4, 1.8))])
+def test_the_weights_become_equal(adds_up_to, at_30):
     nodes = 300
-    states = run(np.eye(nodes), 100, doubles_to=doubles_to)
+    states = run(np.eye(nodes), 100, adds_up_to=adds_up_to)
     spread = [nodes * (s.estimates.values**2).sum(axis=1) for s in states]
     assert np.median(spread[0]) > 50 and np.median(spread[99]) < 1.2
     assert at_30[0] < np.median(spread[29]) < at_30[1], "Algorithm 4 as printed is slower"
@@ -190,7 +190,7 @@ def test_peers_are_uniform_over_the_others():
         ({"asleep": 1.0}, "asleep must be at least 0 and below 1, got 1.0"),
         ({"slots": 0}, "slots must be at least 1, got 0"),
         ({"latest": -1}, "latest must be at least 0, got -1"),
-        ({"doubles_to": 0}, "doubles_to must be at least 1, got 0"),
+        ({"adds_up_to": 0}, "adds_up_to must be at least 1, got 0"),
         ({"neighbours": [[1], [0], []]}, "node 2 has no neighbour"),
         ({"neighbours": [[1], [0], [3]]}, "node 2 has a neighbour that is not one of the 3"),
         ({"neighbours": nx.path_graph(4)}, "neighbours must be of the nodes 0 to 2, got 4"),

@@ -174,7 +174,7 @@ def test_gossip_of_one_node_is_federated_and_of_ten_almost(world):
     gossiped = GossipNB(None, iterations=200, random_state=0).fit(X, y)
     assert len(gossiped.models_) == 10
     ours, printed = (
-        GossipNB(None, iterations=9, random_state=0, doubles_to=most).fit(X, y) for most in (100, 1)
+        GossipNB(None, iterations=9, random_state=0, adds_up_to=most).fit(X, y) for most in (100, 1)
     )
     assert not np.array_equal(ours.model_.sums_, printed.model_.sums_)
     assert abs(gossiped.predict_proba(X_new) - exact).mean() < 0.05
@@ -213,7 +213,7 @@ def test_the_parameters_are_those_of_the_signature():
     shared = {"epsilon", "bounds", "categories", "classes", "alpha"}
     nodes = {"nodes", "noise", "delta", "sensitivity", "floor", "random_state"}
     assert set(FederatedNB().get_params()) == shared | nodes
-    own = {"iterations", "neighbours", "node", "doubles_to"}
+    own = {"iterations", "neighbours", "node", "adds_up_to"}
     assert set(GossipNB().get_params()) == shared | nodes | own
     own = {"reports", "oracle", "bins", "approach", "missing"}
     assert set(LocalNB().get_params()) == shared | own

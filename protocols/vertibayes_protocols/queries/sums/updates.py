@@ -41,7 +41,7 @@ from vertibayes_mpc.errors import MalformedMessageError, PartyGoneError
 from vertibayes_mpc.integers import uniform_below
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols.effects import Effects
-from vertibayes_protocols.gossip import DOUBLES_TO, Estimate, Floats, GossipNodes
+from vertibayes_protocols.gossip import ADDS_UP_TO, Estimate, Floats, GossipNodes
 from vertibayes_protocols.promise import SumPromise
 from vertibayes_protocols.queries.sums.statistics import (
     StatisticsQuery,
@@ -142,7 +142,7 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
     @property
     def most_steps(self) -> int:
         """The largest counter that an estimate can have: 1, 3, 7 and so on, then one more each."""
-        return min((1 << self.iterations) - 1, DOUBLES_TO + self.iterations)
+        return min((1 << self.iterations) - 1, ADDS_UP_TO + self.iterations)
 
     def plan(self, at: At) -> SumPromise:
         """Return what the noise of each site promises."""
