@@ -180,7 +180,7 @@ def read(path: Path) -> pd.DataFrame:
 def split(
     frame: pd.DataFrame, seed: int | np.random.Generator = 42
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return nine tenths and a tenth of the records, by default by the seed that the paper names."""
+    """Return nine tenths and a tenth of the records; 42 is the seed that the paper names."""
     places = np.random.default_rng(seed).permutation(len(frame))
     tenth = len(frame) // 10
     return frame.iloc[places[tenth:]], frame.iloc[places[:tenth]]
