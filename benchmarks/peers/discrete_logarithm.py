@@ -109,7 +109,7 @@ def row(bits: int) -> list[list[str]]:
     shown = [f"{1e3 * s:,.1f} ms" for s in (one, peers, many, COUNTS * peers)]
     table_of = f"; table once: {table.steps:,} powers, {made:.2g} s"
     return [
-        [f"{name}: one count", shown[0], peer + table_of, shown[1], f"{peers / one:.1f}",
+        [f"{name}: one count", shown[0], peer + table_of, shown[1], f"{peers / one:.2f}",
          TRUST, PEERS],
         [f"{name}: {COUNTS} counts", shown[2], f"{peer}, {COUNTS} times its time for one", shown[3],
          f"{COUNTS * peers / many:,.1f}", TRUST, PEERS],
