@@ -56,9 +56,9 @@ def models(way: Way, eps: float, dealt: dict, generator) -> Iterator[tuple[str, 
         where = f"horizontally, {nodes} nodes" if nodes > 1 else "1 holder"
         budgets = vaidya.central(way, eps)
         yield f"Vaidya, {where}", vaidya.model(way, held, budgets, generator)
-    if way.schema.numeric:
-        one = vaidya.model(way, dealt[1], vaidya.central(way, eps), generator, raised=True)
-        yield "Vaidya, 1 holder, deviations raised", one
+    for spread in ("raised", "exact") if way.schema.numeric else ():
+        one = vaidya.model(way, dealt[1], vaidya.central(way, eps), generator, spread=spread)
+        yield f"Vaidya, 1 holder, deviations {spread}", one
     for each, whose in ((eps, "at each party"), (eps / parties, "of a record")):
         budgets = vaidya.vertical(way, each)
         yield f"{VERTICAL} {whose}", vaidya.model(way, dealt[1], budgets, generator)

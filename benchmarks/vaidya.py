@@ -91,11 +91,12 @@ def vertical(way: Way, eps: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def model(
-    way: Way, held: Holders, budgets, generator: np.random.Generator, *, raised: bool = False
+    way: Way, held: Holders, budgets, generator: np.random.Generator, *, spread: str = "noisy"
 ) -> NaiveBayes:
     """Draw a model; the floor and the pseudo-counts are those of `Way.model`.
 
-    With `raised`, a deviation below the standard error of its noise becomes this error.
+    If `spread` is "raised", a deviation below the standard error of its noise becomes this error;
+    if it is "exact", deviations have no noise, which is not private.
     """
     of_classes, of_features = budgets
     budget = dict(zip(way.schema.features, of_features, strict=True))
@@ -111,8 +112,10 @@ def model(
     e = np.array([budget[name] for name in way.schema.numeric]).reshape(1, -1, 1)
     of_mean, of_deviation = sensitivities(held.counts, held.spans)
     means = held.means + generator.laplace(scale=of_mean / e)
-    deviations = held.deviations + generator.laplace(scale=of_deviation / e)
-    if raised:
+    deviations = held.deviations
+    if spread != "exact":
+        deviations = deviations + generator.laplace(scale=of_deviation / e)
+    if spread == "raised":
         deviations = np.maximum(deviations, np.sqrt(2) * of_deviation / e)
     weights = np.maximum(noisy, 1e-6)[:, None, :]
     weights = weights / weights.sum(axis=0)
