@@ -1,15 +1,15 @@
 """Naive Bayes under local differential privacy: figures 2 to 4 of Yilmaz et al. (2019).
 
     python benchmarks/dp_naive_bayes_local.py --data FOLDER [--fetched FOLDER] [--repeats 100]
-                                              [--seed 0]
+                                              [--figures 2,fetched,3] [--seed 0]
 
 Prints Markdown tables and writes docs/figures/local_nb_*.svg. Each repetition splits the records
 80/20 at random; the people of the larger part report, and the accuracy is that on the smaller part.
 As in the paper, negative counts become 1, nothing is added to counts, and theta is 0.25. Reports
 are drawn by the laws in `tallies_of_reports.py`.
 
-Chess (King-Rook against King-Pawn) is read from chess.csv in the folder of --fetched: 36 features
-and a column `class`. To fetch it: `ucimlrepo.fetch_ucirepo(id=22)`, save features and target.
+The figure "fetched" is figure 2 of Chess (King-Rook against King-Pawn), and of Congressional Voting
+Records, which the paper does not have; `fetched.py` says how to get both for --fetched.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ on_one_thread()
 import numpy as np
 import pandas as pd
 from curves import errors, legend, mean_sd, save, style
+from fetched import chess, voting
 from matplotlib.figure import Figure
 from tallies_of_reports import People, choose, collect
 
@@ -42,10 +43,10 @@ FEWER_EPS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)  # of figure 2, whose data
 SHOWN = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)  # in tables
 DISCRETE = {  # file, class
     "Car": ("car.csv", "class"),
-    "Chess": ("chess.csv", "class"),
     "Mushroom": ("mushroom.csv.gz", "class"),
     "Connect-4": ("connect-4.csv.gz", "class"),
 }
+FETCHED = {"Chess": (chess, "class"), "Voting": (voting, "Class")}
 NUMBERS = {  # file, class, bins, components of PCA in figure 3
     "Australian": ("australian.csv", "class", 2, 1),
     "Diabetes": ("pima-diabetes.csv.gz", "outcome", 4, 6),
@@ -67,8 +68,13 @@ Results = dict  # of a curve and an eps to accuracies; eps is None without priva
 
 
 def read(path: Path, target: str, *, numbers: bool) -> tuple[Schema, LocalData]:
-    """Read a file; states and bounds are declared from all of it."""
+    """Read a file."""
     frame = pd.read_csv(path) if numbers else pd.read_csv(path, dtype=str, keep_default_na=False)
+    return declare(frame, target, numbers=numbers)
+
+
+def declare(frame: pd.DataFrame, target: str, *, numbers: bool) -> tuple[Schema, LocalData]:
+    """Declare states and bounds from all records, and encode them."""
     variables, codes, numerics, values = {}, {}, {}, {}
     for name in frame.columns:
         if numbers and name != target:
@@ -239,23 +245,17 @@ def draw_panel(axes, title, results, curves, exact, majority) -> None:
     axes.axhline(majority, color="0.6", linestyle="--", linewidth=0.9, label="majority class")
 
 
-def figure_2(folder: Path, fetched: Path | None, repeats: int, seed: int) -> None:
-    """Make figure 2: discrete features."""
+def figure_2(sets: dict, repeats: int, seed: int, drawing: str) -> tuple[list, list]:
+    """Make figure 2, discrete features; return its table."""
     rows, notes, panels = [], [], {}
-    for data, (file, target) in DISCRETE.items():
-        path = (fetched or folder) / file if data == "Chess" else folder / "uci" / file
-        if not path.exists():
-            notes.append(f"{data}: left out, because there is no {file}; see --fetched")
-            continue
-        schema, records = read(path, target, numbers=False)
+    for data, (schema, records) in sets.items():
         results, majority = discrete(schema, records, repeats, seed), majority_of(schema, records)
         rows += rows_of(data, results)
         notes.append(exact_lines(f"{data} (alpha 0 and 1)", results, majority))
         panels[data] = results, majority, len(schema.features)
+        print(notes[-1], flush=True)
     print(f"\nFigure 2, {repeats} repetitions\n")
     print("\n".join(f"- {note}" for note in notes) + "\n")
-    header = ["data", "reading", "oracle", *(f"eps {e}" for e in SHOWN)]
-    print(table("dp_naive_bayes_local_2", header, rows))
     grid = [
         [
             (f"{data}, {READINGS[reading]}" + total(reading, features), results,
@@ -265,7 +265,8 @@ def figure_2(folder: Path, fetched: Path | None, repeats: int, seed: int) -> Non
         ]
         for reading in ("one", "all_at_full_eps")
     ]  # fmt: skip
-    draw("local_nb_discrete", "Discrete features (figure 2)", grid, (4.2 * len(panels), 7))
+    draw(drawing, "Discrete features (figure 2)", grid, (4.2 * len(panels), 7))
+    return ["data", "reading", "oracle", *(f"eps {e}" for e in SHOWN)], rows
 
 
 def total(reading: str, features: int) -> str:
@@ -311,12 +312,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--fetched", type=Path)
-    parser.add_argument("--figures", default="2,3", help="2; 3 for figures 3 and 4")
+    parser.add_argument("--figures", default="2,3", help="2, fetched, 3 (figures 3 and 4)")
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of figure 2")
     given = parser.parse_args()
+    options = given.repeats, given.seed
     if "2" in given.figures.split(","):
-        figure_2(given.data, given.fetched, given.repeats, given.seed)
+        uci = given.data / "uci"
+        sets = {data: read(uci / file, target, numbers=False)
+                for data, (file, target) in DISCRETE.items()}  # fmt: skip
+        drawn = figure_2(sets, *options, "local_nb_discrete")
+        print(table("dp_naive_bayes_local_2", *drawn))
+    if "fetched" in given.figures.split(","):
+        sets = {data: declare(load(given.fetched), target, numbers=False)
+                for data, (load, target) in FETCHED.items()}  # fmt: skip
+        drawn = figure_2(sets, *options, "local_nb_fetched")
+        print(table("dp_naive_bayes_local_fetched", *drawn))
     if "3" in given.figures.split(","):
         figures_3_and_4(given.data, given.repeats, given.seed)
 

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 import pandas as pd
+from fetched import voting
 from noise_of_sums import noise_of_sum
 
 from tests.model_scorer import Scorer
@@ -161,11 +162,10 @@ def load(folder: Path, fetched: Path | None) -> Iterator[Data]:
             frame = read(uci / FILES[name])
             yield data_of(name, *split(frame))
         elif name == "Voting":
-            path = fetched / "congressional-voting.csv" if fetched else None
-            if path and path.exists():
-                yield data_of(name, *split(read(path)))
-            else:
-                print("Congressional Voting Records is left out: --fetched has no such file")
+            try:
+                yield data_of(name, *split(voting(fetched)))
+            except FileNotFoundError as error:
+                print(f"left out: {error}")
         else:
             suffix = ".csv.gz" if name == "Adult" else ".csv"
             pair = [read(uci / f"{name.lower()}_{part}{suffix}") for part in ("train", "test")]
@@ -177,9 +177,11 @@ def read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, skipinitialspace=True, keep_default_na=False)
 
 
-def split(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return nine tenths and a tenth of the records, by the seed that the paper names."""
-    places = np.random.default_rng(42).permutation(len(frame))
+def split(
+    frame: pd.DataFrame, seed: int | np.random.Generator = 42
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return nine tenths and a tenth of the records; 42 is the seed that the paper names."""
+    places = np.random.default_rng(seed).permutation(len(frame))
     tenth = len(frame) // 10
     return frame.iloc[places[tenth:]], frame.iloc[places[:tenth]]
 

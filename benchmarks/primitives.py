@@ -16,7 +16,8 @@ from side_by_side import on_one_thread, table
 
 on_one_thread()
 
-NAMES = ("masked_sum", "paillier", "additive_scheme", "membership", "noise", "scalar_product")
+NAMES = ("masked_sum", "paillier", "additive_scheme", "discrete_logarithm", "membership", "noise",
+         "scalar_product")  # fmt: skip
 HEADER = ["primitive", "ours", "peer", "peer's", "ratio", "ours trusts", "the peer trusts"]
 
 

@@ -171,7 +171,7 @@ PAGE = {
     "hdpnb_accuracy": Shown(
         ("accounting", "noise", "eps", "200", "1000", "1728"),
         {"eps": ("", "0.2", "0.4"), "noise": ("none", "Polya shares")},
-        also=("vdpnb",),
+        also=("hdpnb_claim", "vdpnb", "primitives_discrete_logarithm"),
     ),
     "dp_naive_bayes": Shown(
         ("data", "sensitivity", "nodes", "eps 0.1", "eps 1", "eps 10"),
@@ -179,8 +179,27 @@ PAGE = {
         findings=2,
         also=("gossip_curves_runs",),
     ),
+    "giaretta_baseline": Shown(
+        ("data", "sensitivity", "noise", "eps 0.1", "eps 1", "eps 10"),
+        {
+            "data": ("Adult", "Accelerometer", "Voting"),
+            "pseudo-counts": ("1.0",),
+            "noise": (
+                "no noise",
+                "federated, 1 node",
+                "federated, 1000 nodes",
+                "Vaidya, 1 holder",
+                "Vaidya, horizontally, 1000 nodes",
+                "Vaidya, vertically, eps of a record",
+            ),
+        },
+        findings=2,
+        also=("giaretta_sensitivity", "giaretta_parameters"),
+    ),
     "dp_naive_bayes_local_2": Shown(
-        ("data", "reading", "eps 0.5", "eps 1.0", "eps 5.0"), {"oracle": ("OUE",)}
+        ("data", "reading", "eps 0.5", "eps 1.0", "eps 5.0"),
+        {"oracle": ("OUE",)},
+        also=("dp_naive_bayes_local_fetched",),
     ),
     "crc_tables": Shown(findings=2),
     "answers_holdout": Shown(
