@@ -28,6 +28,7 @@ import pandas as pd
 from curves import errors, legend, mean_sd, save, style
 from fetched import chess, voting
 from matplotlib.figure import Figure
+from runs import arguments
 from tallies_of_reports import People, choose, collect
 
 from tests.model_scorer import Scorer
@@ -314,20 +315,19 @@ def main() -> None:
     parser.add_argument("--fetched", type=Path)
     parser.add_argument("--figures", default="2,3", help="2, fetched, 3 (figures 3 and 4)")
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0, help="of figure 2")
-    given = parser.parse_args()
-    options = given.repeats, given.seed
+    given = arguments(parser)
+    options, spread = (given.repeats, given.seed), f"SD over {given.repeats} splits"
     if "2" in given.figures.split(","):
         uci = given.data / "uci"
         sets = {data: read(uci / file, target, numbers=False)
                 for data, (file, target) in DISCRETE.items()}  # fmt: skip
         drawn = figure_2(sets, *options, "local_nb_discrete")
-        print(table("dp_naive_bayes_local_2", *drawn))
+        print(table("dp_naive_bayes_local_2", *drawn, spread=spread))
     if "fetched" in given.figures.split(","):
         sets = {data: declare(load(given.fetched), target, numbers=False)
                 for data, (load, target) in FETCHED.items()}  # fmt: skip
         drawn = figure_2(sets, *options, "local_nb_fetched")
-        print(table("dp_naive_bayes_local_fetched", *drawn))
+        print(table("dp_naive_bayes_local_fetched", *drawn, spread=spread))
     if "3" in given.figures.split(","):
         figures_3_and_4(given.data, given.repeats, given.seed)
 

@@ -27,9 +27,11 @@ import numpy as np
 import vaidya
 from curves import errors, legend, mean_sd, save, style
 from fetched import voting
+from gossip_curves import COUNTERS
 from local_noise import ALPHA, MODES, Data, Way, data_of, load, split
 from matplotlib.figure import Figure
 from pandas import DataFrame
+from runs import arguments
 
 from vertibayes.naive_bayes.base import FLOOR, NaiveBayes
 from vertibayes.naive_bayes.federated import exact_updates
@@ -96,7 +98,8 @@ def baseline(sets: list[Data], votes: DataFrame, repeats: int, seed: int) -> Non
     ]  # fmt: skip
     header = ["data", "sensitivity", "pseudo-counts", "noise", *(f"eps {eps:.3g}" for eps in EPS)]
     print(f"\nMean ± sd over {repeats} repetitions, of Voting {VOTINGS * repeats} splits\n")
-    print(table("giaretta_baseline", header, rows))
+    spread = f"SD over {repeats} repetitions, of Voting {VOTINGS * repeats}"
+    print(table("giaretta_baseline", header, rows, spread=spread))
     draw_baseline(found, sets)
 
 
@@ -158,7 +161,7 @@ def sensitivity(sets: list[Data], repeats: int, seed: int) -> None:
     header = ["data", "number", "class", "nodes", "median", "quartile", "other quartile", "mean",
               "noise of S", "noise of Q"]  # fmt: skip
     print(f"\nLargest |x| of a class at a node, as a share of all records', {repeats} dealings\n")
-    print(table("giaretta_sensitivity", header, rows))
+    print(table("giaretta_sensitivity", header, rows, spread=f"SD over {repeats} dealings"))
     draw_sensitivity([data.name for data in sets], boxes)
 
 
@@ -196,29 +199,29 @@ GOSSIPING = 1000
 def parameters(adult: Data, seeds: int, seed: int) -> None:
     """Show how far the nodes' parameters are from the federated model's, over iterations."""
     rows, drawn = [], {}
-    for mode in MODES:
+    for mode, (counter, adds_up_to) in product(MODES, COUNTERS.items()):
         found = {kind: [] for kind in KINDS}
         for place in range(seeds):
             generator = np.random.default_rng([seed, place])
-            for kind, values in gaps(adult.ways[mode], generator).items():
+            for kind, values in gaps(adult.ways[mode], generator, adds_up_to).items():
                 found[kind].append(values)
-            print(f"{mode}, seed {place}: done", flush=True)
+            print(f"{mode}, {counter}, run {place}: done", flush=True)
         for kind, title in KINDS.items():
             each = np.array([[[np.median(gap), np.subtract(*np.quantile(own, [0.75, 0.25], axis=0))
                                .mean()] for gap, own in run] for run in found[kind]])  # fmt: skip
-            drawn[mode, kind] = each
+            drawn[mode, counter, kind] = each
             for what, values in zip(("from federated", "between nodes"), each.T, strict=True):
                 cells = [f"{v.mean():.4f} ± {v.std(ddof=1):.4f}" for v in values]
-                rows.append([MODES[mode], title, what, *cells])
-    header = ["sensitivity", "parameter", "gap", *(f"iteration {i}" for i in ITERATIONS)]
-    print(f"\nAdult, {GOSSIPING:,} nodes, eps = {10**0.5:.3g}, mean ± sd over {seeds} seeds: "
+                rows.append([MODES[mode], counter, title, what, *cells])
+    header = ["sensitivity", "counter", "parameter", "gap", *(f"iteration {i}" for i in ITERATIONS)]
+    print(f"\nAdult, {GOSSIPING:,} nodes, eps = {10**0.5:.3g}, mean ± sd over {seeds} runs: "
           "median over parameters and nodes of the absolute gap to the federated model, and mean "
           "interquartile range of a parameter over nodes\n")  # fmt: skip
-    print(table("giaretta_parameters", header, rows))
+    print(table("giaretta_parameters", header, rows, spread=f"SD over {seeds} runs"))
     draw_parameters(drawn)
 
 
-def gaps(way: Way, generator) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
+def gaps(way: Way, generator, adds_up_to: int) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
     """Return each kind's absolute and signed gaps, shape (nodes, parameters), by iteration."""
     rows = np.array_split(generator.permutation(way.training.records), GOSSIPING)
     budgets = np.full(GOSSIPING, 10**0.5)
@@ -227,7 +230,8 @@ def gaps(way: Way, generator) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
     noise = way.errors(budgets)
     federated = way.model(updates.sum(axis=0), noise, FLOOR)
     found = {kind: [] for kind in KINDS}
-    for place, state in enumerate(gossip(updates, max(ITERATIONS), generator), 1):
+    states = gossip(updates, max(ITERATIONS), generator, adds_up_to=adds_up_to)
+    for place, state in enumerate(states, 1):
         if place in ITERATIONS:
             sums = state.estimates.values * GOSSIPING
             nodes = [difference(way.model(row, noise, FLOOR), federated) for row in sums]
@@ -258,9 +262,10 @@ def draw_parameters(drawn: dict) -> None:
         panels = figure.subplots(len(KINDS), 2, sharex=True, squeeze=False)
         figure.suptitle("Parameters of gossip's models, Adult, 1,000 nodes (figure 7)")
         for axes, (kind, mode) in zip(panels.flat, product(KINDS, MODES), strict=True):
-            each = drawn[mode, kind]
-            errors(axes, ITERATIONS, each[..., 0].T, "gap to the federated model, median", "C0")
-            errors(axes, ITERATIONS, each[..., 1].T, "interquartile range over nodes", "C1")
+            for place, counter in enumerate(COUNTERS):
+                gap, between = drawn[mode, counter, kind].T
+                errors(axes, ITERATIONS, gap, f"gap to federated, t: {counter}", f"C{place}")
+                errors(axes, ITERATIONS, between, f"between nodes, t: {counter}", f"C{place + 2}")
             axes.set(title=f"{KINDS[kind]}: {MODES[mode]}", yscale="log")
         for axes in panels[-1]:
             axes.set_xlabel("iterations")
@@ -276,8 +281,7 @@ def main() -> None:
     parser.add_argument("--parts", default="baseline,sensitivity,parameters")
     parser.add_argument("--repeats", type=int, default=40, help="of figures 2 and 3")
     parser.add_argument("--gossips", type=int, default=5, help="runs of figure 7")
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = arguments(parser)
     parts = given.parts.split(",")
     sets = {data.name: data for data in load(given.data, given.fetched) if data.name != "Voting"}
     if "baseline" in parts:

@@ -22,6 +22,7 @@ on_one_thread()
 import numpy as np
 from hdpnb import EPS, load, matrix
 from noise_of_sums import noise_of_sum
+from runs import arguments
 
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes_mpc.randomness import SystemRandomness
@@ -81,8 +82,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = arguments(parser)
     study, found = Repetitions(given.data / "uci" / "car.csv", given.seed), {}
     for n in PARTIES:
         found[n] = [study.accuracies(n, place) for place in range(given.repeats)]
@@ -95,7 +95,7 @@ def main() -> None:
         means = (np.mean([run[alpha,] for run in found[n]]) for n in PARTIES)
         print(f"naive Bayes, pseudo-count {alpha:.0f}:", *(f"{mean:.3f}" for mean in means))
     print(f"\n{given.repeats} repetitions\n")
-    print(table("hdpnb_claim", header, rows))
+    print(table("hdpnb_claim", header, rows, spread=f"SD over {given.repeats} repetitions"))
 
 
 if __name__ == "__main__":
