@@ -69,11 +69,16 @@ class Study:
                 f"columns must have between 1 and {MOST_INDICATORS_OF_ALL} indicators at most, got "
                 f"{self.most_indicators}"
             )
-        if self.count_by != MASKED_TABLES and self.alignment:
+        if not self.is_masked and self.alignment:
             raise ValueError(f"{BY_MASKED_TABLES}: no site knows the rows of the study")
-        if self.count_by != MASKED_TABLES and any(len(held) > 1 for held in self.holders.values()):
+        if not self.is_masked and any(len(held) > 1 for held in self.holders.values()):
             raise ValueError(f"{BY_MASKED_TABLES}: a column has several holders")
         Ring.holding(self.records)  # which checks that some ring does
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether it counts by masked tables: only then the sites send masked columns."""
+        return self.count_by == MASKED_TABLES
 
     def place(self, variable: str) -> int:
         """Return a variable's place in the study's order."""

@@ -155,9 +155,13 @@ class TableCosts(ABC, Generic[L]):
     def rounds(self, load: L) -> int:
         """Return the rounds of a query, without those in which it is asked."""
 
+    def work(self, load: L) -> int:
+        """Return the work of all parties, in picoseconds."""
+        return load.cost.picoseconds
+
     def picoseconds(self, load: L) -> int:
         """Return the time that a query takes: the work of all parties, and that on a link."""
-        return load.cost.weight
+        return Cost(self.work(load), load.cost.bytes).weight
 
     def check(self, groups: Iterable[Group]) -> None:
         """Refuse groups of which a table cannot be counted, with a ValueError."""

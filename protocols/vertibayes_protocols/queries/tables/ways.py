@@ -1,6 +1,7 @@
 """The ways of counting that a study can name, each with its plan and costs.
 
     masked-tables     masked columns, sent once: by products and shuffles     masked
+    scalar-product    n-party products of each cell's indicators              scalar_products
 
 `vertibayes_protocols.queries.tables.counting` is their interface.
 """
@@ -12,10 +13,14 @@ from typing import Any, Final
 
 from vertibayes_protocols.queries.tables.counting import TableCosts, TablePlan, kept_costs
 from vertibayes_protocols.queries.tables.masked import MaskedPlan
+from vertibayes_protocols.queries.tables.scalar_products import ProductPlan
 from vertibayes_protocols.settings import CountBy
 from vertibayes_protocols.study import Study
 
-WAYS: Final[Mapping[CountBy, type[TablePlan]]] = {"masked-tables": MaskedPlan}
+WAYS: Final[Mapping[CountBy, type[TablePlan]]] = {
+    "masked-tables": MaskedPlan,
+    "scalar-product": ProductPlan,
+}
 
 
 def costs_of(study: Study, records: int, missing: bool) -> TableCosts[Any]:
