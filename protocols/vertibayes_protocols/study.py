@@ -20,7 +20,7 @@ from vertibayes_protocols.wire import FREE
 CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 MOST_BLOCK_ROWS = 1 << 20
 MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all others
-BY_MASKED_TABLES = "the study must count by masked-tables (count_by)"
+BY_MASKED_TABLES = "`count_by` must be masked-tables"
 MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
 
