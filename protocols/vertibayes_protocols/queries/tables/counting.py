@@ -163,10 +163,9 @@ class TableCosts(ABC, Generic[L]):
         """Return the time that a query takes: the work of all parties, and that on a link."""
         return Cost(self.work(load), load.cost.bytes).weight
 
-    def check(self, groups: Iterable[Group]) -> None:
-        """Refuse groups of which a table cannot be counted, with a ValueError."""
-        for group in groups:
-            self.load(group)
+    def checked(self, groups: Iterable[Group]) -> Iterable[L]:
+        """Go through the loads of groups that may not be countable; raises as `load`."""
+        return map(self.load, groups)
 
     def total(self, groups: Iterable[Group]) -> L:
         """Return the load of one query for groups of tables."""

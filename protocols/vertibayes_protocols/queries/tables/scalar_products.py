@@ -21,7 +21,7 @@ Leakage: as of the query `Tables`. Cost: `ProductCosts`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import combinations
@@ -55,7 +55,9 @@ Names: TypeAlias = tuple[str, ...]  # of a table's variables
 Piece: TypeAlias = tuple[Names, range]  # a table, and which of its cells
 MOST_HOLDERS = 6  # of one table: seven need 117,230 sub-protocols, with 1,035,994 vectors
 ROUNDS = {2: 1, 3: 4, 4: 20, 5: 160, 6: 1982}  # of one part, without the shares to the analyst
-COPIES = 6  # of a part's vectors at one party, beside those of the others, in a sub-protocol
+# Memory at one party: copies of a part's vectors in a sub-protocol, beside those of the others;
+# bytes for each record, and for each message that the dealer sends ahead.
+COPIES, CODES_BYTES, MESSAGE_BYTES = 2, 96, 600
 # Work, in picoseconds: of an element that is masked, sent, received or multiplied; of a message; of
 # an element that a site counts alone.
 ELEMENT_PS, MESSAGE_PS, COUNT_PS = 1_000, 60_000_000, 8_000
@@ -161,7 +163,8 @@ class ProductCosts(TableCosts[Load]):
 
     def part_cells(self, holders: Holders) -> int:
         """Return how many cells a part has at most: half the memory of a query holds it."""
-        return max(self.memory // 2 // max(self._cell_bytes(holders), 1), 1)
+        room = self.memory // 2 - CODES_BYTES * self.records
+        return max(room // max(self._cell_bytes(holders), 1), 1)
 
     def _cell_bytes(self, holders: Holders) -> int:
         """Return the memory, in bytes, that a cell of a part takes at one party.
@@ -180,12 +183,12 @@ class ProductCosts(TableCosts[Load]):
             for holders, cells in load.cells_of.items()
         ]
         # The dealer waits for nobody: what it sends waits at the receivers.
-        dealt = sum(
-            sizes_of((1,) * len(holders)).dealt * self.ring.packed_size(cells * self.records)
-            for holders, cells in load.cells_of.items()
-            if len(holders) > 1
-        )
-        return max(parts, default=0) + dealt
+        dealt = 0
+        for holders, number in self._parts(load):
+            sent = self.ring.packed_size(load.cells_of[holders] * self.records)
+            vectors = sizes_of((1,) * len(holders)).dealt
+            dealt += vectors * (sent + MESSAGE_BYTES * number)
+        return CODES_BYTES * self.records + max(parts, default=0) + dealt
 
     def _parts(self, load: Load) -> Iterator[tuple[Holders, int]]:
         """Go through the holders that multiply, and into how many parts they divide the cells."""
@@ -346,17 +349,19 @@ class ProductPlan(TablePlan):
         """Return the site's factor of each cell of a part: shape (cells, records)."""
         rows = []
         for table, cells in part.pieces:
-            axes = self._axes(own, table)
-            of_cells = np.unravel_index(np.arange(cells.start, cells.stop), self.shape(table))
-            states = self._joint([of_cells[axis] for axis in axes], table, axes)
-            rows.append(self._joint_codes(own, table, axes) == states[:, None])
+            shape, axes = self.shape(table), self._axes(own, table)
+            states = np.unravel_index(np.arange(cells.start, cells.stop), shape)
+            joint = np.ravel_multi_index(
+                tuple(states[axis] for axis in axes), [shape[axis] for axis in axes]
+            )
+            rows.append(self._joint(own, table, axes) == joint[:, None])
         return np.concatenate(rows).astype(self.ring.dtype)
 
     def _counted(self, own: Holder, part: Part) -> Elements:
         """Return the counts of a part whose tables the site holds alone."""
         counts = []
         for table, cells in part.pieces:
-            joint = self._joint_codes(own, table, self._axes(own, table))
+            joint = self._joint(own, table, range(len(table)))
             every = np.bincount(joint[joint >= 0], minlength=prod(self.shape(table)))
             counts.append(every[cells.start : cells.stop])
         return np.concatenate(counts).astype(self.ring.dtype)
@@ -366,25 +371,20 @@ class ProductPlan(TablePlan):
         holders = self.joined.study.holders
         return [axis for axis, name in enumerate(table) if own.party in holders[name]]
 
-    def _joint(
-        self, states: Sequence[NDArray[np.intp]], table: Names, axes: Sequence[int]
-    ) -> NDArray[np.intp]:
-        """Return the joint states of some axes of a table."""
-        shape = self.shape(table)
-        return np.ravel_multi_index(tuple(states), [shape[axis] for axis in axes])
+    def _joint(self, own: Holder, table: Names, axes: Iterable[int]) -> NDArray[np.int64]:
+        """Return each record's joint state of a site's axes; -1 if it is not counted."""
+        records = self.selection.records
+        joint, counted = np.zeros(records, np.int64), np.ones(records, bool)
+        for axis in axes:
+            codes = self._codes(own, table[axis])
+            counted &= codes < self.shape(table)[axis]
+            joint *= self.shape(table)[axis]
+            joint += codes
+        joint[~counted] = -1
+        return joint
 
-    def _joint_codes(self, own: Holder, table: Names, axes: Sequence[int]) -> NDArray[np.intp]:
-        """Return each record's joint state of axes of a site; -1 if it is not counted."""
-        columns = [self._codes(own, table[axis]) for axis in axes]
-        lengths = [self.shape(table)[axis] for axis in axes]
-        counted = np.all(
-            [column < length for column, length in zip(columns, lengths, strict=True)], axis=0
-        )
-        joint = self._joint([np.where(counted, column, 0) for column in columns], table, axes)
-        return np.where(counted, joint, -1)
-
-    def _codes(self, own: Holder, name: str) -> NDArray[np.intp]:
+    def _codes(self, own: Holder, name: str) -> Elements:
         """Return the codes of the chosen records of a column that the site holds."""
         place = self.joined.study.place(name)
         form = own.commitments.form("codes", place)
-        return self.selection.whole(lambda block: own.clear(form, place, block)).astype(np.intp)
+        return self.selection.whole(lambda block: own.clear(form, place, block))
