@@ -55,8 +55,8 @@ NOT_TOGETHER = {
     "paillier": "first holder and any holder after the second",
 }
 HEADINGS = (
-    "network", "records", "sites", "count_by", "tables", "seconds", "predicted", "MB", "predicted",
-    "rounds", "predicted", "must not work together",
+    "network", "records", "sites", "count_by", "tables", "seconds", "predicted s", "MB",
+    "predicted MB", "rounds", "predicted rounds", "must not work together",
 )  # fmt: skip
 
 
