@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from missing import completely_at_random
+from runs import arguments
 from side_by_side import table
 
 from vertibayes.counting import PlainCounter
@@ -86,7 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--acro", default=sys.executable, help="Python of ACRO's environment.")
-    given = parser.parse_args()
+    given = arguments(parser, seeded=False)
     if not given.data:
         parser.error("specify --data FOLDER, or set VERTIBAYES_DATA")
     imported = subprocess.run([given.acro, "-c", "import acro"], capture_output=True, check=False)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from runs import arguments, seed_of
 from side_by_side import table
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +28,7 @@ RECORDS, VARIABLES, STATES = 10_000, 30, 3
 
 def write_table(path: Path, missing: float) -> None:
     """Write records in which each variable depends on two before it."""
-    draw = np.random.default_rng(1)
+    draw = np.random.default_rng(seed_of(1))
     columns: list[np.ndarray] = []
     for place in range(VARIABLES):
         parents = columns[max(0, place - 2) : place]
@@ -90,7 +91,7 @@ def main() -> None:
     parser.add_argument("commit")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
-    given = parser.parse_args()
+    given = arguments(parser)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = {kind: folder / f"{kind}.csv" for kind in ("whole", "missing", "small")}

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from alignment_lists import lists_of
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 from vertibayes_mpc.alignment import (
@@ -125,7 +126,7 @@ def main() -> None:
     parser.add_argument("--sites", type=int, nargs="*", default=[2, 3, 5])
     parser.add_argument("--level", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--peer", default="", help="an interpreter with openmined-psi")
-    given = parser.parse_args()
+    given = arguments(parser, seeded=False)
     rows = []
     for keys in given.keys:
         for sites in given.sites:

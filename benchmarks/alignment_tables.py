@@ -18,6 +18,7 @@ from functools import reduce
 from pathlib import Path
 
 import numpy as np
+from runs import arguments, seed_of
 from side_by_side import table
 
 from vertibayes.counting import PlainCounter
@@ -58,7 +59,7 @@ def site_of(data: SiteData, site: str, names: list[str], people: np.ndarray) -> 
 
 def spread(data: SiteData, sites: int, held: float, seed: int = 1) -> dict[str, tuple]:
     """Return the columns and the people of each site."""
-    generator, names = np.random.default_rng(seed), [*data.variables]
+    generator, names = np.random.default_rng(seed_of(seed)), [*data.variables]
     return {
         f"site {place}": (
             names[place::sites],
@@ -110,7 +111,7 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=3)
     parser.add_argument("--held", type=float, default=0.8)
     parser.add_argument("--records", type=int, default=0, help="of each data set; 0 for all")
-    given = parser.parse_args()
+    given = arguments(parser)
     rows = []
     for name, load in (("alarm", alarm), ("adult", adult)):
         data = load()

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -57,7 +58,7 @@ FILES = {
 
 def credit(records: int = 30_000) -> pd.DataFrame:
     """Return a table as of credit cards: months of payments and bills repeat their causes."""
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed_of())
     late, used = generator.normal(size=(2, records))
 
     def near(cause: Any, error: float) -> Any:
@@ -93,7 +94,9 @@ def load(folder: Path, name: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
         ]
         frame = pd.concat(read, ignore_index=True)
     if len(frame) > MOST:
-        frame, _ = train_test_split(frame, train_size=MOST, random_state=0, stratify=frame[target])
+        frame, _ = train_test_split(
+            frame, train_size=MOST, random_state=seed_of(), stratify=frame[target]
+        )
     frame = frame.reset_index(drop=True)
     X = frame.drop(columns=target)  # noqa: N806
     texts = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
@@ -158,7 +161,7 @@ def base_rate(_: pd.DataFrame, y: Any, new: pd.DataFrame) -> Any:
 
 def boosted(X: pd.DataFrame, y: Any, new: pd.DataFrame) -> Any:  # noqa: N803
     one, other = (part.to_numpy(float) for part in numbers(X, new))
-    return HistGradientBoostingClassifier(random_state=0).fit(one, y).predict_proba(other)
+    return HistGradientBoostingClassifier(random_state=seed_of()).fit(one, y).predict_proba(other)
 
 
 def numbers(X: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:  # noqa: N803
@@ -250,7 +253,7 @@ def compare(folder: Path, name: str, seeds: int) -> Iterator[tuple[str, Any]]:
     for each, predict in CLASSIFIERS.items():
         found = []
         for seed in range(seeds):
-            parts = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
+            parts = train_test_split(X, y, test_size=0.3, random_state=seed_of(seed), stratify=y)
             one, new, own, true = (part.reset_index(drop=True) for part in parts)
             try:
                 found.append(measures(true, predict(one, own, new), classes))
@@ -269,7 +272,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("names", nargs="*")
-    given = parser.parse_args()
+    given = arguments(parser)
     names = given.names or [*FILES, "credit"]
     found = {name: dict(compare(given.data, name, given.seeds)) for name in names}
     header = ["data", *CLASSIFIERS]

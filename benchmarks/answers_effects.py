@@ -21,7 +21,8 @@ from itertools import permutations
 from math import sqrt
 from typing import Any, NamedTuple
 
-from side_by_side import on_one_thread, table
+from runs import arguments, seed_of
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -110,7 +111,7 @@ def released(counts: NDArray[Any], network: Network, rule: Rule) -> tuple[Releas
 
 def covered(studies: int, world: World, records: int, rule: Rule) -> list[object]:
     """Return a row: the share of studies with an interval, and how often it has the truth."""
-    network, generator = world.network, np.random.default_rng(records)
+    network, generator = world.network, np.random.default_rng(seed_of(records))
     joint = joint_of(network).transpose([3, 2, 0, 1])  # y, x, a, b
     truth, last = effect_in(network, "x", "y"), str(world.states - 1)
     directions = Directions.of(STRUCTURE, "x", "y")
@@ -151,12 +152,12 @@ def percent(part: int, whole: int) -> str:
 
 def coverage(studies: int) -> None:
     """Print how often intervals have the truth."""
-    rows = [
+    rows = Rows(
         covered(studies, world, records, rule)
         for world in WORLDS
         for records in (200, 1000, 10_000)
         for rule in RULES
-    ]
+    )
     header = [
         *("studies", "records", "rule", "with an interval, %", "of all strata, %"),
         *("risk", "difference", "ratio", "range"),
@@ -166,10 +167,10 @@ def coverage(studies: int) -> None:
 
 def ranges(graphs: int) -> None:
     """Print how far ranges are from those of an enumeration."""
-    rows = []
+    rows = Rows()
     for nodes in (4, 5, 6):
         found: Counter[str] = Counter()
-        worst, generator = 0.0, np.random.default_rng(nodes)
+        worst, generator = 0.0, np.random.default_rng(seed_of(nodes))
         for number in range(graphs):
             names = [f"v{i}" for i in range(nodes)]
             structure = random_structure(generator, names, generator.uniform(0.3, 0.8))
@@ -202,8 +203,8 @@ if __name__ == "__main__":
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--graphs", type=int, default=500)
     parser.add_argument("--parts", nargs="+", default=["coverage", "ranges"])
-    arguments = parser.parse_args()
-    if "coverage" in arguments.parts:
-        coverage(arguments.studies)
-    if "ranges" in arguments.parts:
-        ranges(arguments.graphs)
+    given = arguments(parser)
+    if "coverage" in given.parts:
+        coverage(given.studies)
+    if "ranges" in given.parts:
+        ranges(given.graphs)

@@ -20,6 +20,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -93,7 +94,7 @@ def contains(result: HeldOut, values: list[float]) -> list[bool]:
 
 def over_folds(data: SiteData, target: str, count: int) -> list[float]:
     """Return the measures of networks on the folds from which they have not learned."""
-    order = np.random.default_rng(0).permutation(data.records)
+    order = np.random.default_rng(seed_of()).permutation(data.records)
     folds = [
         tested(learned(data.rows(np.setdiff1d(order, part))), data.rows(part), target)
         for part in np.array_split(order, count)
@@ -109,7 +110,7 @@ def over_folds(data: SiteData, target: str, count: int) -> list[float]:
 def hold_outs(data: SiteData, target: str, seeds: int) -> Iterator[HeldOut]:
     """Yield the results of hold-outs that are not refused."""
     for seed in range(1, seeds + 1):
-        order = np.random.default_rng(seed).permutation(data.records)
+        order = np.random.default_rng(seed_of(seed)).permutation(data.records)
         held, rest = np.split(order, [round(SHARE * data.records)])
         try:
             check_classes(PlainCounter(data.rows(held)), target)
@@ -124,7 +125,7 @@ def of_tables(folder: Path, seeds: int, folds: int) -> None:
     for file, target in CLASSES.items():
         data = read_binned(folder / "uci" / file)
         if data.records > MOST:
-            data = data.rows(np.random.default_rng(0).permutation(data.records)[:MOST])
+            data = data.rows(np.random.default_rng(seed_of()).permutation(data.records)[:MOST])
         values = over_folds(data, target, folds)
         results = list(hold_outs(data, target, seeds))
         own = np.array([contains(result, values) for result in results]).reshape(-1, 3)
@@ -159,10 +160,10 @@ def of_studies(folder: Path, studies: int) -> None:
     for name, columns, target, records in KNOWN:
         network = read_model(folder / name / f"{name}.bif")
         names = [*dict.fromkeys([target, *network.structure.nodes])][:columns]
-        new = sample(network, NEW, seed=1).take(names)
+        new = sample(network, NEW, seed=seed_of(1)).take(names)
         inside, refused = [], 0
         for seed in range(2, 2 + studies):
-            data = sample(network, records, seed=seed).take(names)
+            data = sample(network, records, seed=seed_of(seed)).take(names)
             held, rest = np.split(np.arange(records), [round(SHARE * records)])
             try:
                 check_classes(PlainCounter(data.rows(held)), target)
@@ -183,13 +184,13 @@ def of_studies(folder: Path, studies: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["tables", "studies"])
+    parser.add_argument("parts", nargs="*", default=["tables", "studies"])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--folds", type=int, default=10, choices=(10, 5))
     parser.add_argument("--studies", type=int, default=STUDIES)
-    given = parser.parse_args()
-    if "tables" in given.what:
+    given = arguments(parser)
+    if "tables" in given.parts:
         of_tables(given.data, given.seeds, given.folds)
-    if "studies" in given.what:
+    if "studies" in given.parts:
         of_studies(given.data, given.studies)

@@ -24,7 +24,8 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from real_data import MIB, resident
-from side_by_side import on_one_thread, seconds_of, table
+from runs import arguments, seed_of
+from side_by_side import Rows, on_one_thread, seconds_of, table
 
 on_one_thread()
 
@@ -175,7 +176,7 @@ def read(folder: Path, name: str, file: str) -> SiteData:
 
 def with_missing(data: SiteData, share: float) -> SiteData:
     """Remove a share of the values, completely at random."""
-    generator = np.random.default_rng(7)  # not the seed of the records: these would be dependent
+    generator = np.random.default_rng(seed_of(7))  # by the records' seed both would be dependent
     variables = {n: Variable(n, v.states, True) for n, v in data.variables.items()}
     codes = {
         n: np.where(generator.random(data.records) < share, len(variables[n].states), c).astype(
@@ -188,7 +189,7 @@ def with_missing(data: SiteData, share: float) -> SiteData:
 
 def cases(folder: Path | None) -> dict[str, SiteData]:
     """Return the data: four networks and data sets with 0 to 30 % of the values missing."""
-    sampled = {name: sample(from_pgmpy(get_example_model(name)), RECORDS, seed=0)
+    sampled = {name: sample(from_pgmpy(get_example_model(name)), RECORDS, seed=seed_of())
                for name in ("alarm", "child", "insurance")}  # fmt: skip
     complete = dict(sampled)
     if folder is not None:
@@ -203,7 +204,7 @@ def cases(folder: Path | None) -> dict[str, SiteData]:
 
 def structures(data: dict[str, SiteData]) -> str:
     """Compare structures with those of plain K2, for every number of sites."""
-    rows = []
+    rows = Rows()
     for name, whole in data.items():
         margins = Margins(whole)
         plain = k2(margins, max_parents=3)
@@ -225,7 +226,7 @@ def structures(data: dict[str, SiteData]) -> str:
 
 def prices(data: SiteData, repeats: int) -> str:
     """Compare time and bytes of K2 by choices and by tables."""
-    rows = []
+    rows = Rows()
     for sites in SITES:
         choices, tables = ByChoices(data, sites), ByTables(data, sites)
         ours, theirs = seconds_of(choices, repeats), seconds_of(tables, repeats)
@@ -251,7 +252,7 @@ def bic(data: SiteData, structure: Structure) -> float:
 
 def search(folder: Path | None, data: SiteData) -> str:
     """Run the hybrid search by choices over three sites."""
-    rows = []
+    rows = Rows()
     named = {"alarm": data}
     if folder is not None:
         named["adult_train"] = read_binned(folder / "uci" / "adult_train.csv.gz")
@@ -277,7 +278,7 @@ def read_binned(path: Path) -> SiteData:
 
 def once(data: SiteData) -> str:
     """Learn once from many records, both ways."""
-    rows = []
+    rows = Rows()
     for way in (ByTables(data, 3), ByChoices(data, 3)):
         start = perf_counter()
         way()
@@ -292,7 +293,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--parts", nargs="+", default=PARTS)
-    given = parser.parse_args()
+    given = arguments(parser)
     data = cases(Path(given.data) if given.data else None)
     if "prices" in given.parts:
         measured = prices(data["alarm, 0% missing"], given.repeats)
@@ -303,7 +304,7 @@ def main() -> None:
         folder = Path(given.data) if given.data else None
         print(f"hybrid by choices, 3 sites\n\n{search(folder, data['alarm, 0% missing'])}\n")
     if "many" in given.parts:
-        many = sample(from_pgmpy(get_example_model("alarm")), given.records, seed=1)
+        many = sample(from_pgmpy(get_example_model("alarm")), given.records, seed=seed_of(1))
         print(f"ALARM, {given.records} records, 3 sites, once\n\n{once(many)}")
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-
-FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+from runs import figure_path
 
 
 def mean_sd(values: np.ndarray | list[float]) -> str:
@@ -36,6 +33,5 @@ def legend(figure: Figure, axes, columns: int) -> None:
 
 
 def save(figure: Figure, name: str) -> None:
-    """Write a figure into the documentation."""
-    FIGURES.mkdir(exist_ok=True)
-    figure.savefig(FIGURES / name, metadata={"Date": None})
+    """Write a figure: into the documentation, unless the run is reduced."""
+    figure.savefig(figure_path(name), metadata={"Date": None})

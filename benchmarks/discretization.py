@@ -26,7 +26,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
-from side_by_side import on_one_thread, table
+from runs import arguments
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -190,8 +191,8 @@ def main() -> None:
     parser.add_argument("--weka", type=Path, default=Path("/usr/share/java/weka.jar"))
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--only", nargs="*", default=list(SETS), choices=list(SETS))
-    given = parser.parse_args()
-    equal, lines = [], []
+    given = arguments(parser, seeded=False)
+    equal, lines = Rows(), []
     for name in given.only:
         path, target, without = SETS[name]
         data = read(Path(given.data) / path, target, without)

@@ -19,6 +19,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -255,7 +256,7 @@ def figure_2(folder: Path, fetched: Path | None, repeats: int, seed: int) -> Non
     print(f"\nFigure 2, {repeats} repetitions\n")
     print("\n".join(f"- {note}" for note in notes) + "\n")
     header = ["data", "reading", "oracle", *(f"eps {e}" for e in SHOWN)]
-    print(table("dp_naive_bayes_local_2", header, rows))
+    print(table("dp_naive_bayes_local_2", header, rows, spread=f"SD over {repeats} splits"))
     grid = [
         [
             (f"{data}, {READINGS[reading]}" + total(reading, features), results,
@@ -288,7 +289,15 @@ def figures_3_and_4(folder: Path, repeats: int, seed: int) -> None:
             print("- " + exact_lines(data, made[place], made[2]))
         rows = [row for data, made in found.items() for row in rows_of(data, made[place])]
         columns = ["data", "reading", header, "projection", *(f"eps {e}" for e in SHOWN)]
-        print("\n" + table(f"dp_naive_bayes_local_{title[0]}", columns, rows))
+        print(
+            "\n"
+            + table(
+                f"dp_naive_bayes_local_{title[0]}",
+                columns,
+                rows,
+                spread=f"SD over {repeats} splits",
+            )
+        )
 
     def panel(data, place, reading, way):
         curves = {name: (reading, way, name) for name in names}
@@ -313,8 +322,7 @@ def main() -> None:
     parser.add_argument("--fetched", type=Path)
     parser.add_argument("--figures", default="2,3", help="2; 3 for figures 3 and 4")
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = arguments(parser)
     if "2" in given.figures.split(","):
         figure_2(given.data, given.fetched, given.repeats, given.seed)
     if "3" in given.figures.split(","):

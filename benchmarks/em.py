@@ -21,7 +21,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from side_by_side import on_one_thread, seconds_of, table
+from runs import arguments
+from side_by_side import Rows, on_one_thread, seconds_of, table
 
 on_one_thread()
 
@@ -139,7 +140,7 @@ def main() -> None:
     parser.add_argument("--only", choices=[f"{n}-{share}" for n, share in CASES])
     parser.add_argument("--pyagrum", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--ours", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = arguments(parser, seeded=False)
     if given.pyagrum:
         folder, name, tolerance = given.pyagrum
         pyagrum_em(Path(folder), name, float(tolerance))
@@ -150,7 +151,7 @@ def main() -> None:
         ours(given.data, given.ours[0], int(given.ours[1]))
         return
     cases = [(n, share) for n, share in CASES if given.only in (None, f"{n}-{share}")]
-    rows = [row(name, share, given) for name, share in cases]
+    rows = Rows(row(name, share, given) for name, share in cases)
     header = ["records with missing values", "ours s", "iterations", "s per iteration", "peak MiB",
               "log-likelihood", "pyAgrum s", "largest difference of a CPT"]  # fmt: skip
     print(table("em", header, rows))

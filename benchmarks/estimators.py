@@ -14,8 +14,8 @@ cross-validation.
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from side_by_side import table
+from runs import arguments, seed_of
+from side_by_side import Rows, table
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import log_loss, roc_auc_score
@@ -62,14 +63,14 @@ PARTS = ("train", "test")
 
 def held_out(path: str, target: str, **given: Any) -> Records:
     frame = pd.read_csv(DATA / path, **given)
-    fitted, new = train_test_split(frame, test_size=0.2, random_state=0)
+    fitted, new = train_test_split(frame, test_size=0.2, random_state=seed_of())
     features = (part.drop(columns=target) for part in (fitted, new))
     return Records(next(features), fitted[target], next(features), new[target])
 
 
 def diabetes() -> Records:
     records = held_out("diabetes/diabetes.csv", "Outcome", index_col="record_id")
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed_of())
     holes = [part.mask(generator.random(part.shape) < 0.1) for part in (records.X, records.X_new)]
     return Records(holes[0], records.y, holes[1], records.y_new)
 
@@ -149,7 +150,7 @@ def cross_validate(name: str) -> Iterator[list[str]]:
     records = SETS[name]()
     X, y = pd.concat([records.X, records.X_new]), pd.concat([records.y, records.y_new])  # noqa: N806
     for each, make in ESTIMATORS.items():
-        folds = (StratifiedKFold(10, shuffle=True, random_state=seed) for seed in range(3))
+        folds = (StratifiedKFold(10, shuffle=True, random_state=seed_of(seed)) for seed in range(3))
         parts = np.concatenate([cross_val_score(make(), X, y, cv=fold) for fold in folds])
         error = parts.std(ddof=1) / len(parts) ** 0.5
         yield [name, each, f"{parts.mean():.3f}", f"{error:.3f}"]
@@ -181,12 +182,14 @@ def compare_sites(name: str) -> Iterator[list[str]]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    chosen = sys.argv[1:] or [*SETS]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("only", nargs="*", metavar="SET", help=f"{', '.join(SETS)}; default: all")
+    chosen = arguments(parser).only or [*SETS]
     header = ["data", "estimator", "accuracy", "AUC", "log loss", "fit s", "predict s"]
     header += ["ratio of fit", "ratio of predict"]
-    print(table("estimators", header, [row for name in chosen for row in compare(name)]), "\n")
+    print(table("estimators", header, Rows(row for name in chosen for row in compare(name))), "\n")
     header = ["data", "algorithm", "pooled s", "three sites s", "cells revealed", "network"]
-    rows = [row for name in chosen for row in compare_sites(name)]
+    rows = Rows(row for name in chosen for row in compare_sites(name))
     print(table("estimators_sites", header, rows), "\n")
     if "diabetes" in chosen:
         header = ["data", "estimator", "accuracy by 30 folds", "standard error"]

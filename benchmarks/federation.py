@@ -21,6 +21,7 @@ from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 from tests.e2e.party import data_of, save_data
@@ -126,7 +127,7 @@ def alarm_file(folder: str, records: int) -> Path:
     from vertibayes.sampling import sample
 
     path = Path(folder) / "alarm.npz"
-    save_data(path, sample(alarm(), records, seed=0))
+    save_data(path, sample(alarm(), records, seed=seed_of()))
     return path
 
 
@@ -136,7 +137,7 @@ def main() -> None:
     parser.add_argument("--sites", type=int, nargs="+", default=[2, 3])
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--case", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = arguments(parser)
     if given.case:
         way, sites, path = given.case
         print(json.dumps(WAYS[way](data_of(path), int(sites))))

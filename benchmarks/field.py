@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 
+from runs import arguments
 from scale import columns, memory
 from side_by_side import on_one_thread, table
 
@@ -126,7 +127,7 @@ def main() -> None:
     parser.add_argument("--variables", type=int, default=20)
     parser.add_argument("--sites", type=int, default=5)
     parser.add_argument("--parents", type=int, default=2)
-    given = parser.parse_args()
+    given = arguments(parser, seeded=False)
     with tempfile.TemporaryDirectory() as folder:
         run(given.records, given.variables, given.sites, given.parents, Path(folder))
 

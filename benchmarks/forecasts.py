@@ -17,6 +17,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -82,7 +83,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--sites", nargs="+", type=int, default=[1, 3, 5])
     parser.add_argument("--algorithms", nargs="+", default=["k2", "hybrid"])
-    given = parser.parse_args()
+    given = arguments(parser, seeded=False)
     runs = [(f, k, a) for f in given.files for a in given.algorithms for k in given.sites]
     rows = []
     for run in runs:

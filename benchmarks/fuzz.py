@@ -34,6 +34,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 from tests.broken_messages import BrokenMessages
@@ -77,7 +78,7 @@ class Slow(BaseException):
 
 def federation():
     """Start a federation of small sites."""
-    draw = np.random.default_rng(7)
+    draw = np.random.default_rng(seed_of(7))
     states, ids = ("no", "yes", "maybe"), TextColumn.of([f"person {i}" for i in range(RECORDS)])
     data = {
         site: SiteData(
@@ -332,8 +333,7 @@ def main():
     parser.add_argument("--envelopes", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=100_000, help="of each kind")
     parser.add_argument("--sessions", type=int, default=3_000)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = arguments(parser)
     signal.signal(signal.SIGPROF, stop)
     with noted() as (started, study, seen):
         talk(started, study)

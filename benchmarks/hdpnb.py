@@ -19,7 +19,8 @@ from time import perf_counter, process_time
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from side_by_side import on_one_thread, table
+from runs import arguments, figure_path, seed_of
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -49,7 +50,6 @@ PARTIES = (200, 400, 600, 800, 1000, 1250, 1500, 1728)
 WAYS = [(accounting, noise) for accounting in ("count", "whole") for noise in ("diluted", "polya")]
 TITLES = {"count": "eps for each count, as the paper", "whole": "eps for the whole record"}
 NOISES = {"diluted": "diluted geometric", "polya": "Polya shares"}
-FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "hdpnb_car.svg"
 
 
 def load(path: Path, target: str = "class") -> tuple[Schema, LocalData]:
@@ -103,10 +103,11 @@ class Fig1:
 def accuracy(folder: Path, repeats: int) -> None:
     """Make the figure and the table."""
     schema, data = load(folder / "uci" / "car.csv")
-    study = Fig1(schema, data, seed=1)
+    study = Fig1(schema, data, seed_of(1))
     found: dict[int, list[dict]] = {}
     for n in PARTIES:
         found[n] = [study.repetition(n) for _ in range(repeats)]
+        print(f"  {n} parties done", file=sys.stderr, flush=True)
     majority = np.bincount(data.codes["class"]).max() / data.records
     draw(found, majority)
     print(f"\nCar Evaluation, ten-fold, {repeats} repetitions; majority class {majority:.3f}\n")
@@ -120,7 +121,7 @@ def accuracy(folder: Path, repeats: int) -> None:
             whole, sd = f"{promise.eps:.1f}, {promise.delta:.0e}", f"{promise.sd:.1f}"
             cells = [shown(found[n], key) for n in PARTIES]
             rows.append([TITLES[accounting], NOISES[noise], eps, whole, sd, *cells])
-    print(table("hdpnb_accuracy", header, rows))
+    print(table("hdpnb_accuracy", header, rows, spread=f"SD over {repeats} repetitions"))
 
 
 def shown(found: list[dict], key: tuple) -> str:
@@ -152,8 +153,7 @@ def draw(found: dict[int, list[dict]], majority: float) -> None:
             axes.set_ylabel("accuracy, mean ± sd over repetitions")
         handles, labels = panels[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=6)
-        FIGURE.parent.mkdir(exist_ok=True)
-        figure.savefig(FIGURE, metadata={"Date": None})
+        figure.savefig(figure_path("hdpnb_car.svg"), metadata={"Date": None})
 
 
 def line(axes, found, key, label, colour, aside) -> None:
@@ -165,10 +165,10 @@ def line(axes, found, key, label, colour, aside) -> None:
 
 def many_parties(folder: Path, parties: int) -> None:
     """Time a release of so many parties, both ways, and count bytes."""
-    rows = []
+    rows = Rows()
     for name in ("car.csv", "mushroom.csv.gz"):
         schema, data = load(folder / "uci" / name)
-        places = np.random.default_rng(2).permutation(data.records)
+        places = np.random.default_rng(seed_of(2)).permutation(data.records)
         split = np.array_split(places, parties)
         parts = {f"party-{i:04}": data.rows(rows) for i, rows in enumerate(split)}
         for via in ("additive", "masked"):
@@ -225,7 +225,7 @@ def sum_of(traffic: Traffic, sender: str | None = None, receiver: str | None = N
 
 def churn() -> None:
     """Count keys and estimates that random joins and leaves change, against n."""
-    rows = []
+    rows = Rows()
     for n in (10, 100, 1000, 10_000):
         steps = 60 if n > 100 else 200
         changed, estimates = random_steps(n, steps)
@@ -240,7 +240,7 @@ def churn() -> None:
 def random_steps(n: int, steps: int) -> tuple[list[int], list[int]]:
     from vertibayes_mpc.membership import Groups
 
-    generator = np.random.default_rng(3)
+    generator = np.random.default_rng(seed_of(3))
     names = [f"p{i}" for i in range(n)]
     groups, estimates = Groups(names, SystemRandomness()), Estimates(names)
     changed, updated = [], []
@@ -259,7 +259,7 @@ def random_steps(n: int, steps: int) -> tuple[list[int], list[int]]:
 def long_study(folder: Path, rounds: int) -> None:
     """Random joins, leaves, absences and releases at 2048 bits: always the pooled model."""
     schema, data = load(folder / "uci" / "car.csv")
-    generator, most = np.random.default_rng(4), 40
+    generator, most = np.random.default_rng(seed_of(4)), 40
     terms = Terms(schema, 30, most, None, dropouts=0.3)
 
     def part() -> LocalData:
@@ -297,7 +297,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--parties", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=100)
-    given = parser.parse_args()
+    given = arguments(parser)
     parts = given.parts.split(",")
     if "accuracy" in parts:
         accuracy(given.data, given.repeats)

@@ -18,7 +18,8 @@ from time import process_time
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from side_by_side import on_one_thread, table
+from runs import arguments, seed_of
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -50,7 +51,7 @@ class Run:
     def __init__(self, data: SiteData, sites: int, shared: int) -> None:
         self.data = data
         names = list(data.variables)
-        chosen = np.random.default_rng(1).permutation(names)[:shared].tolist()
+        chosen = np.random.default_rng(seed_of(1)).permutation(names)[:shared].tolist()
         self.parts = split_rows(data, sites, chosen)
         everyone = Placement(data.records, np.arange(data.records))
         self.placements = dict.fromkeys(self.parts, everyone)
@@ -90,10 +91,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--records", type=int, default=10_000)
-    asked = parser.parse_args()
+    asked = arguments(parser)
     data = load("alarm", asked.data)
     data = data.rows(np.arange(min(asked.records, data.records)))
-    pooled, width, rows = k2(PlainCounter(data), max_parents=3), len(data.variables), []
+    pooled, width, rows = k2(PlainCounter(data), max_parents=3), len(data.variables), Rows()
     for sites in (2, 3, 5):
         alone = 0.0, 0
         for shared in (0, width // 2, width):

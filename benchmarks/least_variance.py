@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -146,8 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = arguments(parser)
     scores: Scores = defaultdict(list)
     with patch("vertibayes.naive_bayes.base.LEAST_VARIANCE", 0.0):
         without_noise(given.data, given.seed, scores)
@@ -161,7 +161,7 @@ def main() -> None:
         means = (f"{mean:.4f}" for mean in found.mean(axis=0))
         rows.append([name, len(found), *means, f"{gain.mean():.4f}{error}"])
     header = ["data", "models", *RULES, "gain of the third rule over the second ± standard error"]
-    print(table("least_variance", header, rows))
+    print(table("least_variance", header, rows, spread="standard error of a gain"))
 
 
 if __name__ == "__main__":

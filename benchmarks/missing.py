@@ -15,7 +15,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from side_by_side import on_one_thread, table
+from runs import arguments, seed_of
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -81,7 +82,7 @@ def completely_at_random(folder: Path, name: str, share: int, truth: Network) ->
 def at_random(folder: Path, name: str, share: int, truth: Network) -> SiteData:
     """Lose cells depending on a variable that is always known."""
     whole = completely_at_random(folder, name, 0, truth)
-    generator = np.random.default_rng(share)
+    generator = np.random.default_rng(seed_of(share))
     first, *others = whole.variables
     often = whole.codes[first] == np.bincount(whole.codes[first]).argmax()
     chance = np.where(often, 1.0, 1 / 3)
@@ -117,11 +118,11 @@ def main() -> None:
     """Run all cases and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
-    given = parser.parse_args()
+    given = arguments(parser)
     if not given.data:
         parser.error("--data FOLDER is wanted")
     folder = Path(given.data)
-    rows = []
+    rows = Rows()
     for name, wider in WIDER_CELLS.items():
         truth = read_model(folder / name / f"{name}.bif")
         for how, lose in (("completely at random", completely_at_random), ("at random", at_random)):

@@ -22,6 +22,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+from runs import arguments
 from side_by_side import on_one_thread, seconds_of, table
 
 on_one_thread()
@@ -44,7 +45,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--parts", default="time,variance")
     parser.add_argument("--oracles", default=",".join(NAMES))
-    given = parser.parse_args()
+    given = arguments(parser, seeded=False)
     names = given.oracles.split(",")
     if "time" in given.parts:
         header = ["oracle", "domain", "bytes per report", "ours s"]

@@ -23,7 +23,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from side_by_side import on_one_thread, seconds_of, table
+from runs import arguments, seed_of
+from side_by_side import Rows, on_one_thread, seconds_of, table
 
 on_one_thread()
 
@@ -100,7 +101,7 @@ def load(folder: Path, name: str, bins: float, seed: int = 0) -> tuple[SiteData,
     known = np.logical_and.reduce(
         [data.codes[n] < len(v.states) for n, v in data.variables.items()]
     )
-    order = np.random.default_rng(seed).permutation(np.flatnonzero(known))
+    order = np.random.default_rng(seed_of(seed)).permutation(np.flatnonzero(known))
     cut = len(order) * 2 // 3
     return data.rows(order[:cut]), data.rows(order[cut:])
 
@@ -115,7 +116,7 @@ def learned(training: SiteData, target: str, first: bool, parents: int = 3) -> N
 
 def evidence(test: SiteData, target: str, records: int, missing: float) -> Codes:
     """Draw records, and make some cells missing."""
-    generator = np.random.default_rng(1)
+    generator = np.random.default_rng(seed_of(1))
     rows = generator.integers(0, test.records, records)
     states = {n: len(v.states) for n, v in test.variables.items() if n != target}
     return {
@@ -262,12 +263,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--records", type=int, default=30_000)
     parser.add_argument("--times", type=int, default=5)
-    given = parser.parse_args()
+    given = arguments(parser)
     if not given.data:
         parser.error("specify --data FOLDER")
     print(smoothing(Path(given.data)))
     print()
-    rows = [row(case, Path(given.data), given.records, given.times) for case in CASES]
+    rows = Rows(row(case, Path(given.data), given.records, given.times) for case in CASES)
     header = ["network", "parents / children of the target", "missing values",
               "ours, ms per record", "pyAgrum", "ratio", "pgmpy", "ratio",
               "largest difference"]  # fmt: skip

@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-from side_by_side import on_one_thread, table
+from runs import arguments, seed_of
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -49,9 +50,9 @@ INCOME, ZEROS = "income", ("capital-gain", "capital-loss")
 def worlds(folder: Path | None, bif: Path, records: int) -> Iterator[tuple[str, Network, SiteData]]:
     """Return names, networks and records."""
     network = alarm()
-    yield "ALARM", network, sample(network, records, seed=1)
+    yield "ALARM", network, sample(network, records, seed=seed_of(1))
     network = read_bif(gzip.decompress(bif.read_bytes()).decode())
-    yield "CHILD", network, sample(network, records, seed=1)
+    yield "CHILD", network, sample(network, records, seed=seed_of(1))
     if folder is not None:
         columns = read_columns(folder / "uci" / "adult_train.csv.gz")
         held = {name: column for name, column in columns.items() if name not in ZEROS}
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--bif", type=Path, required=False)
     parser.add_argument("--records", type=int, default=1000)
-    given = parser.parse_args()
+    given = arguments(parser)
     if given.bif is None:
         import importlib.resources
 
@@ -137,12 +138,12 @@ def main() -> None:
         given.bif = Path(str(folder / "child.bif.gz"))
     folder = None if given.data is None else Path(given.data)
     found = list(worlds(folder, given.bif, given.records))
-    rows = [measured(*world, sites) for world in found for sites in SITES]
+    rows = Rows(measured(*world, sites) for world in found for sites in SITES)
     header = [f"{given.records} records", "sites", "targets", "s per target", "local s",
               "bytes per record", "of these dealt", "largest difference"]  # fmt: skip
     print(table("prediction_over_sites", header, rows), "\n")
     classes = {"ALARM": "LVFAILURE", "CHILD": "Sick", "Adult, naive Bayes": INCOME}
-    rows = [areas(*world, sites, classes[world[0]]) for world in found for sites in SITES]
+    rows = Rows(areas(*world, sites, classes[world[0]]) for world in found for sites in SITES)
     header = ["AUC", "target", "sites", "private", "joined", "difference", "s", "bytes per record"]
     print(table("prediction_over_sites_auc", header, rows))
 

@@ -15,6 +15,7 @@ import pstats
 from pathlib import Path
 from time import process_time
 
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, seconds_of, table
 
 on_one_thread()
@@ -42,7 +43,7 @@ PUBLISHED_ASIA = 10.8  # s, 2 sites, 10,000 records: the published code, cited, 
 def load(name: str, folder: Path | None) -> SiteData:
     """Read a reference file, or sample 10,000 records."""
     if folder is None:
-        return sample(from_pgmpy(get_example_model(name)), 10_000, seed=0)
+        return sample(from_pgmpy(get_example_model(name)), 10_000, seed=seed_of())
     columns = read_columns(folder / name / f"{name}.csv.gz")
     columns.pop("record_id")
     return SiteData.from_text(name, columns)
@@ -134,7 +135,7 @@ def rounds_by_variables(data: SiteData) -> str:
 
 def one_table(repeats: int) -> tuple[float, float]:
     """Return the median seconds of a 4x4 table of 100,000 records at two sites, and of pooling."""
-    generator, states = np.random.default_rng(0), ("0", "1", "2", "3")
+    generator, states = np.random.default_rng(seed_of()), ("0", "1", "2", "3")
     names = [f"v{i}" for i in range(2 * (repeats + 1))]
     codes = {name: generator.integers(0, 4, 100_000).astype(np.uint8) for name in names}
     variables = {name: Variable(name, states) for name in names}
@@ -167,7 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--repeats", type=int, default=7)
-    given = parser.parse_args()
+    given = arguments(parser)
     folder = Path(given.data) if given.data else None
     alarm, asia = load("alarm", folder), load("asia", folder)
     rows, runs = [], {}

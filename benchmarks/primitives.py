@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -22,8 +23,8 @@ HEADER = ["primitive", "ours", "peer", "peer's", "ratio", "ours trusts", "the pe
 def main() -> None:
     """Print a table of each module's rows."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME")
-    for name in parser.parse_args().names or NAMES:
+    parser.add_argument("parts", nargs="*", choices=[*NAMES, []], metavar="NAME")
+    for name in arguments(parser, seeded=False).parts or NAMES:
         try:
             rows = import_module(f"peers.{name}").rows()
         except ImportError as error:

@@ -26,6 +26,7 @@ from statistics import median
 from time import process_time
 from typing import Any, TypeVar
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -183,7 +184,7 @@ def main() -> None:
     parser.add_argument("--memory", default="512MiB")
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = arguments(parser, seeded=False)
     if given.one is not None:
         row = measure(
             given.one, given.algorithms[0], given.sites[0], given.repeats, parse_size(given.memory)

@@ -30,7 +30,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
-from side_by_side import on_one_thread, table
+from runs import arguments, seed_of
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -163,7 +164,9 @@ def named(rule: Rule) -> str:
 
 def rules(truth: Network, cases: dict[str, Case]) -> str:
     """Return the table of all rules and cases."""
-    rows = [[named(rule), *(cost(truth, case, rule) for case in cases.values())] for rule in RULES]
+    rows = Rows(
+        [named(rule), *(cost(truth, case, rule) for case in cases.values())] for rule in RULES
+    )
     return table("release_rules", ["rule", *cases], rows)
 
 
@@ -193,7 +196,7 @@ def bounds(hidden: HiddenCounts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def cut(cases: dict[str, Case]) -> str:
     """Return how many hidden counts the programs find, for cuts of complete records."""
-    rows: list[list[object]] = []
+    rows = Rows()
     for name, case in cases.items():
         for rule in (rule for rule in RULES if rule.kind == "cut" and not case.missing):
             start = perf_counter()
@@ -273,7 +276,7 @@ def flagged(data: SiteData, carriers: int) -> Held:
     chains = ("sex", "income"), ("race", "age"), ("workclass", "occupation")
     chains += ("relationship", "marital-status"), ("education", "hours-per-week")
     flag = np.zeros(data.records, np.uint8)
-    flag[np.random.default_rng(carriers).choice(data.records, carriers, replace=False)] = 1
+    flag[np.random.default_rng(seed_of(carriers)).choice(data.records, carriers, replace=False)] = 1
     names = [name for chain in chains for name in chain]
     chosen = data.take(names)
     variables = {"flag": Variable("flag", ("no", "yes")), **chosen.variables}
@@ -284,7 +287,7 @@ def flagged(data: SiteData, carriers: int) -> Held:
 
 def studies(folder: Path, truth: Network, cases: dict[str, Case]) -> dict[str, list[Held]]:
     """Return the studies of each row."""
-    alarm, test = cases["true structure"].data, sample(truth, 10_000, seed=1)
+    alarm, test = cases["true structure"].data, sample(truth, 10_000, seed=seed_of(1))
     k2s, true = (case.structure for case in cases.values())
     found = {
         "ALARM, K2's structure": [Held(alarm, (k2s,), test)],
@@ -309,7 +312,7 @@ def studies(folder: Path, truth: Network, cases: dict[str, Case]) -> dict[str, l
 
 def programs(rows: dict[str, list[Held]]) -> str:
     """Return how many small counts are known under each rule, and what the rule costs."""
-    shown: list[list[object]] = []
+    shown = Rows()
     for name, cases in rows.items():
         for rules in (*PROGRAMMED, *(PAIRS if name == PAIRED else ())):
             start, known = perf_counter(), None
@@ -338,7 +341,7 @@ def log_ratio(model: Network, truth: Network, data: SiteData) -> NDArray[np.floa
 
 def attacked(truth: Network, records: int, seed: int) -> float:
     """Return the share of the records of a fit that exceed 95 % of other records."""
-    inside, outside = (sample(truth, records, seed=2 * seed + part) for part in (0, 1))
+    inside, outside = (sample(truth, records, seed=seed_of(2 * seed + part)) for part in (0, 1))
     model = fit_cpts(
         released(Case(inside, truth.structure), Rule("exact")), truth.structure, pseudo_count=0
     )
@@ -349,7 +352,7 @@ def attacked(truth: Network, records: int, seed: int) -> float:
 def traced(truth: Network) -> str:
     """Return the measured power beside the bound."""
     parameters = sum(free_parameters(cpt.shape) for cpt in truth.cpts.values())
-    rows = []
+    rows = Rows()
     for records in ATTACKED:
         measured = np.mean([attacked(truth, records, seed) for seed in range(ATTACKS)])
         rows.append([records, f"{measured:.3f}", f"{tracing_power(parameters, records):.3f}"])
@@ -361,7 +364,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--parts", nargs="+", default=["rules", "cut", "programs", "tracing"])
-    given = parser.parse_args()
+    given = arguments(parser)
     if not given.data:
         parser.error("specify --data FOLDER, or set VERTIBAYES_DATA")
     folder = Path(given.data)

@@ -5,25 +5,22 @@
 A benchmark prints each table and writes it to build/results/NAME.json. With NAMEs, these new
 results replace the recorded ones in benchmarks/results/: title and description stay, and findings,
 which are about the old figures, go. Then docs/results.md is drawn; `PAGE` says what it shows.
+
+Results of a reduced run (`runs.py`) replace only those of its own command.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import platform
-import re
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import date
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-RECORDED, NEW = ROOT / "benchmarks" / "results", ROOT / "build" / "results"
-NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?")
+import runs
+
+RECORDED = runs.ROOT / "benchmarks" / "results"
 
 
 class Shown(NamedTuple):
@@ -38,8 +35,9 @@ class Shown(NamedTuple):
     """Other results, of which the first finding is shown."""
 
 
-INTRO = """Each section says by which command, when and on what machine its table was measured;
-FOLDER is the folder of the data sets. Unless a section says otherwise, each program runs once
+INTRO = """Each section says by which command, when and on what machine its table was measured, and
+newer ones at which commit, with which seeds and with which spread; FOLDER is the folder of the data
+sets. Unless a section says otherwise, each program runs once
 without being measured, and a figure is the median of the runs after it, which differ by some 10 %.
 `benchmarks/results/` has all columns and rows of these tables, {others} further results, and all
 findings. `python benchmarks/results.py` draws this page."""
@@ -228,57 +226,9 @@ PAGE = {
         findings=3,
         also=("field", "soak", "fuzz"),
     ),
+    "count_by": Shown(findings=3),
     "slow_relay": Shown(("line", "rounds", "predicted s", "measured s"), {"phase": ("all",)}),
 }
-
-
-def write(name: str, columns: Sequence[object], rows: Sequence[Sequence[object]]) -> None:
-    """Write a table of this run to build/results/NAME.json."""
-    result: dict[str, Any] = {
-        "command": command(),
-        "date": date.today().isoformat(),
-        "machine": machine(),
-    }
-    NEW.mkdir(parents=True, exist_ok=True)
-    result |= {"columns": columns, "rows": rows}
-    (NEW / f"{name}.json").write_text(text_of(result), encoding="utf-8")
-
-
-def command() -> str:
-    """Return the command of this run, without the folders of this machine."""
-    words = ["FOLDER" if Path(word).is_absolute() else word for word in sys.argv[1:]]
-    script = shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
-    by_environment = "VERTIBAYES_DATA" in os.environ and "--data" not in words
-    return f"VERTIBAYES_DATA=FOLDER {script}" if by_environment else script
-
-
-def machine() -> str:
-    """Return what the figures depend on: processor, load and versions."""
-    cpu = Path("/proc/cpuinfo")
-    model = re.search(r"model name\s*: (.*)", cpu.read_text() if cpu.exists() else "")
-    cores = f"{os.cpu_count()} cores ({model[1] if model else platform.machine()})"
-    return f"{cores}, a load of {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
-
-
-def text_of(result: Mapping[str, Any]) -> str:
-    """Return a result as JSON, with a line for each row, whose numbers keep their digits."""
-    parts = []
-    for key, value in result.items():
-        if key == "rows":
-            lines = ["[" + ", ".join(map(cell, row)) + "]" for row in value]
-        elif isinstance(value, str) or key == "columns":
-            parts.append(f"{cell(key)}: {json.dumps(value, ensure_ascii=False)}")
-            continue
-        else:
-            lines = [cell(line) for line in value]
-        parts.append(f"{cell(key)}: [" + ",".join(f"\n  {line}" for line in lines) + "\n ]")
-    return "{\n " + ",\n ".join(parts) + "\n}\n"
-
-
-def cell(value: object) -> str:
-    """Return a cell as JSON: 0.30 is a number that keeps its 0."""
-    text = str(value)
-    return text if NUMBER.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -289,9 +239,14 @@ def read(path: Path) -> dict[str, Any]:
 def record(name: str) -> None:
     """Let a new result replace the recorded one."""
     kept = RECORDED / f"{name}.json"
-    old = read(kept) if kept.exists() else {}
+    old, new = read(kept) if kept.exists() else {}, read(runs.NEW / kept.name)
+    less = new.pop("reduced", "")
+    if less and old.get("command", new["command"]) != new["command"]:
+        raise SystemExit(
+            f"{name} is of a reduced run ({less}) and replaces nothing: {old['command']}"
+        )
     described = {"title": old.get("title", name), "about": old.get("about", [])}
-    kept.write_text(text_of(described | read(NEW / kept.name)), encoding="utf-8")
+    kept.write_text(runs.text_of(described | new), encoding="utf-8")
 
 
 def markdown(columns: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
@@ -308,7 +263,10 @@ def section(name: str, shown: Shown) -> str:
         rows = [row for row in rows if row[columns.index(column)] in values]
     places = [columns.index(column) for column in shown.columns or columns]
     table = markdown([columns[i] for i in places], [[row[i] for i in places] for row in rows])
-    measured = f"Measured on {result['date']}; {result['machine']}."
+    said = [
+        f"{key} {result[key]}" for key in ("commit", "seeds", "spread") if is_noted(result[key])
+    ]
+    measured = f"Measured on {'; '.join([result['date'], *said, result['machine']])}."
     findings = result.get("findings", [])[: shown.findings]
     for other in shown.also:
         of_other = read(RECORDED / f"{other}.json").get("findings", [])
@@ -316,6 +274,11 @@ def section(name: str, shown: Shown) -> str:
     texts = [*map(wrapped, result["about"][:1]), f"    {result['command']}", wrapped(measured)]
     texts += [table, "\n".join(wrapped(f"- {each}", "  ") for each in findings)]
     return "\n\n".join([f"## {result['title']}", *filter(None, texts)])
+
+
+def is_noted(text: str) -> bool:
+    """Return whether a result says something of its run."""
+    return text != "-" and not text.startswith(runs.NOT_NOTED)
 
 
 def wrapped(text: str, indent: str = "") -> str:
@@ -333,4 +296,4 @@ def page() -> str:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         record(name)
-    (ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")
+    (runs.ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")

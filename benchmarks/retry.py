@@ -29,6 +29,7 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
+from runs import arguments, seed_of
 from side_by_side import table
 
 from vertibayes_protocols.deployment.templates import Names, init
@@ -153,7 +154,7 @@ def alarm(records: int) -> tuple[list[str], list[list[str]]]:
         names, *rows = csv.reader(file)
     rows = [row[1:] for row in rows]
     if records > len(rows):
-        rows = [rows[at] for at in np.random.default_rng(0).integers(0, len(rows), records)]
+        rows = [rows[at] for at in np.random.default_rng(seed_of()).integers(0, len(rows), records)]
     return names[1:], rows[:records]
 
 
@@ -220,9 +221,9 @@ def main() -> None:
     parser.add_argument("--victims", default="site,dealer,relay,analyst")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--records", type=int, default=10_000)
-    given = parser.parse_args()
+    given = arguments(parser)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    draw, rows = np.random.default_rng(1), []
+    draw, rows = np.random.default_rng(seed_of(1)), []
     for kind in given.kinds.split(","):
         with tempfile.TemporaryDirectory() as folder:
             world = World(Path(folder), given.records, approved=kind == "approved")

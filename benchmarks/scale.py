@@ -19,6 +19,7 @@ from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING
 
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 if TYPE_CHECKING:
@@ -94,9 +95,10 @@ def columns(records: int, variables: int, seed: int) -> SiteData:
 
 
 def run(
-    records: int, variables: int, sites: int, budget: int, seed: int = 0, what: str = "k2"
+    records: int, variables: int, sites: int, budget: int, seed: int | None = None, what: str = "k2"
 ) -> list[object]:
     """Run a case in a process of its own; return its row."""
+    seed = seed_of() if seed is None else seed
     case = [str(x) for x in (records, variables, sites, budget, seed, what)]
     done = subprocess.run(
         [sys.executable, __file__, "--case", *case], capture_output=True, text=True, check=False
@@ -123,7 +125,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=1024, help="MiB")
     parser.add_argument("--seeds", type=int, nargs="+", help="of the records")
     parser.add_argument("--case", nargs=6, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = arguments(parser)
     if given.case:
         *numbers, what = given.case
         one_case(*map(int, numbers), what)
@@ -136,7 +138,7 @@ def main() -> None:
         seeded = [run(10 ** powers[-1], 37, 3, given.budget, seed) for seed in given.seeds]
         print(table("scale_seeds", ["seed", *header], [
             [seed, *row] for seed, row in zip(given.seeds, seeded, strict=True)
-        ]))  # fmt: skip
+        ], seeds=", ".join(map(str, given.seeds))))  # fmt: skip
         return
     cases = [(10**power, 37, 3) for power in powers]
     cases += [(10_000, variables, 3) for variables in (10, 50, 100, 200)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from time import process_time
 
-from results import markdown, write
+from results import markdown
+from runs import write
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -32,7 +33,23 @@ def seconds_of(run: Callable[[], object], times: int) -> float:
     return median(found)
 
 
-def table(name: str, header: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
-    """Write a table to build/results/NAME.json, and return it as Markdown."""
-    write(name, header, rows)
+class Rows(list[Sequence[object]]):
+    """The rows of a table, each of which is printed to standard error as it is done."""
+
+    def __init__(self, rows: Iterable[Sequence[object]] = ()) -> None:
+        super().__init__()
+        for row in rows:
+            self.append(row)
+
+    def append(self, row: Sequence[object]) -> None:
+        """Add a row, and print it."""
+        print(*row, sep=" | ", file=sys.stderr, flush=True)
+        super().append(row)
+
+
+def table(
+    name: str, header: Sequence[object], rows: Sequence[Sequence[object]], **said: str
+) -> str:
+    """Write a table to build/results/NAME.json, and return it as Markdown; see `runs.write`."""
+    write(name, header, rows, **said)
     return markdown(header, rows)

@@ -25,6 +25,7 @@ from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from unittest import mock
 
+from runs import arguments, seed_of
 from scale import MIB, memory
 from side_by_side import on_one_thread, table
 
@@ -255,8 +256,8 @@ def main():
     parser.add_argument("--sites", type=int, default=3)
     parser.add_argument("--latency", type=float, default=0.1, help="seconds, one way")
     parser.add_argument("--megabits", type=float, default=10.0, help="a second, of each party")
-    given = parser.parse_args()
-    data = sample(alarm(), given.records, seed=0)
+    given = arguments(parser)
+    data = sample(alarm(), given.records, seed=seed_of())
     order, parts = list(data.variables), split_columns(data, given.sites)
     wanted, busiest = in_one_process(parts, order, given.algorithm)
     latency, bandwidth = given.latency, given.megabits * 1e6 / 8

@@ -24,6 +24,7 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from federation import RELAY, Measured, alarm_file
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 from tests.e2e.party import data_of
@@ -171,7 +172,7 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=3)
     parser.add_argument("--latency", type=float, default=0.1, help="seconds, one way")
     parser.add_argument("--megabits", type=float, default=10.0, help="a second, each way of a line")
-    given = parser.parse_args()
+    given = arguments(parser, seeded=False)
     with TemporaryDirectory() as folder:
         data = data_of(alarm_file(folder, given.records))
     wanted = k2(PlainCounter(data), max_parents=3)

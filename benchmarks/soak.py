@@ -1,6 +1,6 @@
 """Three studies of two analysts, again and again, while everything that can fails at random.
 
-    python benchmarks/soak.py [--minutes 60] [--seed 1] [--faults-every 6] [--folder FOLDER]
+    python benchmarks/soak.py [--minutes 60] [--seed 0] [--faults-every 6] [--folder FOLDER]
 
 Relay, dealer and three sites are processes with certificates, each behind a proxy, and a service
 starts each again when it has ended. Processes of two analysts run three studies by the command
@@ -29,6 +29,7 @@ from time import sleep, time
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
+from runs import arguments
 from side_by_side import table
 from soak_analyst import digests
 from soak_faults import Fault, Faults, small_disk
@@ -246,9 +247,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--faults-every", type=float, default=6.0, help="seconds; 0: no faults")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="is kept; a temporary one otherwise")
-    given = parser.parse_args()
+    given = arguments(parser)
     with tempfile.TemporaryDirectory() as temporary:
         folder = (given.folder or Path(temporary)) / "soak"
         is_well = soak(folder, given.minutes, given.faults_every, given.seed)

@@ -28,6 +28,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from runs import arguments, seed_of
 from side_by_side import table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +49,7 @@ def batch(start: int, end: int, places: np.ndarray):
     """Draw a part of the table."""
     import pyarrow as pa
 
-    draw = np.random.default_rng(start)
+    draw = np.random.default_rng((seed_of(), start))
     size = end - start
     return pa.table(
         {
@@ -72,7 +73,7 @@ def make(folder: Path, records: int, url: str | None) -> None:
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
 
-    places = np.random.default_rng(0).permutation(records)
+    places = np.random.default_rng(seed_of()).permutation(records)
     schema = batch(0, 1, places).schema
     names = folder / "t.csv", folder / "t.parquet"
     with pc.CSVWriter(names[0], schema) as text, pq.ParquetWriter(names[1], schema) as parquet:
@@ -132,7 +133,7 @@ def make_alarm(folder: Path, records: int, given: Path) -> None:
     """Write records of ALARM, drawn with repetitions, with an identifier each."""
     header, *lines = gzip.decompress((given / "alarm/alarm.csv.gz").read_bytes()).splitlines()
     rests = [line.partition(b",")[2] for line in lines]
-    draw = np.random.default_rng(0)
+    draw = np.random.default_rng(seed_of())
     chosen = draw.integers(0, len(lines), records)
     with (folder / "t.csv").open("wb") as file:
         file.write(b"id," + header.partition(b",")[2] + b"\n")
@@ -192,7 +193,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--alarm", type=Path, metavar="FOLDER", help="the folder of the data")
     parser.add_argument("--reader", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = arguments(parser)
     if given.reader:
         reader, folder, url = given.reader
         found = read_alarm(reader, Path(folder)) if url == "alarm" else None

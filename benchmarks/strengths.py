@@ -26,6 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
 
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -77,7 +78,7 @@ def main() -> None:
         cases = [case for case in kept if case.network == network and case.way in given.ways]
         if "calibration" in given.parts:
             done = {(case.seed, case.way) for case in cases}
-            for seed in range(FIRST_SEED, FIRST_SEED + given.datasets):
+            for seed in range(first := seed_of(FIRST_SEED), first + given.datasets):
                 ways = [way for way in given.ways if (seed, way) not in done]
                 for case in cases_of(truth, given, network, seed, ways):
                     cases.append(case)
@@ -220,7 +221,7 @@ def _auc(scores: NDArray[np.float64], true: NDArray[np.bool_]) -> str:
 def show_records(truth: Network, given: argparse.Namespace) -> None:
     """Print how the strengths of a learned network fall if the samples have fewer records."""
     learn = learner(given.algorithm)
-    data = sample(truth, given.records, FIRST_SEED)
+    data = sample(truth, given.records, seed_of(FIRST_SEED))
     structure = learn(data)
     network = fit_cpts(PlainCounter(data), structure)
     rows = []
@@ -270,7 +271,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--parts", nargs="+", choices=("calibration", "records"), default=["calibration"]
     )
-    return parser.parse_args()
+    return arguments(parser)
 
 
 if __name__ == "__main__":

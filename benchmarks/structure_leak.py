@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Iterator
 from itertools import product
 
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -48,10 +49,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--network", default="alarm")
     parser.add_argument("--people", type=int, default=100)
-    given = parser.parse_args()
+    given = arguments(parser)
     network, rows = from_pgmpy(get_example_model(given.network)), []
     for algorithm, records in product(LEARNERS, SIZES):
-        data = sample(network, records, seed=1)
+        data = sample(network, records, seed=seed_of(1))
         whole = learned(data, algorithm)
         others = (learned(part, algorithm) for part in without_one(data, given.people))
         changed = [other for other in others if set(other.edges) != set(whole.edges)]

@@ -26,6 +26,7 @@ from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
+from runs import arguments, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -70,7 +71,7 @@ class Case(NamedTuple):
 def case(network: str, records: int, seed: int, missing: float) -> Case:
     """Sample a network and rename its variables; the first case keeps the network's names."""
     model = from_pgmpy(get_example_model(network))
-    data, rng = sample(model, records, seed=0), np.random.default_rng(seed)
+    data, rng = sample(model, records, seed=seed_of()), np.random.default_rng(seed_of(seed))
     names = list(data.variables)
     order = names if not seed else [names[place] for place in rng.permutation(len(names))]
     new = {name: name if not seed else f"v{place:03}" for place, name in enumerate(order)}
@@ -79,7 +80,8 @@ def case(network: str, records: int, seed: int, missing: float) -> Case:
     variables, codes = {}, {}
     for name in order:
         states, column = data.variables[name].states, data.codes[name]
-        absent = np.random.default_rng([records, names.index(name)]).random(records) < missing
+        generator = np.random.default_rng([seed_of(records), names.index(name)])
+        absent = generator.random(records) < missing
         codes[new[name]] = np.where(absent, len(states), column).astype(column.dtype)
         variables[new[name]] = Variable(new[name], states, missing=bool(absent.any()))
     renamed = {new[n]: tuple(new[p] for p in ps) for n, ps in model.structure.parents.items()}
@@ -283,7 +285,7 @@ def _copies(model: object, variables: int, records: int) -> SiteData:
     columns: dict[str, tuple[Variable, np.ndarray]] = {}
     seed = 0
     while len(columns) < variables:
-        data = sample(model, records, seed=seed)
+        data = sample(model, records, seed=seed_of(seed))
         for name, variable in data.variables.items():
             new = f"{name}_{seed}"
             columns[new] = Variable(new, variable.states), data.codes[name]
@@ -315,7 +317,7 @@ def main() -> None:
     parser.add_argument("--no-choices", dest="choices", action="store_false")
     parser.add_argument("--winners", action="store_true")
     parser.add_argument("--growth", action="store_true")
-    args = parser.parse_args()
+    args = arguments(parser)
     if args.growth:
         growth()
         return

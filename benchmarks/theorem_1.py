@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from runs import arguments
 from side_by_side import table
 
 from tests.noise_law import delta_at, diluted_law, largest_ratio, point
@@ -61,10 +62,10 @@ def least_part(beta: float, honest: int, eps: float, delta: float) -> float:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--eps", type=float, default=0.5)
-    arguments.add_argument("--delta", type=float, default=1e-5)
-    given = arguments.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--eps", type=float, default=0.5)
+    parser.add_argument("--delta", type=float, default=1e-5)
+    given = arguments(parser, seeded=False)
     rows = [
         one(n, gamma, given.eps, given.delta)
         for n in (10, 30, 100, 300, 1000, 3000, 10_000)

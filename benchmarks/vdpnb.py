@@ -14,6 +14,7 @@ import os
 from pathlib import Path
 from time import perf_counter
 
+from runs import arguments, figure_path, seed_of
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -72,7 +73,7 @@ def as_printed(model: NaiveBayes, exact: NaiveBayes) -> NaiveBayes:
 
 def one_run(schema: Schema, data: LocalData, records: int, seed: int) -> dict[object, float]:
     """Return the ten-fold accuracy of each variant over a random part of the records."""
-    order = np.random.default_rng((seed, records)).permutation(data.records)[:records]
+    order = np.random.default_rng((seed_of(seed), records)).permutation(data.records)[:records]
     right: dict[object, float] = {}
     for part in np.array_split(order, FOLDS):
         training, tested = data.rows(np.setdiff1d(order, part)), data.rows(part)
@@ -123,7 +124,6 @@ def draw_curves(found: dict[int, dict[object, np.ndarray]], runs: int, path: Pat
         panels[0].set_ylabel(f"accuracy, ten-fold, mean of {runs} runs")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=5)
-        path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
@@ -173,24 +173,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--runs", type=int, default=40)
-    parser.add_argument("--figures", type=Path, default=Path("docs/figures"))
-    given = parser.parse_args()
+    given = arguments(parser)
     if given.data is None:
         parser.error("--data FOLDER is wanted, or VERTIBAYES_DATA")
     schema, data = car(Path(given.data))
     print(costs(schema, data, 173), "\n")
     start = perf_counter()
     found = accuracies(schema, data, given.runs)
-    draw_curves(found, given.runs, given.figures / "vdpnb_car.svg")
+    draw_curves(found, given.runs, figure_path("vdpnb_car.svg"))
     keys: list[tuple[str, object]] = [("standard", "standard")]
     keys += [(f"{a}, {eps}", (a, eps)) for a in TITLES for eps in EPS]
     rows = [[n, *(shown(found[n][key]) for _, key in keys)] for n in SIZES]
-    print("\n" + table("vdpnb", ["records", *(name for name, _ in keys)], rows))
+    header, spread = ["records", *(name for name, _ in keys)], f"SD over {given.runs} runs"
+    print("\n" + table("vdpnb", header, rows, spread=spread))
     last = found[SIZES[-1]]
     rows = [[a, eps, shown(last[a, eps]), shown(last["printed", a, eps])]
             for a in TITLES for eps in EPS]  # fmt: skip
     header = ["accounting", "eps", "divided by their own totals", "by n_j, as printed"]
-    print("\n" + table("vdpnb_totals", header, rows))
+    print("\n" + table("vdpnb_totals", header, rows, spread=spread))
     majority = np.bincount(data.codes["class"]).max() / data.records
     print(f"\nmost frequent class {majority:.3f}; {perf_counter() - start:.0f} s")
 

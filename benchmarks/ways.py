@@ -4,8 +4,7 @@
 
 Each row asks one query of several tables that share their prefix, in each way by force. Seconds are
 the processor's, of all parties in one process; bytes are of all links. The constants of
-`protocols/vertibayes_protocols/queries/costs` are
-fitted to such a table.
+`protocols/vertibayes_protocols/queries/tables/costs` are fitted to such a table.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from statistics import median
 from time import process_time
 from unittest.mock import patch
 
-from side_by_side import on_one_thread, table
+from runs import arguments, seed_of
+from side_by_side import Rows, on_one_thread, table
 
 on_one_thread()
 
@@ -26,9 +26,9 @@ import numpy as np
 from vertibayes.counting.revealed_tables import RevealedTables
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.queries.tables import ways
-from vertibayes_protocols.queries.tables.costs import Cost, Costs
-from vertibayes_protocols.queries.tables.ways import Group, Load, Ways
+from vertibayes_protocols.queries.tables import masked
+from vertibayes_protocols.queries.tables.costs import Costs, Load, Ways
+from vertibayes_protocols.queries.tables.counting import Cost, Group
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Variable
 
@@ -48,7 +48,7 @@ TABLES, SITES = 12, 3
 
 def records_of(records: int, states: tuple[int, ...], last: int, missing: bool) -> SiteData:
     """Draw records: the prefix's variables, then `TABLES` last ones, and the next prefix's."""
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed_of())
     counts = [*states, *[last] * TABLES]
     variables, codes = {}, {}
     for place, count in enumerate(counts):
@@ -66,7 +66,7 @@ def forced(shuffled: bool) -> Iterator[None]:
     def way(_costs: Costs, group: Group) -> Ways:
         return Ways((shuffled,) * len(group.families), Load())
 
-    with patch.object(ways, "choose_ways", way):
+    with patch.object(masked, "choose_ways", way):
         yield
 
 
@@ -93,8 +93,8 @@ def main() -> None:
     """Measure every case in both ways, and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
-    rows = []
+    given = arguments(parser)
+    rows = Rows()
     for records, states, last, missing in CASES:
         data = records_of(records, states, last, missing)
         prefix = [f"v{i}" for i in range(len(states))]

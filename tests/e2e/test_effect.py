@@ -1,5 +1,6 @@
 """``vertibayes effect``, and the commands of docs/effects.md as they are written."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -205,7 +206,15 @@ def test_the_release_of_a_model_is_named(pairs, capsys, release, said):
     assert code == 0 and (line in out) == (said is not None) == ("released with" in out)
 
 
-@pytest.mark.parametrize("content", ["{}", "[1]", "{", '{"release": null}', '{"release": 1}'])
+def test_the_promise_of_a_naive_bayes_model_is_named(pairs, capsys):
+    options = ["--target", "ill", "--method", "hdpnb", "--parties", "6", "--epsilon", "1"]
+    assert run(capsys, "nb", "--data", pairs, *options, "--out", "results", "--quiet")[0] == 0
+    code, out, _ = run(capsys, *ASKED, "--model", "results/model.json")
+    sentence = json.loads(Path("results/summary.json").read_text())["promise"]["sentence"]
+    assert code == 0 and f"{sentence} The risks and ratios can be noise." in out
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", "{", '{"release": null}', '{"promise": 1}'])
 def test_another_summary_beside_a_model_is_ignored(pairs, capsys, content):
     run(capsys, "learn", "--data", pairs, "--sites", 2, "--out", "results", "--quiet")
     Path("results/summary.json").write_text(content)
@@ -229,6 +238,20 @@ def test_records_that_are_alone_in_a_revealed_cell_cause_a_warning(tmp_path, cap
     [
         (["--exposure", "smoke", "--outcome", "lung"], "specify --model FILE or --data FILE"),
         (["--exposure", "smoke", "--outcome", "lung", "DATA"], "specify --model FILE, whose"),
+        (
+            [
+                "--exposure",
+                "smoke",
+                "--outcome",
+                "lung",
+                "--adjust",
+                "none",
+                "DATA",
+                "--ordering",
+                "order.json",
+            ],
+            "add --model FILE",
+        ),
         (["--exposure", "q", "--outcome", "lung", "DATA"], "--exposure q: no such column"),
         (["--exposure", "smoke", "--outcome", "lung=maybe", "DATA"], "the states are no, yes"),
         (["--exposure", "smoke", "--outcome", "smoke", "--adjust", "none", "DATA"], "two variable"),

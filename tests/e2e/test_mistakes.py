@@ -280,8 +280,10 @@ def test_constraints_about_columns_that_are_left_out_are_named(tmp_path, capsys)
     path = write(tmp_path / "f.csv", "abc", [(i % 2, i % 3 % 2, 1) for i in range(30)])
     (tmp_path / "c.json").write_text('{"forbidden": [["c", "a"]], "roots": ["a"]}')
     known = ["--constraints", tmp_path / "c.json"]
-    code, _, errors = learn(capsys, tmp_path / "out", "--data", path, "--sites", 2, *known)
-    assert code == 0 and "--constraints: unused for c, left out of the data" in errors
+    for name, more in (("out", ()), ("excluded", ("--exclude", "c"))):
+        source = ["--data", path, "--sites", 2, *known, *more]
+        code, _, errors = learn(capsys, tmp_path / name, *source)
+        assert code == 0 and "--constraints: unused for c, left out of the data" in errors
 
 
 def test_files_without_identifiers_are_not_matched(folder, tmp_path, capsys):
@@ -318,6 +320,7 @@ def test_a_separator_that_is_unclear_is_named(tmp_path, capsys):
             "--validate must be a list of holdout, public, scv or svdg, got x",
         ),
         (["--validate", "public", "--target", "a"], "--public FILE belong together"),
+        (["--holdout", "0.3", "--target", "a"], "add holdout to --validate, or remove --holdout"),
         (["--validate", "scv", "--target", "z"], "--target z: no such column; there are a, b"),
         (
             ["--validate", "svdg", "--target", "a", "--folds", "1"],

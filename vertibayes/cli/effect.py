@@ -100,6 +100,11 @@ def _check_edges(knowledge: Constraints, structure: Structure) -> None:
 def run_effect(question: Question, model: Path | None, source: Source | None) -> None:
     """Print adjustment sets and risks."""
     network = None if model is None else read_model(model)
+    if network is None and question.knowledge != Constraints():
+        raise ValueError(
+            "--constraints and --ordering say which way the arrows of a model point: add --model "
+            "FILE, or remove them and name by --adjust what to adjust for"
+        )
     if source is not None:
         lines = _from_records(question, network, source)
     elif network is None:
@@ -121,8 +126,12 @@ def _released(model: Path | None) -> Iterator[str]:
     if path is None or not path.is_file():
         return
     try:
-        rule = Rule(**read_json(path)["release"]["rule"])
-    except (ValueError, TypeError, KeyError):  # no release, or not the summary of a model
+        summary = read_json(path)
+        if promise := summary.get("promise"):  # of nb
+            yield f"{promise['sentence']} The risks and ratios can be noise."
+            return
+        rule = Rule(**summary["release"]["rule"])
+    except (ValueError, TypeError, KeyError, AttributeError):  # not the summary of a release
         return
     if rule.kind != "exact":
         chance = "can be noise" if rule.is_noisy else "can be an effect of it"
@@ -219,7 +228,9 @@ def _count(
     """Return effects from tables of the sites, and the line on what was revealed."""
     chosen = [name for name in sites.order if name in names]
     with federate(sites.data, memory_budget=sites.memory) as federation:
-        counter = SecureCounter.of(federation, order=chosen, variables=chosen)
+        counter = SecureCounter.of(
+            federation, order=chosen, variables=chosen, count_by=sites.count_by
+        )
         effects = measure(counter)
         ledger = counter.ledger
         tables, cells = counted(len(ledger.tables), "table"), counted(ledger.cells, "cell")

@@ -36,7 +36,7 @@ def check_options(options: Options, target: str | None, source: Source) -> None:
     }
     columns = check_source(source, named)
     try:
-        options.constraints.check_names(columns)
+        options.constraints.check_names((*columns, *source.exclude))  # as if it were left out
     except ValueError as error:
         raise ValueError(f"--constraints: {error}") from None
 

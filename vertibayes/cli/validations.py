@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vertibayes.validation.methods import Validation
     from vertibayes_protocols.variables import Variable
 
+HOLDOUT = 0.2  # the default share
 DRAWS = 3  # of the synthetic records of scv and svdg
 
 
@@ -35,7 +36,7 @@ class Validations:
     validate: tuple[Validate, ...] = ()
     target: str | None = None
     folds: int = 10
-    holdout: float = 0.2  # share of the records
+    holdout: float = HOLDOUT  # share of the records
     public: Path | None = None
     missing_codes: tuple[str, ...] = ()
     public_records: Records | None = None
@@ -48,6 +49,11 @@ class Validations:
             raise ValueError("`validate` tests the prediction of a variable: name it by `target`")
         if ("public" in self.validate) != (self.public is not None):
             raise ValueError("`validate` public and `public` FILE belong together: specify both")
+        if self.holdout != HOLDOUT and "holdout" not in self.validate:
+            raise ValueError(
+                f"`holdout` {self.holdout} is the share of the records that the validation holdout "
+                "tests on: add holdout to `validate`, or remove `holdout`"
+            )
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as JSON data."""
@@ -102,6 +108,8 @@ class Validations:
         """
         if "holdout" not in self.validate or self.target is None:
             return counter, None
+        if not counter.study.is_masked:
+            raise ValueError("`count_by` must be masked-tables: the validation holdout needs it")
         from vertibayes.holdout import check_classes, held_out
 
         rows, left = held_out(counter.records, self.holdout, self.seed)
