@@ -24,6 +24,7 @@ from itertools import product
 from pathlib import Path
 from time import process_time
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -83,7 +84,7 @@ def show_accuracy(sets: list[Data], curves: dict, repeats: int) -> None:
             rows.append([*kept, nodes, *cells])
     header = ["data", "sensitivity", "pseudo-counts", "nodes"]
     header += [f"eps {eps:.3g}" for eps in shown]
-    print(table("dp_naive_bayes", header, rows))
+    print(table("dp_naive_bayes", header, rows, spread=f"SD over {repeats} repetitions"))
 
 
 def draw_accuracy(sets: list[Data], curves: dict) -> None:
@@ -129,7 +130,8 @@ def floors(sets: list[Data], repeats: int, generator, nodes: int = 1000) -> None
             rows.append([data.name, eps or "no noise", *cells])
     print(f"\n{nodes:,} nodes, declared bounds, {repeats} repetitions\n")
     header = [*(f"floor {floor:g}" for floor in given), "raised to its standard error"]
-    print(table("dp_naive_bayes_floors", ["data", "eps", *header], rows))
+    spread = f"SD over {repeats} repetitions"
+    print(table("dp_naive_bayes_floors", ["data", "eps", *header], rows, spread=spread))
 
 
 # ---- figure 4 ------------------------------------------------------------------------------------
@@ -163,7 +165,7 @@ def sizes(adult: Data, repeats: int, generator, nodes: int = 1000) -> None:
     rows = [[MODES[mode], titles[case], *(mean_sd(found[mode, case, eps]) for eps in EPS[::2])]
             for mode in MODES for case in cases]  # fmt: skip
     header = ["sensitivity", "nodes", *(f"eps {eps:.3g}" for eps in EPS[::2])]
-    print(table("dp_naive_bayes_sizes", header, rows))
+    print(table("dp_naive_bayes_sizes", header, rows, spread=f"SD over {repeats} repetitions"))
 
 
 def one_total(way: Way, case: str, eps: float, nodes: int, generator):
@@ -209,7 +211,7 @@ def threshold(sets: list[Data], repeats: int, generator) -> None:
     print(f"\nNodes kept by least relative error (equation 28) or largest eps, {repeats} runs\n")
     header = ["data", "sensitivity", "share of nodes kept", "by relative error", "least", "by eps",
               "least"]  # fmt: skip
-    print(table("dp_naive_bayes_threshold", header, rows))
+    print(table("dp_naive_bayes_threshold", header, rows, spread=f"SD over {repeats} repetitions"))
 
 
 def thresholded(way: Way, kept: np.ndarray, generator) -> tuple[np.ndarray, ...]:
@@ -289,7 +291,7 @@ def main() -> None:
     parser.add_argument("--parts", default="accuracy,floors,sizes,threshold,gossip,speed")
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0, help="each part begins with it again")
-    given = parser.parse_args()
+    given = arguments(parser)
     parts = given.parts.split(",")
     print(f"seed {given.seed}, {given.repeats} repetitions")
     sets = {data.name: data for data in load(given.data, given.fetched)}

@@ -19,6 +19,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -290,7 +291,15 @@ def figures_3_and_4(folder: Path, repeats: int, seed: int) -> None:
             print("- " + exact_lines(data, made[place], made[2]))
         rows = [row for data, made in found.items() for row in rows_of(data, made[place])]
         columns = ["data", "reading", header, "projection", *(f"eps {e}" for e in SHOWN)]
-        print("\n" + table(f"dp_naive_bayes_local_{title[0]}", columns, rows))
+        print(
+            "\n"
+            + table(
+                f"dp_naive_bayes_local_{title[0]}",
+                columns,
+                rows,
+                spread=f"SD over {repeats} splits",
+            )
+        )
 
     def panel(data, place, reading, way):
         curves = {name: (reading, way, name) for name in names}

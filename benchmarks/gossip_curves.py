@@ -74,7 +74,7 @@ def show_copies(runs: int, seed: int) -> None:
             rows.append([f"{nodes:,}", slots, name, *cells])
             print(*rows[-1], flush=True)
     header = ["nodes", "slots", "counter", *(f"iteration {i}" for i in (5, *SETTLED))]
-    print("\n" + table("gossip_copies", header, rows))
+    print("\n" + table("gossip_copies", header, rows, spread="SD over the runs"))
 
 
 def show_runs(cases: list[Case], runs: int, seed: int) -> None:
@@ -92,7 +92,12 @@ def show_runs(cases: list[Case], runs: int, seed: int) -> None:
                          *(mean_sd(column) for column in gaps.T)])  # fmt: skip
             print(*rows[-1], flush=True)
     header = [*(f"iteration {i}" for i in SETTLED), *(f"gap, {i}" for i in SETTLED)]
-    print("\n" + table("gossip_curves_runs", ["noise", "counter", *header], rows))
+    print(
+        "\n"
+        + table(
+            "gossip_curves_runs", ["noise", "counter", *header], rows, spread="SD over the runs"
+        )
+    )
 
 
 def show_curves(curves: dict) -> None:
@@ -109,7 +114,7 @@ def show_curves(curves: dict) -> None:
                 cells.append(f"{middle:.3f} [{low:.3f}, {high:.3f}] {near:.2f}")
             rows.append([title, counter, f"{federated:.3f}", *cells])
     header = ["noise", "counter", "federated", *(f"iteration {i}" for i in SHOWN)]
-    print(table("gossip_curves", header, rows))
+    print(table("gossip_curves", header, rows, spread="quartiles over the nodes of one run"))
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ PAGE = {
         ("data", "sensitivity", "nodes", "eps 0.1", "eps 1", "eps 10"),
         {"data": ("Adult",), "nodes": ("1", "1000")},
         findings=2,
-        also=("gossip_curves_runs",),
+        also=("gossip_curves_runs", "least_variance"),
     ),
     "giaretta_baseline": Shown(
         ("data", "sensitivity", "noise", "eps 0.1", "eps 1", "eps 10"),
@@ -245,6 +245,7 @@ PAGE = {
         findings=3,
         also=("field", "soak", "fuzz"),
     ),
+    "count_by": Shown(findings=3),
     "slow_relay": Shown(("line", "rounds", "predicted s", "measured s"), {"phase": ("all",)}),
 }
 

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
+CountBy: TypeAlias = Literal["masked-tables", "scalar-product", "paillier"]
+MASKED_TABLES: Final = "masked-tables"  # by which all but tables is asked: choices, releases
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
     "seconds", "names or file", "pairs", "columns", "sizes", "list", "any path",
@@ -279,5 +281,10 @@ COLUMNS = (  # how the columns of any file become variables
     Setting("strict", "flag", "Refuse data with columns that would be left out; list them all.",
             False),
     *DIALECT,
+)  # fmt: skip
+COUNT_BY = Setting(
+    "count_by", "text", "How tables are counted: from columns that sites mask and send once "
+    "(masked-tables), or by the published scalar product of n parties (scalar-product), which "
+    "sends all records again for each cell.", MASKED_TABLES, choices=get_args(CountBy),
 )  # fmt: skip
 RULES = "first", "last", "min", "max", "count", "same"  # how a person's rows become one record
