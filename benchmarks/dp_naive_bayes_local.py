@@ -29,7 +29,6 @@ import pandas as pd
 from curves import errors, legend, mean_sd, save, style
 from fetched import chess, voting
 from matplotlib.figure import Figure
-from runs import arguments
 from tallies_of_reports import People, choose, collect
 
 from tests.model_scorer import Scorer
