@@ -70,6 +70,24 @@ class Structure:
             parents[child] += (parent,)
         return cls(parents)
 
+    @classmethod
+    def from_networkx(cls, graph: DiGraph[str]) -> Structure:
+        """Make a structure from a directed graph of networkx, as a DAG or a model of pgmpy is one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not a directed graph; as the class. Also if edges of pgmpy have no direction.
+        """
+        from networkx import DiGraph
+
+        if not isinstance(graph, DiGraph):
+            raise TypeError(f"a directed graph expected, got {type(graph).__name__}")
+        if undirected := getattr(graph, "undirected_edges", ()):
+            edge = " - ".join(sorted(map(str, next(iter(undirected)))))
+            raise ValueError(f"the graph has edges without a direction: {edge}; use its `to_dag()`")
+        return cls.of(list(graph.nodes), graph.edges)
+
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes."""
