@@ -191,16 +191,21 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
     if isinstance(estimator, DiscreteMLE | DiscreteBayesianEstimator):
         _fit_cpts(estimator, counter, model)
         return estimator
-    if model is not None:
-        raise ValueError(f"{type(estimator).__name__} learns the structure: give it no `model`")
     given = {name: getattr(estimator, name) for name in _COUNTED if hasattr(estimator, name)}
     if not given:
         raise TypeError(
             f"{type(estimator).__name__} cannot learn from counts: expected a search of pgmpy with "
             "`scoring_method` or `ci_test`, DiscreteMLE or DiscreteBayesianEstimator"
         )
-    _check_max_indegree(estimator, counter)
+    if model is not None:
+        raise ValueError(f"{type(estimator).__name__} learns the structure: give it no `model`")
     counted = {name: _COUNTED[name](counter, value) for name, value in given.items()}
+    _check_max_indegree(estimator, counter)
+    if missing := [name for name, variable in counter.variables.items() if variable.missing]:
+        raise ValueError(
+            f"pgmpy's searches take no missing values, which {', '.join(missing)} have: leave "
+            "these out, or use `vertibayes.learn_structure`"
+        )
     steps = {name: getattr(estimator, name) for name in STEPS if hasattr(estimator, name)}
     tables = [each.tables for each in counted.values()]
     try:
@@ -239,6 +244,7 @@ class _Tables:
 
     def ask(self, families: Sequence[Family]) -> None:
         """Ask for tables, which the counter of a federation keeps."""
+        self._counter.check(families)
         for portion in portions(axis_lengths(self._counter.variables, False), families):
             self._counter.tables(portion)
 
@@ -334,7 +340,8 @@ def _check_discrete(given: Any, tag: str, what: str) -> None:
 def _check_max_indegree(estimator: Any, counter: Counter) -> None:
     """Refuse a search that may ask for wider tables than the sites allow."""
     most, given = counter.most_variables, getattr(estimator, "max_indegree", 0)
-    if most is not None and (given is None or given >= most):
+    widest = len(counter.variables) if given is None else given + 1
+    if most is not None and min(widest, len(counter.variables)) > most:
         raise ValueError(
             f"`max_indegree` must be at most {most - 1} (the sites allow tables of {most} "
             f"variables), got {given}"
