@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from pandas import Categorical, DataFrame
+from pandas import Categorical, CategoricalDtype, DataFrame
 from pgmpy.base import DAG
 from pgmpy.ci_tests import get_ci_test
 from pgmpy.models import DiscreteBayesianNetwork
@@ -38,7 +38,7 @@ STEPS = "_legal_operations_dag", "_test_all"  # of HillClimbSearch, and of Exper
 FEWEST_ROWS = 2  # that pgmpy's searches accept
 
 
-class CountedScore(BaseStructureScore):
+class CountedScore(BaseStructureScore):  # type: ignore[misc]
     """A score of pgmpy over a counter.
 
     With missing values, a score is over the records that are complete in its variables, and the
@@ -258,7 +258,7 @@ class _Tables:
         for name, codes in zip(family.members, np.unravel_index(cells, table.shape), strict=True):
             states = self._counter.variables[name].states
             codes = np.pad(codes, (0, empty), constant_values=-1)
-            column = Categorical.from_codes(codes, categories=list(states))
+            column = Categorical.from_codes(codes, dtype=CategoricalDtype(list(states)))
             columns[name] = column.reorder_categories(sorted(states))  # as pgmpy orders them
         return DataFrame(columns)
 
@@ -375,6 +375,4 @@ def _cpd(estimator: Any, family: Family, records: DataFrame, names: Mapping[str,
         if isinstance(value, dict)
     }
     alone = estimator.clone().set_params(**own, state_names=names)
-    return next(
-        c for c in alone.fit(model, records).parameters_ if c.variable == family.child
-    )
+    return next(c for c in alone.fit(model, records).parameters_ if c.variable == family.child)
