@@ -71,6 +71,14 @@ def compare(example, network, target, known):
     assert abs(ours - example.by_pgmpy(network, {}, target)).max() > 1e-3, "the evidence matters"
 
 
+def test_pgmpy_searches_over_sites(capsys):
+    found, pooled = load("pgmpy_search").compare()
+    assert found.edges and set(found.edges) == set(pooled.edges)
+    shown = capsys.readouterr().out
+    assert "pooled records: the same edges" in shown and "6 calls revealed 444 counts" in shown
+    assert 0.9 < float(shown.partition("largest area) = ")[2].split()[0]) < 0.95
+
+
 def test_an_own_learner():
     secure, pooled = load("own_learner").compare()
     assert secure == pooled and len(secure.edges) == 36
