@@ -64,7 +64,8 @@ def row(name: str, frame: pd.DataFrame, seed: int) -> list[object]:
     same = "equal" if set(found.causal_graph_.edges) == edges else "other"
     return [
         name, seed, f"{len(frame):,}", len(frame.columns), len(edges), same, counter.calls,
-        one_by_one, f"{counter.ledger.cells:,}", f"{seconds:.1f}", f"{secure:.1f}", f"{secure / seconds:.1f}",
+        one_by_one, f"{counter.ledger.cells:,}", f"{seconds:.1f}", f"{secure:.1f}",
+        f"{secure / seconds:.1f}",
     ]  # fmt: skip
 
 
