@@ -1,6 +1,6 @@
 """Federated and gossip naive Bayes under local noise: the figures of Giaretta et al. (2023).
 
-    python benchmarks/dp_naive_bayes.py --data FOLDER [--fetched FOLDER] [--repeats 100]
+    python benchmarks/dp_naive_bayes.py --data FOLDER [--fetched FOLDER] [--repeats 40] [--seed 0]
                                         [--parts accuracy,floors,sizes,threshold,gossip,speed]
 
 Writes docs/figures/federated_*.svg and gossip_adult.svg, and prints Markdown tables. *Measured* is
@@ -24,6 +24,7 @@ from itertools import product
 from pathlib import Path
 from time import process_time
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -53,6 +54,7 @@ def accuracy(sets: list[Data], repeats: int, generator) -> None:
     for data in sets:
         for mode, way in data.ways.items():
             curves[data.name, mode] = curve(way, repeats, generator)
+            print(data.name, mode, flush=True)
     draw_accuracy(sets, curves)
     show_accuracy(sets, curves, repeats)
 
@@ -82,7 +84,7 @@ def show_accuracy(sets: list[Data], curves: dict, repeats: int) -> None:
             rows.append([*kept, nodes, *cells])
     header = ["data", "sensitivity", "pseudo-counts", "nodes"]
     header += [f"eps {eps:.3g}" for eps in shown]
-    print(table("dp_naive_bayes", header, rows))
+    print(table("dp_naive_bayes", header, rows, spread=f"SD over {repeats} repetitions"))
 
 
 def draw_accuracy(sets: list[Data], curves: dict) -> None:
@@ -128,7 +130,8 @@ def floors(sets: list[Data], repeats: int, generator, nodes: int = 1000) -> None
             rows.append([data.name, eps or "no noise", *cells])
     print(f"\n{nodes:,} nodes, declared bounds, {repeats} repetitions\n")
     header = [*(f"floor {floor:g}" for floor in given), "raised to its standard error"]
-    print(table("dp_naive_bayes_floors", ["data", "eps", *header], rows))
+    spread = f"SD over {repeats} repetitions"
+    print(table("dp_naive_bayes_floors", ["data", "eps", *header], rows, spread=spread))
 
 
 # ---- figure 4 ------------------------------------------------------------------------------------
@@ -162,7 +165,7 @@ def sizes(adult: Data, repeats: int, generator, nodes: int = 1000) -> None:
     rows = [[MODES[mode], titles[case], *(mean_sd(found[mode, case, eps]) for eps in EPS[::2])]
             for mode in MODES for case in cases]  # fmt: skip
     header = ["sensitivity", "nodes", *(f"eps {eps:.3g}" for eps in EPS[::2])]
-    print(table("dp_naive_bayes_sizes", header, rows))
+    print(table("dp_naive_bayes_sizes", header, rows, spread=f"SD over {repeats} repetitions"))
 
 
 def one_total(way: Way, case: str, eps: float, nodes: int, generator):
@@ -208,7 +211,7 @@ def threshold(sets: list[Data], repeats: int, generator) -> None:
     print(f"\nNodes kept by least relative error (equation 28) or largest eps, {repeats} runs\n")
     header = ["data", "sensitivity", "share of nodes kept", "by relative error", "least", "by eps",
               "least"]  # fmt: skip
-    print(table("dp_naive_bayes_threshold", header, rows))
+    print(table("dp_naive_bayes_threshold", header, rows, spread=f"SD over {repeats} repetitions"))
 
 
 def thresholded(way: Way, kept: np.ndarray, generator) -> tuple[np.ndarray, ...]:
@@ -286,22 +289,28 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--fetched", type=Path)
     parser.add_argument("--parts", default="accuracy,floors,sizes,threshold,gossip,speed")
-    parser.add_argument("--repeats", type=int, default=100)
-    given = parser.parse_args()
-    parts, generator = given.parts.split(","), np.random.default_rng(1)
+    parser.add_argument("--repeats", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0, help="each part begins with it again")
+    given = arguments(parser)
+    parts = given.parts.split(",")
+    print(f"seed {given.seed}, {given.repeats} repetitions")
     sets = {data.name: data for data in load(given.data, given.fetched)}
     if "accuracy" in parts:
-        accuracy([*sets.values()], given.repeats, generator)
+        accuracy([*sets.values()], given.repeats, np.random.default_rng(given.seed))
     if "floors" in parts:
-        floors([s for s in sets.values() if s.has_numbers], given.repeats, generator)
+        floors(
+            [s for s in sets.values() if s.has_numbers],
+            given.repeats,
+            np.random.default_rng(given.seed),
+        )
     if "sizes" in parts:
-        sizes(sets["Adult"], given.repeats, generator)
+        sizes(sets["Adult"], given.repeats, np.random.default_rng(given.seed))
     if "threshold" in parts:
-        threshold([sets["Adult"], sets["Skin"]], given.repeats, generator)
+        threshold([sets["Adult"], sets["Skin"]], given.repeats, np.random.default_rng(given.seed))
     if "gossip" in parts:
-        gossiping(sets["Adult"], given.repeats, generator)
+        gossiping(sets["Adult"], given.repeats, given.seed)
     if "speed" in parts:
-        speed(sets["Adult"], generator)
+        speed(sets["Adult"], np.random.default_rng(given.seed))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Naive Bayes under local differential privacy: figures 2 to 4 of Yilmaz et al. (2019).
 
     python benchmarks/dp_naive_bayes_local.py --data FOLDER [--fetched FOLDER] [--repeats 100]
+                                              [--seed 0]
 
 Prints Markdown tables and writes docs/figures/local_nb_*.svg. Each repetition splits the records
 80/20 at random; the people of the larger part report, and the accuracy is that on the smaller part.
@@ -18,6 +19,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -95,9 +97,9 @@ def paper(aggregator) -> NaiveBayes:
     return learn_reports(aggregator, alpha=0.0, negative="one", floor=0.01)
 
 
-def discrete(schema: Schema, data: LocalData, repeats: int) -> Results:
+def discrete(schema: Schema, data: LocalData, repeats: int, seed: int) -> Results:
     """Return accuracies of figure 2, by reading and oracle."""
-    generator, results = np.random.default_rng(2), defaultdict(list)
+    generator, results = np.random.default_rng(2 + seed), defaultdict(list)
 
     @cache
     def plan_of(eps: float, reports: str, oracle: str) -> ReportPlan:
@@ -139,10 +141,10 @@ def projections(train: LocalData, public: LocalData, target: str, components: in
 
 
 def numbers(
-    schema: Schema, data: LocalData, bins: int, components: int, repeats: int
+    schema: Schema, data: LocalData, bins: int, components: int, repeats: int, seed: int
 ) -> tuple[Results, Results]:
     """Return accuracies of figure 3, by reading, oracle and projection, and of figure 4."""
-    generator = np.random.default_rng(3)
+    generator = np.random.default_rng(3 + seed)
     binned, gaussian = defaultdict(list), defaultdict(list)
     for _ in range(repeats):
         places, test = split(data, generator)
@@ -238,7 +240,7 @@ def draw_panel(axes, title, results, curves, exact, majority) -> None:
     axes.axhline(majority, color="0.6", linestyle="--", linewidth=0.9, label="majority class")
 
 
-def figure_2(folder: Path, fetched: Path | None, repeats: int) -> None:
+def figure_2(folder: Path, fetched: Path | None, repeats: int, seed: int) -> None:
     """Make figure 2: discrete features."""
     rows, notes, panels = [], [], {}
     for data, (file, target) in DISCRETE.items():
@@ -247,14 +249,14 @@ def figure_2(folder: Path, fetched: Path | None, repeats: int) -> None:
             notes.append(f"{data}: left out, because there is no {file}; see --fetched")
             continue
         schema, records = read(path, target, numbers=False)
-        results, majority = discrete(schema, records, repeats), majority_of(schema, records)
+        results, majority = discrete(schema, records, repeats, seed), majority_of(schema, records)
         rows += rows_of(data, results)
         notes.append(exact_lines(f"{data} (alpha 0 and 1)", results, majority))
         panels[data] = results, majority, len(schema.features)
     print(f"\nFigure 2, {repeats} repetitions\n")
     print("\n".join(f"- {note}" for note in notes) + "\n")
     header = ["data", "reading", "oracle", *(f"eps {e}" for e in SHOWN)]
-    print(table("dp_naive_bayes_local_2", header, rows))
+    print(table("dp_naive_bayes_local_2", header, rows, spread=f"SD over {repeats} splits"))
     grid = [
         [
             (f"{data}, {READINGS[reading]}" + total(reading, features), results,
@@ -272,13 +274,14 @@ def total(reading: str, features: int) -> str:
     return f": {features + 1} eps in all" if reading == "all_at_full_eps" else ""
 
 
-def figures_3_and_4(folder: Path, repeats: int) -> None:
+def figures_3_and_4(folder: Path, repeats: int, seed: int) -> None:
     """Make figures 3 and 4: numbers in bins, and Gaussian."""
     found = {}
     for data, (file, target, bins, components) in NUMBERS.items():
         schema, records = read(folder / "uci" / file, target, numbers=True)
-        made = numbers(schema, records, bins, components, repeats)
+        made = numbers(schema, records, bins, components, repeats, seed)
         found[data] = *made, majority_of(schema, records)
+        print(exact_lines(data, made[1], found[data][2]), flush=True)
     names = ("original", "PCA", "DCA", "DCA, public tenth")
     for place, (title, header) in enumerate((("3, bins", "oracle"), ("4, Gaussian", "approach"))):
         print(f"\nFigure {title}, {repeats} repetitions\n")
@@ -286,7 +289,15 @@ def figures_3_and_4(folder: Path, repeats: int) -> None:
             print("- " + exact_lines(data, made[place], made[2]))
         rows = [row for data, made in found.items() for row in rows_of(data, made[place])]
         columns = ["data", "reading", header, "projection", *(f"eps {e}" for e in SHOWN)]
-        print("\n" + table(f"dp_naive_bayes_local_{title[0]}", columns, rows))
+        print(
+            "\n"
+            + table(
+                f"dp_naive_bayes_local_{title[0]}",
+                columns,
+                rows,
+                spread=f"SD over {repeats} splits",
+            )
+        )
 
     def panel(data, place, reading, way):
         curves = {name: (reading, way, name) for name in names}
@@ -311,11 +322,11 @@ def main() -> None:
     parser.add_argument("--fetched", type=Path)
     parser.add_argument("--figures", default="2,3", help="2; 3 for figures 3 and 4")
     parser.add_argument("--repeats", type=int, default=100)
-    given = parser.parse_args()
+    given = arguments(parser)
     if "2" in given.figures.split(","):
-        figure_2(given.data, given.fetched, given.repeats)
+        figure_2(given.data, given.fetched, given.repeats, given.seed)
     if "3" in given.figures.split(","):
-        figures_3_and_4(given.data, given.repeats)
+        figures_3_and_4(given.data, given.repeats, given.seed)
 
 
 if __name__ == "__main__":

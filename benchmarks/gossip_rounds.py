@@ -23,7 +23,7 @@ import numpy as np
 from vertibayes.naive_bayes.gossip import gossip
 
 NODES = (10, 30, 100, 300, 1000)
-COUNTERS: dict[str, dict[str, Any]] = {"Algorithm 4": {"doubles_to": 1}, "default": {}}
+COUNTERS: dict[str, dict[str, Any]] = {"Algorithm 4": {"adds_up_to": 1}, "default": {}}
 COPIES = (4.0, 2.0, 1.5)
 MOST = 100
 

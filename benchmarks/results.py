@@ -178,7 +178,7 @@ PAGE = {
         ("data", "sensitivity", "nodes", "eps 0.1", "eps 1", "eps 10"),
         {"data": ("Adult",), "nodes": ("1", "1000")},
         findings=2,
-        also=("gossip_curves_runs",),
+        also=("gossip_curves_runs", "least_variance"),
     ),
     "dp_naive_bayes_local_2": Shown(
         ("data", "reading", "eps 0.5", "eps 1.0", "eps 5.0"), {"oracle": ("OUE",)}

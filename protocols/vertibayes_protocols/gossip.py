@@ -1,8 +1,16 @@
 """Gossip averaging: nodes pass estimates on, each adding its own update and the last estimate.
 
-    node i, each iteration    theta = merge(previous, received, update);  t = t of received + 1
+    node i, each iteration    theta = merge(previous, received, update)
+                              t = min(t of previous + t of received + 1,
+                                      max(100, t of received + 1))
                               sends (t, theta) to a random peer
     on receipt                previous <- received;  received <- what came
+
+t is the weight of an estimate in the next merge. Equation 25 adds both estimates, so that t should
+add up too, as t_tot of equation 27; Algorithm 4 prints t of received + 1, with which a node's own
+update keeps too much weight. A t that always adds up grows by half in each iteration, soon leaves
+own updates without weight, and freezes the weights as they then are. So t adds up to 100, and then
+grows by 1.
 
 All nodes are vectorized: row i of each array is node i. A party between machines is one node.
 
@@ -25,11 +33,13 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 
+ADDS_UP_TO = 100
+
 
 class Estimate(NamedTuple):
     """Estimates of the mean update of all nodes."""
 
-    steps: NDArray[np.int64]  # t: how many nodes each estimate has visited; 0: none came yet
+    steps: NDArray[np.int64]  # t: the weight of each estimate in a merge; 0: none came yet
     values: Floats  # theta
 
     def rows(self, places: NDArray[np.integer]) -> Estimate:
@@ -37,28 +47,31 @@ class Estimate(NamedTuple):
         return Estimate(self.steps[places], self.values[places])
 
 
-def merge(previous: Estimate, received: Estimate, update: Floats) -> Estimate:
-    """Return the nodes' new estimates ([1]_, equation 26)."""
-    total = (previous.steps + received.steps + 1)[:, None]
+def merge(
+    previous: Estimate, received: Estimate, update: Floats, adds_up_to: int = ADDS_UP_TO
+) -> Estimate:
+    """Return the nodes' new estimates ([1]_, equation 26); Algorithm 4 has a `adds_up_to` of 1."""
+    total = previous.steps + received.steps + 1
     sums = previous.steps[:, None] * previous.values + received.steps[:, None] * received.values
-    return Estimate(received.steps + 1, (sums + update) / total)
+    steps = np.minimum(total, np.maximum(adds_up_to, received.steps + 1))
+    return Estimate(steps, (sums + update) / total[:, None])
 
 
 class GossipNodes:
     """Nodes, each with its update and the last two estimates that it has received."""
 
-    def __init__(self, updates: NDArray[np.int64] | Floats) -> None:
+    def __init__(self, updates: NDArray[np.int64] | Floats, adds_up_to: int = ADDS_UP_TO) -> None:
         if updates.ndim != 2 or not len(updates) or not np.isfinite(updates).all():
             raise ValueError(
                 f"updates must be finite, in one row per node, got the shape {updates.shape}"
             )
-        self.updates = updates.astype(np.float64)
+        self.updates, self.adds_up_to = updates.astype(np.float64), adds_up_to
         nothing = Estimate(np.zeros(len(updates), np.int64), np.zeros_like(self.updates))
         self.previous, self.received = nothing, nothing
 
     def estimate(self) -> Estimate:
         """Return the estimates that the nodes send in this iteration."""
-        return merge(self.previous, self.received, self.updates)
+        return merge(self.previous, self.received, self.updates, self.adds_up_to)
 
     def receive(self, receivers: NDArray[np.integer], sent: Estimate) -> None:
         """Let messages arrive, those to the same node in the order given."""

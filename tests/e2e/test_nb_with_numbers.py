@@ -203,6 +203,6 @@ def test_adult_with_six_numbers_is_about_as_good_with_noise_as_without(tmp_path,
         )  # fmt: skip
         assert code == 0, error
         accuracy[name] = summary_of(tmp_path / name)["test"]["accuracy"]
-    assert accuracy["exact"] == pytest.approx(0.827, abs=0.002)
-    # Of 250 draws of this noise the mean was 0.824, the standard deviation 0.008, the least 0.801.
-    assert accuracy["noisy"] > 0.77
+    assert accuracy["exact"] == pytest.approx(0.831, abs=0.002)
+    # Of 250 draws of this noise the mean was 0.831, the standard deviation 0.003, the least 0.826.
+    assert accuracy["noisy"] > 0.80

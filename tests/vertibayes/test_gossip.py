@@ -24,10 +24,23 @@ def estimate(steps, value):
 
 def test_equation_26_by_hand():
     found = merge(estimate(2, 10.0), estimate(5, 4.0), np.array([[20.0]]))
-    assert found.steps.tolist() == [6]
+    assert found.steps.tolist() == [8], "equation 27"
     assert found.values.tolist() == [[(2 * 10 + 5 * 4 + 20) / 8]]
+    printed = merge(estimate(2, 10.0), estimate(5, 4.0), np.array([[20.0]]), adds_up_to=1)
+    assert printed.steps.tolist() == [6], "Algorithm 4"
+    assert printed.values.tolist() == found.values.tolist()
     first = merge(estimate(0, 0.0), estimate(0, 0.0), np.array([[20.0]]))
     assert first.steps.tolist() == [1] and first.values.tolist() == [[20.0]]
+
+
+def test_the_counter_adds_up_to_100_and_then_grows_by_one():
+    update, highest, steps = np.zeros((1, 1)), estimate(0, 0.0), []
+    for _ in range(9):
+        highest = merge(highest, highest, update)
+        steps += highest.steps.tolist()
+    assert steps == [1, 3, 7, 15, 31, 63, 100, 101, 102]
+    assert merge(estimate(90, 0.0), estimate(20, 0.0), update).steps.tolist() == [100]
+    assert merge(estimate(90, 0.0), estimate(120, 0.0), update).steps.tolist() == [121]
 
 
 def test_of_several_messages_the_last_two_are_kept():
@@ -56,11 +69,14 @@ def test_an_estimate_is_a_weighted_mean_of_updates(nodes, iterations, seed, opti
         assert state.estimates.steps.min() >= 1
 
 
-def test_the_weights_become_equal():
+# 1 is the federated model; a node's own update is an estimate of weight 300.
+@pytest.mark.parametrize(("adds_up_to", "at_30"), [(100, (1.0, 1.25)), (1, (1.4, 1.8))])
+def test_the_weights_become_equal(adds_up_to, at_30):
     nodes = 300
-    spread = [nodes * (s.estimates.values**2).sum(axis=1) for s in run(np.eye(nodes), 100)]
-    # 1 is the federated model; a node's own update is an estimate of weight 300.
-    assert np.median(spread[0]) > 50 and np.median(spread[29]) < 4 and np.median(spread[99]) < 1.3
+    states = run(np.eye(nodes), 100, adds_up_to=adds_up_to)
+    spread = [nodes * (s.estimates.values**2).sum(axis=1) for s in states]
+    assert np.median(spread[0]) > 50 and np.median(spread[99]) < 1.2
+    assert at_30[0] < np.median(spread[29]) < at_30[1], "Algorithm 4 as printed is slower"
     assert all(each.min() >= 1 - 1e-9 for each in spread)
 
 
@@ -109,7 +125,7 @@ def test_a_node_of_many_neighbours_has_more_weight():
 def test_a_message_that_is_late_arrives_later():
     ring = [[1], [0]]
     early = run(np.eye(2), 1, neighbours=ring)[0].estimates
-    assert early.steps.tolist() == [2, 2]
+    assert early.steps.tolist() == [2, 2], "an estimate of 1, its own update, and none before"
     late = [run(np.eye(2), 1, seed, neighbours=ring, latest=1)[0] for seed in range(40)]
     steps = np.array([state.estimates.steps for state in late])
     assert {1, 2} == set(steps.ravel().tolist())
@@ -174,6 +190,7 @@ def test_peers_are_uniform_over_the_others():
         ({"asleep": 1.0}, "asleep must be at least 0 and below 1, got 1.0"),
         ({"slots": 0}, "slots must be at least 1, got 0"),
         ({"latest": -1}, "latest must be at least 0, got -1"),
+        ({"adds_up_to": 0}, "adds_up_to must be at least 1, got 0"),
         ({"neighbours": [[1], [0], []]}, "node 2 has no neighbour"),
         ({"neighbours": [[1], [0], [3]]}, "node 2 has a neighbour that is not one of the 3"),
         ({"neighbours": nx.path_graph(4)}, "neighbours must be of the nodes 0 to 2, got 4"),

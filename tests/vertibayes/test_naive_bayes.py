@@ -171,10 +171,20 @@ def test_noise_in_sums_never_leaves_the_bounds_or_a_count_below_the_floor():
     model = NaiveBayes(schema, alpha=0, floor=1e-6).fit_sums(sums)
     assert model.class_count_.tolist() == [1e-6, 3.5]
     assert model.theta_["z"].tolist() == [5, 0], "the middle without records, the bound beyond it"
-    assert (model.var_["z"] >= 1e-6 * 25).all() and (model.var_["z"] <= 25 + 1e-6).all()
+    assert (model.var_["z"] >= 1e-6 * 25).all() and (model.var_["z"] <= 25).all()
     assert all(np.isfinite(table).all() for table in model.feature_log_prob_.values())
     with pytest.raises(ValueError, match="must be finite numbers"):
         model.fit_sums(np.full(10, np.nan))
+
+
+def test_the_least_variance_of_a_number_is_a_share_of_its_own_bounds():
+    y, codes = Variable("y", BITS), np.array([0, 0, 0, 1, 1, 1])
+    values = {"small": np.array([1.0, 2, 3, 4, 4, 4]), "large": np.array([9e8, 0, 0, 0, 0, 9e8])}
+    numerics = {"small": Numeric("small", 0, 20), "large": Numeric("large", 0, 1e9)}
+    data = LocalData({"y": y}, {"y": codes}, numerics, values)
+    for centred in (False, True):
+        model = NaiveBayes(Schema(y, numerics, centred)).fit(data)
+        assert model.var_["small"] == pytest.approx([2 / 3, 1e-6 * 10**2], rel=1e-2)
 
 
 @pytest.mark.parametrize(

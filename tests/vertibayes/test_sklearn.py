@@ -98,9 +98,7 @@ def test_numbers_give_gaussian_nb_up_to_the_grid():
     generator = np.random.default_rng(1)
     y = generator.integers(0, 3, 600)
     X = generator.normal(y[:, None] * [1.0, -30.0, 0.0], [1.0, 20.0, 0.01], (600, 3))
-    largest = max(X[y == label].var(axis=0).max() for label in range(3))
-    same = 1e-9 * largest / X.var(axis=0).max()  # ours takes variances within classes
-    ours, theirs = FederatedNB(None, nodes=7).fit(X, y), GaussianNB(var_smoothing=same).fit(X, y)
+    ours, theirs = FederatedNB(None, nodes=7).fit(X, y), GaussianNB(var_smoothing=0).fit(X, y)
     step = np.ptp(X, axis=0) * STEP
     theta = np.array(list(ours.model_.theta_.values())).T
     var = np.array(list(ours.model_.var_.values())).T
@@ -175,6 +173,10 @@ def test_gossip_of_one_node_is_federated_and_of_ten_almost(world):
     np.testing.assert_array_equal(GossipNB(None, nodes=1).fit(X, y).predict_proba(X_new), exact)
     gossiped = GossipNB(None, iterations=200, random_state=0).fit(X, y)
     assert len(gossiped.models_) == 10
+    ours, printed = (
+        GossipNB(None, iterations=9, random_state=0, adds_up_to=most).fit(X, y) for most in (100, 1)
+    )
+    assert not np.array_equal(ours.model_.sums_, printed.model_.sums_)
     assert abs(gossiped.predict_proba(X_new) - exact).mean() < 0.05
 
 
@@ -211,7 +213,8 @@ def test_the_parameters_are_those_of_the_signature():
     shared = {"epsilon", "bounds", "categories", "classes", "alpha"}
     nodes = {"nodes", "noise", "delta", "sensitivity", "floor", "random_state"}
     assert set(FederatedNB().get_params()) == shared | nodes
-    assert set(GossipNB().get_params()) == shared | nodes | {"iterations", "neighbours", "node"}
+    own = {"iterations", "neighbours", "node", "adds_up_to"}
+    assert set(GossipNB().get_params()) == shared | nodes | own
     own = {"reports", "oracle", "bins", "approach", "missing"}
     assert set(LocalNB().get_params()) == shared | own
     with pytest.raises(TypeError):

@@ -174,6 +174,7 @@ MISTAKES = {
     ),
     "noise must be laplace or gaussian (each": lambda: GossipNB(noise="polya").fit(AGES, Y),
     "iterations == 0, must be >= 1": lambda: GossipNB(iterations=0, bounds=BOUNDS).fit(AGES, Y),
+    "adds_up_to == 0, must be >= 1": lambda: GossipNB(adds_up_to=0, bounds=BOUNDS).fit(AGES, Y),
     "node == 10, must be <= 9": lambda: GossipNB(node=10, bounds=BOUNDS).fit(AGES, Y),
     "X contains NaN: age has missing values; set missing=True": lambda: LocalNB(bounds=BOUNDS).fit(
         AGES.mask(AGES > 30), Y

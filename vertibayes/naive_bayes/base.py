@@ -30,9 +30,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Statistics: TypeAlias = NDArray[Any]  # integers, or float64 where sums are estimated
 
 FLOOR = 1e-6  # of counts and variances with noise, as in Giaretta et al. (2023)
-LEAST_VARIANCE = 1e-6  # of numbers with noise, where half the range is 1
+LEAST_VARIANCE = 1e-6  # of numbers whose half range is 1; more harms where bounds are wide
 EVEN = 1 / 3  # the variance of numbers that are spread evenly there
-VARIANCE_SHARE = 1e-9  # of the largest variance of all numbers, added to each, as scikit-learn does
 
 
 def log_proba(joint: Floats) -> Floats:
@@ -53,7 +52,8 @@ class NaiveBayes:
     floor : float, default=0.0
         What a smaller count of a class or a feature is raised to; and, as a share of the square of
         half the range, what a smaller variance of a number is raised to. Noise can leave counts
-        and variances below zero: Giaretta et al. (2023) take 1e-6.
+        and variances below zero: Giaretta et al. (2023) take 1e-6. Variances are raised to 1e-6 in
+        any case: a class of equal numbers would rule out all others.
 
     Attributes
     ----------
@@ -164,9 +164,6 @@ class NaiveBayes:
             half = numeric.high - numeric.middle
             self.theta_[name] = numeric.middle + mean * half
             self.var_[name] = np.maximum(variance, self.floor) * half**2
-        least = VARIANCE_SHARE * max((v.max() for v in self.var_.values()), default=0.0)
-        for name in self.var_:
-            self.var_[name] = self.var_[name] + max(least, np.finfo(float).tiny)
 
     def _uncentred(self, sums: Statistics) -> tuple[Floats, Floats]:
         """Return mean and variance of `Moments`, with the bounds at -1 and 1."""
@@ -175,7 +172,7 @@ class NaiveBayes:
         mean = np.where(count > 0, total / known, 2.0 ** (GRID_BITS - 1))
         spread = np.where(count > 0, squares / known - mean**2, 4.0**GRID_BITS / 12)
         half = 2.0 ** (GRID_BITS - 1)
-        return mean / half - 1, np.maximum(spread, 0.0) / half**2
+        return mean / half - 1, np.maximum(spread / half**2, LEAST_VARIANCE)
 
     def _centred(self, sums: Statistics, errors: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance of centred `Moments`, with the bounds at -1 and 1.

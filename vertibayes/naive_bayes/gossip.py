@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vertibayes.naive_bayes.base import FLOOR, Floats, NaiveBayes, Statistics
-from vertibayes_protocols.gossip import Estimate, GossipNodes
+from vertibayes_protocols.gossip import ADDS_UP_TO, Estimate, GossipNodes
 from vertibayes_protocols.schema import Schema
 
 Places: TypeAlias = NDArray[np.int64]
@@ -96,12 +96,17 @@ def gossip(
     latest: int = 0,
     asleep: float = 0.0,
     leaves: ArrayLike | None = None,
+    adds_up_to: int = ADDS_UP_TO,
 ) -> Iterator[Iteration]:
-    """Run gossip among nodes and return their estimates after each iteration, one by one."""
-    nodes = GossipNodes(updates)
+    """Run gossip among nodes and return their estimates after each iteration, one by one.
+
+    The counter of an estimate adds up to `adds_up_to`, and then grows by 1 in each iteration: 1 is
+    Algorithm 4 as printed, and 2**53 is equation 27 alone.
+    """
+    nodes = GossipNodes(updates, adds_up_to)
     count = len(updates)
     for name, value, least in (("iterations", iterations, 0), ("slots", slots, 1),
-                               ("latest", latest, 0)):  # fmt: skip
+                               ("latest", latest, 0), ("adds_up_to", adds_up_to, 1)):  # fmt: skip
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
     if not 0 <= asleep < 1:

@@ -27,6 +27,7 @@ from vertibayes.naive_bayes.federated import (
 from vertibayes.naive_bayes.gossip import gossip, models_of
 from vertibayes.sklearn.base import NaiveBayesEstimator
 from vertibayes_protocols.accounting import Accounting, Privacy
+from vertibayes_protocols.gossip import ADDS_UP_TO
 from vertibayes_protocols.promise import LOCAL, Promise
 from vertibayes_protocols.site.statistics import LocalData
 
@@ -233,6 +234,9 @@ class GossipNB(_OverNodes):
         Who may send to whom; everybody to everybody if None.
     node : int, default=0
         Whose model `predict` uses.
+    adds_up_to : int, default=100
+        Up to which an estimate's weight adds up; then it grows by 1 in each iteration. 1 is
+        Algorithm 4 of [1]_ as printed, which needs about twice as many iterations.
 
     Attributes
     ----------
@@ -250,6 +254,7 @@ class GossipNB(_OverNodes):
     iterations: int = 50
     neighbours: Any = None
     node: int = 0
+    adds_up_to: int = ADDS_UP_TO
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:  # noqa: N803
         """Fit to records; as `FederatedNB.fit`."""
@@ -258,10 +263,12 @@ class GossipNB(_OverNodes):
                 f"noise must be {' or '.join(LOCAL)} (each estimate may become known), got "
                 f"{self.noise!r}"
             )
-        check_scalar(self.iterations, "iterations", Integral, min_val=1)
+        for name in ("iterations", "adds_up_to"):
+            check_scalar(getattr(self, name), name, Integral, min_val=1)
         generator = self._update(X, y, groups)
         check_scalar(self.node, "node", Integral, min_val=0, max_val=len(self.updates_) - 1)
-        *_, last = gossip(self.updates_, self.iterations, generator, neighbours=self.neighbours)
+        options = {"neighbours": self.neighbours, "adds_up_to": self.adds_up_to}
+        *_, last = gossip(self.updates_, self.iterations, generator, **options)
         schema = self.columns_.schema
         self.models_ = models_of(schema, last.estimates, **self._smoothing)
         self.model_ = self.models_[self.node]

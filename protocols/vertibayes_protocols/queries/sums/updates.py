@@ -41,7 +41,7 @@ from vertibayes_mpc.errors import MalformedMessageError, PartyGoneError
 from vertibayes_mpc.integers import uniform_below
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols.effects import Effects
-from vertibayes_protocols.gossip import Estimate, Floats, GossipNodes
+from vertibayes_protocols.gossip import ADDS_UP_TO, Estimate, Floats, GossipNodes
 from vertibayes_protocols.promise import SumPromise
 from vertibayes_protocols.queries.sums.statistics import (
     StatisticsQuery,
@@ -59,7 +59,7 @@ KEPT = 2  # of the estimates that arrive at a site in one iteration, the last th
 
 @dataclass(frozen=True, slots=True)
 class Step(Message):
-    """A site's estimate, for a peer: float64 of shape (k,) after `steps` nodes."""
+    """A site's estimate, for a peer: float64 of shape (k,), and its counter t."""
 
     kind: ClassVar[str] = "gossip step"
     to: str
@@ -139,6 +139,11 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
         """How many must answer: the others may be gone."""
         return max(1, len(self.members) - self.terms.absent(len(self.members)))
 
+    @property
+    def most_steps(self) -> int:
+        """The largest counter that an estimate can have: 1, 3, 7 and so on, then one more each."""
+        return min((1 << self.iterations) - 1, ADDS_UP_TO + self.iterations)
+
     def plan(self, at: At) -> SumPromise:
         """Return what the noise of each site promises."""
         self.terms.check()
@@ -206,7 +211,7 @@ def _estimates(query: Updates, steps: NDArray[np.int64], values: Floats, sender:
     """Return estimates that a peer has sent; blame it for any that no site can have computed."""
     terms = query.terms
     fits = steps.ndim == 1 and len(steps) <= KEPT and values.shape == (len(steps), terms.counts)
-    if not fits or (steps < 1).any() or (steps > query.iterations).any():
+    if not fits or (steps < 1).any() or (steps > query.most_steps).any():
         raise MalformedMessageError(sender, "sent estimates of another shape, or of wrong steps")
     if not ((values >= terms.lowest) & (values <= terms.highest)).all():  # nan is not either
         raise MalformedMessageError(sender, "sent estimates beyond what the terms allow")
@@ -215,7 +220,7 @@ def _estimates(query: Updates, steps: NDArray[np.int64], values: Floats, sender:
 
 def _check_steps(query: Updates, steps: Mapping[Party, Step]) -> None:
     for sender, step in steps.items():
-        count = np.array([step.steps if 0 <= step.steps <= MOST_ITERATIONS else 0])
+        count = np.array([step.steps if 0 <= step.steps <= query.most_steps else 0])
         _ = _estimates(query, count, step.values[None], sender)
         if step.to not in query.members or (step.to == sender and len(query.members) > 1):
             raise MalformedMessageError(sender, f"sent an estimate to {step.to!r}, not a peer")
