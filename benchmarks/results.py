@@ -100,6 +100,7 @@ PAGE = {
         },
         also=("structures_cost",),
     ),
+    "pgmpy_search": Shown(),
     "strengths": Shown(
         ("edges", "0.5 to 0.8", "0.8 to 0.95", "0.95 to 1"),
         {"edges": ("alarm, parametric: learned edges", "insurance, parametric: learned edges")},

@@ -25,12 +25,11 @@ def reference():
 
 
 def public():
-    """Return the public names of the two packages that users import."""
-    estimators = importlib.import_module("vertibayes.sklearn")
-    homes = {f"vertibayes.{name}": getattr(vertibayes, name) for name in vertibayes.__all__}
-    return homes | {
-        f"vertibayes.sklearn.{name}": getattr(estimators, name) for name in estimators.__all__
-    }
+    """Return the public names of the packages that users import."""
+    packages = map(
+        importlib.import_module, ("vertibayes", "vertibayes.sklearn", "vertibayes.pgmpy")
+    )
+    return {f"{p.__name__}.{name}": getattr(p, name) for p in packages for name in p.__all__}
 
 
 def parameters_of(thing):

@@ -23,8 +23,9 @@ BAYESIAN_NETWORK = "bayesian_network"
 def options_json(options: Options) -> dict[str, Any]:
     """Return options as JSON: the content of the files that they name, not the files' names."""
     values = options.as_json()
-    if options.structure is not None:
-        values["structure"] = [[node, [*own]] for node, own in options.structure.parents.items()]
+    for name in ("structure", "start"):
+        if (given := getattr(options, name)) is not None:
+            values[name] = [[node, [*own]] for node, own in given.parents.items()]
     return values
 
 
@@ -39,8 +40,9 @@ def options_of_json(content: Mapping[str, Any]) -> Options:
         )
     values = dict(content)
     try:
-        if values["structure"] is not None:
-            values["structure"] = Structure({n: tuple(ps) for n, ps in values["structure"]})
+        for name in ("structure", "start"):
+            if values[name] is not None:
+                values[name] = Structure({n: tuple(ps) for n, ps in values[name]})
         if values["ordering"] is not None:
             values["ordering"] = [str(name) for name in values["ordering"]]
         values["constraints"] = Constraints.from_json(values["constraints"])
@@ -68,7 +70,8 @@ def steps_of_contract(contract: Contract) -> StepsOf:
         )
     options = options_of_json(contract.options["learning"])
     check_options(options)
-    named = options.structure.nodes if options.structure is not None else options.ordering
+    given = options.structure or options.start
+    named = given.nodes if given is not None else options.ordering
     if named is not None and sorted(named) != sorted(contract.variables):
         wrong = ", ".join(sorted(set(named) ^ set(contract.variables))) or "a name twice"
         raise ValueError(f"the ordering or structure does not fit the study's variables: {wrong}")

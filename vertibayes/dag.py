@@ -70,6 +70,26 @@ class Structure:
             parents[child] += (parent,)
         return cls(parents)
 
+    @classmethod
+    def from_networkx(cls, graph: DiGraph[str] | Structure) -> Structure:
+        """Make a structure from a directed graph of networkx; a DAG and a model of pgmpy are such.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not a directed graph; as the class. Also if edges of pgmpy have no direction.
+        """
+        if isinstance(graph, cls):
+            return graph
+        from networkx import DiGraph
+
+        if not isinstance(graph, DiGraph):
+            raise TypeError(f"a structure must be a directed graph, got {type(graph).__name__}")
+        if undirected := getattr(graph, "undirected_edges", ()):
+            edge = " - ".join(sorted(map(str, next(iter(undirected)))))
+            raise ValueError(f"the graph has edges without a direction: {edge}; use its `to_dag()`")
+        return cls.of(list(graph.nodes), graph.edges)
+
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes."""
@@ -99,6 +119,17 @@ class Structure:
         from vertibayes.drawing.svg import draw
 
         return draw(self)
+
+    def check_nodes(self, variables: Iterable[str]) -> None:
+        """Refuse a structure whose nodes are not the variables."""
+        unknown = [node for node in self.nodes if node not in variables]
+        missing = [name for name in variables if name not in self.parents]
+        for what, names in (
+            ("has nodes that are no variables", unknown),
+            ("lacks variables", missing),
+        ):
+            if names:
+                raise ValueError(f"the structure {what}: {', '.join(names)}")
 
     def order(self) -> list[str]:
         """Return the nodes, parents before children."""

@@ -18,6 +18,7 @@ from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.k2 import check_ordering
 from vertibayes.structure.learners import (
     check_max_parents,
+    check_start,
     follow_search,
     max_parents_of,
     search_of,
@@ -25,12 +26,14 @@ from vertibayes.structure.learners import (
 from vertibayes.structure.search import Pairs, Progress, Search, never
 from vertibayes_protocols.variables import Family, Rows, Variable
 
+OF_SEARCHES = "algorithm", "ordering", "constraints", "start", "class_variable", "max_seconds"
+
 
 @dataclass(frozen=True)
 class Options:
     """What to learn: the values of `vertibayes.settings.LEARNING`, whose help says what each does.
 
-    `ordering`, `constraints` and `structure` are not files here, but what the files have.
+    `ordering`, `constraints`, `structure` and `start` are not files here, but what the files have.
 
     Parameters
     ----------
@@ -41,7 +44,10 @@ class Options:
     constraints : Constraints
         What experts know.
     structure : Structure, optional
-        A structure that is not learned: only its CPTs are.
+        A structure that is not learned: only its CPTs are. A directed graph of networkx or pgmpy
+        becomes a `Structure`, here and as `start`.
+    start : Structure, optional
+        The structure from which hill_climbing or tabu starts.
     max_parents : int, optional
         The largest number of parents of a variable; 4 if None, and 3 with k2.
     class_variable : str, optional
@@ -78,6 +84,7 @@ class Options:
     ordering: Sequence[str] | None = None
     constraints: Constraints = Constraints()
     structure: Structure | None = None
+    start: Structure | None = None
     max_parents: int | None = None
     class_variable: str | None = None
     max_seconds: float | None = None
@@ -92,8 +99,11 @@ class Options:
     write_synthetic: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("structure", "start"):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, Structure.from_networkx(given))
         for setting in LEARNING:
-            if setting.name not in ("ordering", "constraints", "structure"):
+            if setting.name not in ("ordering", "constraints", "structure", "start"):
                 try:
                     setting.checked(getattr(self, setting.name))
                 except ValueError as error:
@@ -109,11 +119,12 @@ class Options:
 
     def _check_search(self) -> None:
         if self.structure is not None:
-            for name in ("algorithm", "ordering", "constraints", "class_variable", "max_seconds"):
+            for name in OF_SEARCHES:
                 if getattr(self, name) not in (None, Constraints()):
                     raise ValueError(f"`structure` excludes `{name}`: only the CPTs are learned")
             if self.bootstrap:
                 raise ValueError("`structure` excludes `bootstrap`: no structure is learned")
+        check_start(self.by, self.start)
         if self.ordering is not None and self.algorithm not in (None, "k2"):
             raise ValueError(f"`ordering` needs `algorithm` k2, got {self.algorithm}")
         if self.class_variable is None and self.by == "tan":
@@ -128,10 +139,11 @@ class Options:
             )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the options as JSON data; of a given structure, only that there is one."""
+        """Return the options as JSON data; of given structures, only that there are some."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         values["constraints"] = self.constraints.as_json()
-        values["structure"] = None if self.structure is None else "given"
+        for name in ("structure", "start"):
+            values[name] = None if values[name] is None else "given"
         values["ordering"] = None if self.ordering is None else list(self.ordering)
         return values
 
@@ -165,6 +177,7 @@ class Options:
             self.by,
             max_parents=self.max_parents,
             constraints=self.constraints,
+            start=self.start,
             missing=how_missing(source.variables, self) == "state",
             rows=sample_rows(source, self.structure_records),
             ordering=self.ordering,
@@ -241,11 +254,7 @@ def checks(counter: Counter | Chooser, options: Options) -> dict[str, Callable[[
 
 def _check_structure(counter: Counter | Chooser, structure: Structure) -> None:
     """Refuse a structure whose nodes are not the variables, or with wider tables than allowed."""
-    unknown = [node for node in structure.nodes if node not in counter.variables]
-    missing = [name for name in counter.variables if name not in structure.nodes]
-    for what, names in (("has nodes that are no variables", unknown), ("lacks variables", missing)):
-        if names:
-            raise ValueError(f"the structure {what}: {', '.join(names)}")
+    structure.check_nodes(counter.variables)
     widest = max(structure.nodes, key=lambda node: len(structure.parents[node]))
     parents, most = len(structure.parents[widest]), counter.most_variables
     if most is not None and parents >= most:

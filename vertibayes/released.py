@@ -77,6 +77,7 @@ def steps_of(
             fits=fits,
             max_parents=options.most_parents,
             constraints=options.constraints,
+            start=options.start,
             missing=how_missing(variables, options) == "state",
             rows=rows,
             ordering=None if options.ordering is None else tuple(options.ordering),

@@ -96,8 +96,11 @@ LEARNING = (
     Setting("constraints", "path", "JSON file with what experts know: required and forbidden "
             'edges ([[parent, child], ...]), tiers ([["earliest", ...], ...]), roots and leaves '
             '(["name", ...]).'),
-    Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}: '
-            "learn only the CPTs of this structure."),
+    Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}, or '
+            "a model (model.json, .bif, .bifxml), of which only the structure is read: learn only "
+            "the CPTs of this structure."),
+    Setting("start", "path", "File as that of --structure: the structure from which algorithm "
+            "hill_climbing or tabu starts."),
     Setting("max_parents", "whole", "Maximum number of parents of a node; 4 if not given, and 3 "
             "with k2.", least=0, most=20),
     Setting("class_variable", "text", "With algorithm tan: the class, parent of all variables."),
@@ -277,8 +280,9 @@ CALIBRATION = (
     Setting("size", "number", "With mean or metropolis: number of records that equal probabilities "
             "stand for at the start, whole or in part; the records per node divided by the rate if "
             "not given.", above=0),
-    Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}: '
-            "the classifier is this Bayesian network instead of naive Bayes."),
+    Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}, or '
+            "a model (model.json, .bif, .bifxml), of which only the structure is read: the "
+            "classifier is this Bayesian network instead of naive Bayes."),
 )  # fmt: skip
 BETWEEN_MACHINES = (
     Setting("most_records", "whole", "Maximum number of records of a site.", REQUIRED, least=1),

@@ -64,6 +64,7 @@ def pages() -> dict[str, str]:
             "vertibayes", VERTIBAYES, [f"{home}.{n}" for n, home in sorted(homes().items())]
         ),
         "sklearn.md": package("vertibayes.sklearn"),
+        "pgmpy.md": package("vertibayes.pgmpy"),
         **{f"mpc_{name}.md": package(f"vertibayes_mpc.{name}") for name in PRIMITIVES},
         "mpc_foundations.md": page(
             "Foundations of the primitives",
@@ -84,6 +85,7 @@ Made of the docstrings of this version.
 
 - [vertibayes](vertibayes.md): data, counters, learners, networks, predictions.
 - [vertibayes.sklearn](sklearn.md): estimators on data frames.
+- [vertibayes.pgmpy](pgmpy.md): pgmpy's searches and estimators over a federation.
 - [vertibayes_protocols](parties.md): sessions, parties, studies and transports.
 - [Foundations of the primitives](mpc_foundations.md): rounds, rings, randomness, shares, errors.
 

@@ -71,6 +71,15 @@ def compare(example, network, target, known):
     assert abs(ours - example.by_pgmpy(network, {}, target)).max() > 1e-3, "the evidence matters"
 
 
+def test_pgmpy_searches_over_sites(capsys):
+    found, pooled = load("pgmpy_search").compare()
+    assert found.edges and set(found.edges) == set(pooled.edges)
+    shown = capsys.readouterr().out
+    assert "pooled records: the same edges" in shown
+    assert re.search(r"\n\d calls revealed \d{3} counts\n", shown)
+    assert 0.9 < float(shown.partition("largest area) = ")[2].split()[0]) < 0.95
+
+
 def test_an_own_learner():
     secure, pooled = load("own_learner").compare()
     assert secure == pooled and len(secure.edges) == 36
@@ -149,7 +158,7 @@ def python_blocks(page):
 
 def test_the_python_of_the_readme_and_its_page(tmp_path, monkeypatch, capsys, alarm_data):
     [short] = python_blocks("README.md")
-    code, released, estimator = python_blocks("docs/python.md")
+    code, searched, released, estimator = python_blocks("docs/python.md")
     names = list(alarm_data.variables)[:6]
     rows = [",".join([*names[:5], "outcome"])]
     states = [np.array(alarm_data.variables[n].states)[alarm_data.codes[n]] for n in names]
@@ -159,6 +168,9 @@ def test_the_python_of_the_readme_and_its_page(tmp_path, monkeypatch, capsys, al
     exec(compile(short, "README.md", "exec"), {})
     exec(compile(code, "docs/python.md", "exec"), here := {})
     assert "('" in capsys.readouterr().out
+    exec(compile(searched, "docs/python.md", "exec"), here)
+    assert {cpd.variable for cpd in here["cpds"]} == {*names[:5], "outcome"}
+    assert here["better"].edges and here["search"].causal_graph_.edges
     exec(compile(released, "docs/python.md", "exec"), here)
     assert "('" in capsys.readouterr().out
     assert len([line for line in code.splitlines() if line.strip()]) <= 11

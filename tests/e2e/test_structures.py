@@ -3,10 +3,13 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
+from pgmpy.readwrite import XMLBIFWriter
 
 from tests.e2e.command import assert_refused, learn, outputs, write
 from tests.protocols.deployment.parties import change, deployment
+from vertibayes import PlainCounter, SiteData, Structure, fit_cpts
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.study_settings import options_of
 from vertibayes.cli.what_leaves import what_leaves
@@ -120,6 +123,42 @@ def test_a_structure_excludes_what_a_search_needs(capsys, tmp_path, table):
     ):
         reason = f"--structure excludes --{name}: only the CPTs are learned"
         assert_refused(capsys, tmp_path, reason, *data, *given)
+
+
+@pytest.mark.parametrize("ending", ["bifxml", "bif", "json"])
+def test_the_structure_of_a_model_is_read_and_a_search_starts_from_it(
+    capsys, tmp_path, table, ending
+):
+    path = tmp_path / f"model.{ending}"
+    known = Structure.of(NAMES, [("b", "a"), ("c", "d")])
+    model = fit_cpts(PlainCounter(SiteData.from_frame(pd.read_csv(table, dtype=str)[NAMES])), known)
+    if ending == "bifxml":
+        XMLBIFWriter(model.to_pgmpy()).write(str(path))  # as pgmpy's users have it
+    else:
+        model.save(path)
+    columns = ["--exclude", "constant"]
+    given = learned(capsys, tmp_path, table, *columns, "--structure", path)[0]
+    assert given["edges"] == [["b", "a"], ["c", "d"]]
+    search = [*columns, "--algorithm", "hill_climbing", "--start", path]
+    one = learned(capsys, tmp_path, table, *search)[0]
+    two = learned(capsys, tmp_path, table, *search, "--release", "exact")[0]
+    assert one["edges"] == two["edges"]
+    alone = learned(capsys, tmp_path, table, *columns, "--algorithm", "hill_climbing")[0]
+    assert ["c", "d"] in one["edges"] and ["d", "c"] in alone["edges"]
+
+
+def test_a_start_is_refused_before_a_record_is_read(capsys, tmp_path, table):
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"nodes": [*NAMES, "q"], "edges": []}))
+    data = ["--data", table, "--sites", 2, "--start", path]
+    tabu = ["--algorithm", "tabu"]
+    assert_refused(capsys, tmp_path, "--start q: no such column; there are", *data, *tabu)
+    assert_refused(capsys, tmp_path, "--start needs --algorithm hill_climbing or tabu", *data)
+    path.write_text(json.dumps({"nodes": [*NAMES, "constant"], "edges": []}))
+    assert_refused(capsys, tmp_path, "--start: the column 'constant' is left out", *data, *tabu)
+    path.write_text(json.dumps({"nodes": NAMES[:3], "edges": []}))
+    reason = "start: the structure lacks variables: d"
+    assert_refused(capsys, tmp_path, reason, *data, *tabu, "--exclude", "constant")
 
 
 def test_the_expected_cost_of_a_search_is_no_bound(capsys, tmp_path, table):

@@ -1,5 +1,7 @@
 """What all learners of structures without an ordering have in common."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,9 @@ from vertibayes.choosing import TableChooser
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.dag import Structure
+from vertibayes.options import Options
+from vertibayes.parameters.cpt import scores
 from vertibayes.splitting import split_columns
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.constraints import Constraints
@@ -132,3 +137,77 @@ def test_the_winners_have_no_more_bits_than_stated(algorithm):
     assert 0 < bits[0] <= how.bits(8, how.max_parents)
     assert len(bits) - 1 <= how.calls(8, how.max_parents)
     assert skeleton_bits(1, 2) == 0
+
+
+def other_start(data):
+    """Return a chain through all variables, which no data are sampled from."""
+    names = sorted(data.variables)
+    return Structure.of(names, list(pairwise(names)))
+
+
+@pytest.mark.parametrize("algorithm", ["hill_climbing", "tabu"])
+def test_a_search_starts_from_a_given_structure(algorithm):
+    data = random_data(7, 6, 400, concentration=1.0)
+    counter = Counting(PlainCounter(data))
+    learned = learn_structure(counter, algorithm)
+    calls = len(counter.asked)
+    assert learn_structure(PlainCounter(data), algorithm, start=learned) == learned
+    again = Counting(PlainCounter(data))
+    learn_structure(again, "hill_climbing", start=learned.to_networkx())
+    assert len(again.asked) < calls, "a local optimum ends at once"
+
+
+def test_a_given_start_is_left_for_a_better_structure():
+    data = random_data(7, 6, 400, concentration=1.0)
+    start = other_start(data)
+    learned = learn_structure(PlainCounter(data), "hill_climbing", start=start)
+    assert learned != learn_structure(PlainCounter(data), "hill_climbing"), "another optimum"
+    assert bic_of(data, learned) > bic_of(data, start)
+    assert (
+        learn_structure(TableChooser(PlainCounter(data)), "hill_climbing", start=start) == learned
+    )
+
+
+def bic_of(data, structure):
+    return scores(PlainCounter(data), structure).bic
+
+
+def test_the_required_edges_belong_to_the_start():
+    data = random_data(7, 5, 300)
+    names = sorted(data.variables)
+    known = Constraints(required=((names[0], names[4]),))
+    search = Options(algorithm="tabu", start=other_start(data), constraints=known)
+    start = search.search(PlainCounter(data)).start
+    assert start.edges == (*pairwise(names), (names[0], names[4]))
+
+
+BAD_STARTS = [
+    ([], ["n0", "n1"], {}, "start: the structure lacks variables: n2"),
+    ([], ["n0", "n1", "n2", "q"], {}, "start: the structure has nodes that are no variables: q"),
+    ([("n0", "n1")], None, {"forbidden": (("n0", "n1"),)}, "start: n0 -> n1 contradicts"),
+    ([("n0", "n1")], None, {"required": (("n1", "n0"),)}, "start: the structure must not have a"),
+    ([("n0", "n2"), ("n1", "n2")], None, {}, "start: n2 has too many parents: n0, n1"),
+]
+
+
+@pytest.mark.parametrize(("edges", "nodes", "known", "reason"), BAD_STARTS)
+def test_a_start_that_the_search_may_not_visit_is_refused(edges, nodes, known, reason):
+    start = Structure.of(nodes or ["n0", "n1", "n2"], edges)
+    counter = Counting(PlainCounter(random_data(0, 3, 50)))
+    with pytest.raises(ValueError, match=reason):
+        learn_structure(
+            counter, "tabu", start=start, max_parents=1, constraints=Constraints(**known)
+        )
+    assert not counter.asked
+
+
+def test_a_start_needs_a_search_that_starts_somewhere():
+    start = Structure.of(["n0", "n1"], [])
+    with pytest.raises(
+        ValueError, match="`start` needs `algorithm` hill_climbing or tabu, got hyb"
+    ):
+        Options(start=start)
+    with pytest.raises(ValueError, match="`start` needs `algorithm` hill_climbing or tabu, got k2"):
+        learn_structure(PlainCounter(random_data(0, 2, 50)), "k2", start=start)
+    with pytest.raises(ValueError, match="`structure` excludes `start`"):
+        Options(structure=start, start=start)

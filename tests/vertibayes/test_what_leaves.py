@@ -48,6 +48,7 @@ NETWORKS = {
        for by, how in ALGORITHMS.items() if how.steps},
     "required": Options(constraints=Constraints(required=[("{v}", "x")])),
     "structure": Options(structure=GIVEN),
+    "start": Options(algorithm="hill_climbing", start=GIVEN),
 }  # fmt: skip
 
 

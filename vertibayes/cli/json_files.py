@@ -11,6 +11,7 @@ from typing import Any
 from vertibayes.cli.source import Source, check_source
 from vertibayes.dag import Structure
 from vertibayes.json_content import is_names, read_json
+from vertibayes.model_file import FORMAT, WRITERS, load_model
 from vertibayes.options import Options
 from vertibayes.structure.constraints import Constraints
 
@@ -21,18 +22,19 @@ def options_from(values: Mapping[str, Any]) -> Options:
         "ordering": read_ordering(values["ordering"]),
         "constraints": read_constraints(values["constraints"]),
         "structure": read_structure(values["structure"]),
+        "start": read_structure(values["start"]),
     }
     return Options(**{**values, **contents})
 
 
 def check_options(options: Options, target: str | None, source: Source) -> None:
     """Refuse options of a learner that name no column of a source, before a record is read."""
-    nodes = () if options.structure is None else options.structure.nodes
     named = {
         "--target": filter(None, [target]),
         "--class-variable": filter(None, [options.class_variable]),
         "--ordering": options.ordering or (),
-        "--structure": nodes,
+        "--structure": options.structure.nodes if options.structure else (),
+        "--start": options.start.nodes if options.start else (),
     }
     columns = check_source(source, named)
     try:
@@ -77,10 +79,14 @@ def read_knowledge(constraints: Path | None, ordering: Path | None) -> Constrain
 
 
 def read_structure(path: Path | None) -> Structure | None:
-    """Read a structure."""
+    """Read a structure, or that of a model."""
     if path is None:
         return None
+    if path.suffix.lower() in WRITERS and path.suffix.lower() != ".json":
+        return load_model(path).structure
     content = read_json(path)
+    if isinstance(content, dict) and content.get("format") == FORMAT:
+        return load_model(path).structure
     if not isinstance(content, dict) or not is_names(content.get("nodes")):
         raise ValueError(f'{path}: not a structure; expected {{"nodes": [...], "edges": [...]}}')
     edges = content.get("edges")

@@ -354,9 +354,12 @@ def _known_records(federation: Federation, study: OpenStudy) -> KnownRecords | N
 
 def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
     """Remove columns that are left out from what the options name, or refuse them."""
-    needed = options.structure.nodes if options.structure is not None else ()
-    classes = [] if options.class_variable is None else [options.class_variable]
-    for option, named in (("structure", needed), ("class-variable", classes)):
+    needed: dict[str, Sequence[str]] = {
+        "structure": options.structure.nodes if options.structure else (),
+        "start": options.start.nodes if options.start else (),
+        "class-variable": [] if options.class_variable is None else [options.class_variable],
+    }
+    for option, named in needed.items():
         for name in named:
             if name in left_out:
                 raise ValueError(f"--{option}: the column {name!r} is left out: {left_out[name]}")

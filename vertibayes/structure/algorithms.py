@@ -46,6 +46,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         asks=by_neighbours({3: 0.6, 4: 0.1}, calls=6),
         bits=most_bits,
         calls=hill_climbing_calls,
+        starts=True,
         ends_early=True,
         ends_in_time=True,
     ),
@@ -53,6 +54,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         tables=tabu_tables,
         widest=typical_families,
         asks=by_neighbours({3: 0.6, 4: 0.15}, calls=10),
+        starts=True,
         ends_in_time=True,
     ),
     "pc": Algorithm(

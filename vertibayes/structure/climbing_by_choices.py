@@ -135,7 +135,7 @@ class EdgeMoves:
 
 
 def hill_climbing_steps(search: Search) -> Steps[Structure]:
-    """Search greedily from the required edges, by choices.
+    """Search greedily from a given structure, or from the required edges, by choices.
 
     The path is that of hill climbing by tables, a call for each move. The search ends early with
     the structure so far if the next call would exceed `most_bits` or `hill_climbing_calls`.
@@ -143,7 +143,7 @@ def hill_climbing_steps(search: Search) -> Steps[Structure]:
     space = SearchSpace(search)
     numbers = len(search.names), search.max_parents
     choices = LimitedChoices(search, most_bits(*numbers), hill_climbing_calls(*numbers))
-    moves = EdgeMoves(space, choices, list(space.required))
+    moves = EdgeMoves(space, choices, list(space.start))
     with suppress(LimitReachedError):
         yield from moves.greedily()
     return space.structure(moves.dag)

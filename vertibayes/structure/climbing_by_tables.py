@@ -189,11 +189,11 @@ def _search(
     ahead: int,
     patience: int,
 ) -> Structure:
-    """Search from the required edges."""
+    """Search from a given structure, or from the required edges."""
     scores = FamilyScores(search, counter)
     dag = climb(
         scores,
-        scores.required,
+        scores.space.start,
         ahead=ahead,
         patience=patience,
         tick=partial(progress, stage),

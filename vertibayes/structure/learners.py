@@ -8,7 +8,7 @@ from functools import partial
 from vertibayes.choosing import Chooser, chooser_of, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.dag import Structure
-from vertibayes.structure.algorithms import DEFAULT, algorithm_of
+from vertibayes.structure.algorithms import ALGORITHMS, DEFAULT, algorithm_of
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.search import Progress, Search, TimeIsUp, never, silent
 from vertibayes_protocols.approval import Step, Winners
@@ -24,6 +24,7 @@ def learn_structure(
     *,
     max_parents: int | None = None,
     constraints: Constraints = Constraints(),
+    start: Structure | None = None,
     missing: bool = False,
     rows: Rows = Rows(),
     ordering: Sequence[str] | None = None,
@@ -43,6 +44,9 @@ def learn_structure(
         The largest number of parents of a node; that of `max_parents_of` if None.
     constraints : Constraints
         What the structure must keep.
+    start : Structure, optional
+        Of hill_climbing and tabu: the structure from which the search starts, or a directed graph
+        of networkx or pgmpy.
     missing : bool, default=False
         Whether a missing value is a state.
     rows : Rows
@@ -84,6 +88,7 @@ def learn_structure(
         algorithm,
         max_parents=max_parents,
         constraints=constraints,
+        start=start,
         missing=missing,
         rows=rows,
         ordering=ordering,
@@ -190,6 +195,7 @@ def search_of(
     *,
     max_parents: int | None = None,
     constraints: Constraints = Constraints(),
+    start: Structure | None = None,
     missing: bool = False,
     rows: Rows = Rows(),
     ordering: Sequence[str] | None = None,
@@ -199,6 +205,7 @@ def search_of(
 
     The parameters and errors are those of `learn_structure`.
     """
+    check_start(algorithm, start)
     most = max_parents_of(source, algorithm, max_parents)
     check_max_parents(source, most)
     chooser = chooser_of(source)
@@ -208,6 +215,7 @@ def search_of(
         fits=partial(chooser.fits, missing=missing),
         max_parents=most,
         constraints=constraints,
+        start=None if start is None else Structure.from_networkx(start),
         missing=missing,
         rows=rows,
         ordering=None if ordering is None else tuple(ordering),
@@ -232,6 +240,13 @@ def max_parents_of(source: Counter | Chooser, algorithm: str, given: int | None)
     if widest is None or isinstance(source, Chooser):
         return most
     return min(most, max(widest - 1, 0))
+
+
+def check_start(algorithm: str, start: Structure | None) -> None:
+    """Refuse a structure to start from, for an algorithm that starts from none."""
+    if start is not None and not algorithm_of(algorithm).starts:
+        able = " or ".join(name for name, how in ALGORITHMS.items() if how.starts)
+        raise ValueError(f"`start` needs `algorithm` {able}, got {algorithm}")
 
 
 def check_max_parents(source: Counter | Chooser, max_parents: int) -> None:

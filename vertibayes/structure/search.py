@@ -43,6 +43,7 @@ class Search:
     fits: Fits  # takes a family; returns whether its table is small enough for a candidate
     max_parents: int  # the largest number of parents of a node
     constraints: Constraints = Constraints()  # what the structure must keep
+    start: Structure | None = None  # where a search begins; without edges if None
     missing: bool = False  # whether a missing value is a state
     rows: Rows = Rows()  # the records to learn from; all by default
     ordering: tuple[str, ...] | None = None  # of K2
@@ -58,6 +59,22 @@ class Search:
             )
         object.__setattr__(self, "names", tuple(sorted(self.variables)))
         self.constraints.check(self.variables, self.max_parents)
+        if self.start is not None:
+            try:
+                object.__setattr__(self, "start", self._with_required(self.start))
+            except ValueError as error:
+                raise ValueError(f"start: {error}") from None
+
+    def _with_required(self, start: Structure) -> Structure:
+        """Return a structure with the required edges; refuse one that is not in the search."""
+        start.check_nodes(self.variables)
+        start = Structure.of(start.nodes, dict.fromkeys([*start.edges, *self.constraints.required]))
+        if against := self.constraints.violations(start):
+            raise ValueError(against[0])
+        for child, parents in start.families:
+            if len(parents) > self.max_parents or not self.fits(Family(child, parents)):
+                raise ValueError(f"{child} has too many parents: {', '.join(parents)}")
+        return start
 
     @cached_property
     def lengths(self) -> Mapping[str, int]:
@@ -92,6 +109,7 @@ class Algorithm:
     calls: Callable[[int, int], int] | None = None  # as `bits`
     max_parents: int = 4  # the largest number of parents of a node if none is given
     ends_early: bool = False
+    starts: bool = False  # whether it takes a structure to start from
     ends_in_time: bool = False  # whether `tables` ends with the structure so far when time is up
     is_bound: bool = True  # whether no run asks for more tables than the forecast without `asks`
 

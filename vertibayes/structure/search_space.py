@@ -24,6 +24,12 @@ class SearchSpace:
         self.required = [
             mask_of(place[p] for p in constraints.required_parents(c)) for c in search.names
         ]
+        start = search.start
+        self.start = (
+            self.required
+            if start is None
+            else [mask_of(place[p] for p in start.parents[c]) for c in search.names]
+        )
         self.allowed = [
             mask_of(place[p] for p in search.names if p != c and constraints.allows(p, c))
             for c in search.names

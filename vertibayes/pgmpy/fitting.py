@@ -1,0 +1,193 @@
+"""Fit an estimator of pgmpy to the counts of a counter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pandas import DataFrame
+from pgmpy.base import DAG
+from pgmpy.ci_tests import get_ci_test
+from pgmpy.models import DiscreteBayesianNetwork
+from pgmpy.parameter_estimator import DiscreteBayesianEstimator, DiscreteMLE
+from pgmpy.structure_score import get_scoring_method
+
+from vertibayes.counting.counter import Counter
+from vertibayes.dag import Structure
+from vertibayes.pgmpy.counted import CountedScore, CountedTest
+from vertibayes.pgmpy.tables import Tables, nobody
+from vertibayes_protocols.variables import Family
+
+Estimator = TypeVar("Estimator")
+
+STEPS = "_legal_operations_dag", "_test_all"  # of HillClimbSearch, and of ExpertInLoop
+FEWEST_ROWS = 2  # that pgmpy's searches accept
+
+
+def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Estimator:
+    """Fit an estimator of pgmpy to the counts of a counter, as its own `fit` to pooled records.
+
+    Parameters
+    ----------
+    estimator
+        A search of pgmpy, as `HillClimbSearch` or `ExpertInLoop`, whose `scoring_method` or
+        `ci_test` is a name, a class, or what `CountedScore` or `CountedTest` takes; or
+        `DiscreteMLE` or `DiscreteBayesianEstimator`.
+    counter : Counter
+    model : DAG, optional
+        The structure whose CPTs `DiscreteMLE` or `DiscreteBayesianEstimator` estimates.
+
+    Returns
+    -------
+    estimator
+        The same one, fitted.
+
+    Raises
+    ------
+    TypeError
+        If the estimator needs more of the records than scores, tests and CPTs do.
+    ValueError
+        If a parameter does not fit; no table is asked for then. Also if pgmpy asks for a table that
+        is too large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgmpy.causal_discovery import HillClimbSearch
+    >>> from vertibayes import PlainCounter, SiteData, Variable
+    >>> codes = {"x": np.array([0, 1] * 20, np.uint8), "y": np.array([1, 0] * 20, np.uint8)}
+    >>> data = SiteData({name: Variable(name, ("no", "yes")) for name in codes}, codes)
+    >>> search = fit(HillClimbSearch("bic-d", show_progress=False), PlainCounter(data))
+    >>> sorted(search.causal_graph_.nodes)
+    ['x', 'y']
+    """
+    if isinstance(estimator, DiscreteMLE | DiscreteBayesianEstimator):
+        _fit_cpts(estimator, counter, model)
+        return estimator
+    given = {name: getattr(estimator, name) for name in _COUNTED if hasattr(estimator, name)}
+    if not given:
+        raise TypeError(
+            f"{type(estimator).__name__} cannot learn from counts: expected a search of pgmpy with "
+            "`scoring_method` or `ci_test`, DiscreteMLE or DiscreteBayesianEstimator"
+        )
+    if model is not None:
+        raise ValueError(f"{type(estimator).__name__} learns the structure: give it no `model`")
+    counted = {name: _COUNTED[name](counter, value) for name, value in given.items()}
+    _check_max_indegree(estimator, counter)
+    if missing := [name for name, variable in counter.variables.items() if variable.missing]:
+        raise ValueError(
+            f"pgmpy's searches take no missing values, which {', '.join(missing)} have: leave "
+            "these out, or use `vertibayes.learn_structure`"
+        )
+    steps = {name: getattr(estimator, name) for name in STEPS if hasattr(estimator, name)}
+    tables = [each.tables for each in counted.values()]
+    try:
+        vars(estimator).update(counted, **{n: _in_one_call(s, tables) for n, s in steps.items()})
+        estimator.fit(_unreadable(counter))  # type: ignore[attr-defined]
+    finally:
+        vars(estimator).update(given)
+        for name in steps:
+            del vars(estimator)[name]
+    return estimator
+
+
+class _Unreadable:
+    """A cell of a data frame that has no records: whoever counts it learns that."""
+
+    def __hash__(self) -> int:
+        raise TypeError(
+            "this part of pgmpy reads records, which a counter does not have: it cannot run over a "
+            "federation"
+        )
+
+
+def _unreadable(counter: Counter) -> DataFrame:
+    """Return a data frame with the columns of a counter, in which no record can be read."""
+    return DataFrame({name: [_Unreadable()] * FEWEST_ROWS for name in counter.variables})
+
+
+def _in_one_call(step: Callable[..., Any], tables: Sequence[Tables]) -> Callable[..., Any]:
+    """Return a step of a search that first asks in one call for all tables of the step."""
+
+    def asking(*args: Any, **kwargs: Any) -> Any:
+        for each in tables:
+            with each.together():
+                list(step(*args, **kwargs))
+        return step(*args, **kwargs)
+
+    return asking
+
+
+def _score_of(counter: Counter, given: Any) -> CountedScore:
+    """Return the score that an estimator names."""
+    if isinstance(given, CountedScore):
+        return given
+    if given is None or isinstance(given, str):
+        given = type(get_scoring_method(given, nobody(counter)))
+    return CountedScore(counter, _maker(given, "scoring_method"))
+
+
+def _test_of(counter: Counter, given: Any) -> CountedTest:
+    """Return the test that an estimator names."""
+    if isinstance(given, CountedTest):
+        return given
+    if given is None or isinstance(given, str):
+        given = type(get_ci_test(given, data=nobody(counter)))
+    return CountedTest(counter, _maker(given, "ci_test"))
+
+
+_COUNTED: Mapping[str, Callable[[Counter, Any], CountedScore | CountedTest]] = {
+    "scoring_method": _score_of,
+    "ci_test": _test_of,
+}
+
+
+def _maker(given: Any, name: str) -> Callable[..., Any]:
+    """Refuse what makes no score or test, as one that has records already."""
+    if not callable(given) or hasattr(given, "data"):
+        raise ValueError(
+            f"`{name}` must be a name, a class or a function that makes one of its data, got "
+            f"{type(given).__name__}"
+        )
+    return given  # type: ignore[no-any-return]
+
+
+def _check_max_indegree(estimator: Any, counter: Counter) -> None:
+    """Refuse a search that may ask for wider tables than the sites allow."""
+    most, given = counter.most_variables, getattr(estimator, "max_indegree", 0)
+    widest = len(counter.variables) if given is None else given + 1
+    if most is not None and min(widest, len(counter.variables)) > most:
+        raise ValueError(
+            f"`max_indegree` must be at most {most - 1} (the sites allow tables of {most} "
+            f"variables), got {given}"
+        )
+
+
+def _fit_cpts(estimator: Any, counter: Counter, model: DAG | None) -> None:
+    """Estimate each CPT from the records of its family."""
+    if model is None:
+        raise ValueError(f"{type(estimator).__name__} needs a `model`, whose CPTs it estimates")
+    structure, variables = Structure.from_networkx(model), counter.variables
+    if hidden := {*structure.nodes} - {*variables} | {*getattr(model, "latents", ())}:
+        raise ValueError(f"the model has nodes that nobody observes: {', '.join(sorted(hidden))}")
+    names = {name: list(v.states) for name, v in variables.items()} | (estimator.state_names or {})
+    tables = Tables(counter)
+    tables.ask(structure.families)
+    estimator.parameters_ = [
+        _cpd(estimator, family, tables.records(family), names) for family in structure.families
+    ]
+    estimator.state_names_ = {name: names[name] for name in structure.nodes}
+
+
+def _cpd(estimator: Any, family: Family, records: DataFrame, names: Mapping[str, Any]) -> Any:
+    """Return the CPD of a child, estimated in a model of its family alone."""
+    model = DiscreteBayesianNetwork()
+    model.add_nodes_from(family.members)
+    model.add_edges_from((parent, family.child) for parent in family.parents)
+    own = {  # what the estimator was given for this node, and not for its parents
+        key: {family.child: value[family.child]} if family.child in value else {}
+        for key, value in estimator.get_params().items()
+        if isinstance(value, dict)
+    }
+    alone = estimator.clone().set_params(**own | {"state_names": names})
+    return next(c for c in alone.fit(model, records).parameters_ if c.variable == family.child)
