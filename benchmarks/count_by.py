@@ -24,6 +24,7 @@ from time import process_time
 from typing import TypeAlias
 from unittest.mock import patch
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -158,8 +159,7 @@ def main() -> None:
     parser.add_argument("--sites", default="2,3")
     parser.add_argument("--records", type=int, help="of all parts; 1,000 and 10,000 if not given")
     parser.add_argument("--most", type=float, default=300.0, help="seconds of a run, as predicted")
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = arguments(parser)
     slowness()  # which measures this machine once
     rows = []
     for name in given.parts.split(","):

@@ -1,6 +1,6 @@
 """pgmpy's hill climbing over three sites beside the same search over the pooled records.
 
-    python benchmarks/pgmpy_search.py --data FOLDER [--seed 0 1 2] [--only alarm]
+    python benchmarks/pgmpy_search.py --data FOLDER [--seed N] [--repeats 3] [--only alarm]
 
 BIC and at most three parents. The seed chooses which site holds which column, and draws the 5,000
 records of ALARM; of Adult the columns of text take part. Seconds are the processor's, of all
@@ -18,6 +18,7 @@ from time import process_time
 from typing import Any
 from unittest.mock import patch
 
+from runs import arguments
 from side_by_side import on_one_thread, table
 
 on_one_thread()
@@ -81,22 +82,22 @@ def main() -> None:
     """Print a row for each table as it is done."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--seed", type=int, nargs="+", default=[0])
+    parser.add_argument("--repeats", type=int, default=3, help="of each table, with the next seed")
     parser.add_argument("--only", nargs="+")
-    given = parser.parse_args()
+    given = arguments(parser)
     uci = given.data / "uci"
     tables: Mapping[str, Callable[[int], pd.DataFrame]] = {
         "alarm": alarm_records,
         "mushroom": lambda _: texts(uci / "mushroom.csv.gz"),
         "adult_train": lambda _: texts(uci / "adult_train.csv.gz"),
     }
-    rows = []
-    for name, seed in product(given.only or tables, given.seed):
+    rows, seeds = [], range(given.seed, given.seed + given.repeats)
+    for name, seed in product(given.only or tables, seeds):
         rows.append(row(name, tables[name](seed), seed))
         print(*rows[-1], flush=True)
     header = ["table", "seed", "records", "variables", "edges", "beside pooled", "calls",
               "one by one", "counts revealed", "pooled s", "3 sites s", "ratio"]  # fmt: skip
-    print(table("pgmpy_search", header, rows))
+    print(table("pgmpy_search", header, rows, seeds=" ".join(map(str, seeds))))
 
 
 if __name__ == "__main__":
