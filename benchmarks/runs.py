@@ -39,6 +39,8 @@ def arguments(parser: ArgumentParser, *, seeded: bool = True) -> Namespace:
         said = "of what is drawn, except the protocols' masks and noise"
         parser.add_argument("--seed", type=int, default=0, help=said)
     given = parser.parse_args()
+    if seeded and given.seed < 0:
+        parser.error(f"--seed must be at least 0, got {given.seed}")
     seeds = str(given.seed) if seeded else "-"
     run.update(commit=commit(), seeds=seeds, spread="-", reduced=reduced(parser, given))
     return given
@@ -46,7 +48,8 @@ def arguments(parser: ArgumentParser, *, seeded: bool = True) -> Namespace:
 
 def seed_of(place: int = 0) -> int:
     """Return a seed for a place of the benchmark; no place of another run has the same."""
-    return place + 1_000_000 * int(seed if (seed := run.get("seeds", "")).isdigit() else 0)
+    seed = run.get("seeds", "-")
+    return place if seed == "-" else place + 1_000_000 * int(seed)
 
 
 def reduced(parser: ArgumentParser, given: Namespace) -> str:
@@ -56,8 +59,10 @@ def reduced(parser: ArgumentParser, given: Namespace) -> str:
         default = parser.get_default(name)
         if name == "seed":
             is_less = value != default
+        elif name == "only":
+            is_less = bool(value)
         elif name in PARTS or default is None:
-            is_less = name == "only" and value is not None
+            is_less = False
         elif isinstance(default, str):
             is_less = str(value).count(",") < default.count(",")
         elif isinstance(default, list | tuple):
