@@ -26,9 +26,9 @@ import numpy as np
 from vertibayes.counting.revealed_tables import RevealedTables
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.queries.tables import ways
-from vertibayes_protocols.queries.tables.costs import Cost, Costs
-from vertibayes_protocols.queries.tables.ways import Group, Load, Ways
+from vertibayes_protocols.queries.tables import masked
+from vertibayes_protocols.queries.tables.costs import Costs, Load, Ways
+from vertibayes_protocols.queries.tables.counting import Cost, Group
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Variable
 
@@ -66,7 +66,7 @@ def forced(shuffled: bool) -> Iterator[None]:
     def way(_costs: Costs, group: Group) -> Ways:
         return Ways((shuffled,) * len(group.families), Load())
 
-    with patch.object(ways, "choose_ways", way):
+    with patch.object(masked, "choose_ways", way):
         yield
 
 

@@ -1,9 +1,9 @@
 """Forecast the cost of a run from public sizes, before any table is asked for.
 
-The work is that of `vertibayes_protocols.queries.tables.costs`, and that of Python for each query,
-table and cell: at the counter, and at a learner that scores the table. It was measured on one
-machine, and a short measurement says how much slower this one is. `benchmarks/forecasts.py`
-compares forecasts with runs.
+The work is that of the study's way of counting (`vertibayes_protocols.queries.tables.ways`), and
+that of Python for each query, table and cell: at the counter, and at a learner that scores the
+table. It was measured on one machine, and a short measurement says how much slower this one is.
+`benchmarks/forecasts.py` compares forecasts with runs.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from vertibayes.words import counted, duration, size
-from vertibayes_protocols.queries.tables.costs import Cost, Costs
-from vertibayes_protocols.queries.tables.ways import Group, Load, batches, choose_ways, grouped
+from vertibayes_protocols.queries.tables.counting import Load, TableCosts, batches, grouped
+from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family
 
 QUERY_ROUNDS = 3  # ask, answer, go
 OPENING_ROUNDS = 18  # of a study: lists of variables, keys, commitments
 LATENCY = 0.1  # seconds of a round between machines
-# Seconds of Python on the machine of the constants of `Costs`.
+# Seconds of Python on the machine of the constants of all `TableCosts`.
 START_SECONDS, QUERY_SECONDS, TABLE_SECONDS, CELL_SECONDS = 0.12, 0.01, 0.00025, 1e-7
-WORK = 1.5  # as many seconds as `Costs` says: it weighs ways, and leaves out what both have
+WORK = 1.5  # as many seconds as `TableCosts` say, which leave out what all ways have
 YARDSTICK_SECONDS = 0.0018  # of `_yardstick`, on that machine
 
 
@@ -59,32 +60,22 @@ class Forecast:
 
 def forecast(study: Study, calls: Sequence[Sequence[Family]], *, missing: bool = False) -> Forecast:
     """Forecast the cost of a study's commitment, and of calls for tables over all its records."""
-    costs = Costs(study, study.records, missing)
-    rounds = OPENING_ROUNDS + costs.blocks
+    costs = costs_of(study, study.records, missing)
+    rounds = OPENING_ROUNDS + costs.commitment_rounds
     total = Forecast(queries=1, rounds=rounds, bytes=costs.commitment_bytes, seconds=START_SECONDS)
     for families in calls:
         for batch in batches(costs, families):
-            total = total.plus(_query(costs, grouped(batch)))
+            total = total.plus(_query(costs, costs.total(grouped(batch))))
     return replace(total, seconds=total.seconds * slowness())
 
 
-def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:
+def _query(costs: TableCosts[Any], load: Load) -> Forecast:
     """Forecast the cost of one query on the machine of the constants."""
-    cost, taken, shuffled, extended, chain = Cost(), Load(), 0, 0, 0
-    for group in groups:
-        (ways, own), sizes = choose_ways(costs, group), costs.sizes(*group)
-        if len(group.prefix) > 1 and not all(ways):
-            cost += costs.extension(group.prefix)
-            extended = max(extended, 2 * len(group.prefix) - 1)
-        for table, way in zip(sizes, ways, strict=True):
-            cost += costs.shuffle(table) if way else costs.products(table)
-            chain = max(chain, (table.holders + 2 * table.missing) * way)
-        shuffled += sum(ways)
-        taken = taken.plus(own)
-    rounds = QUERY_ROUNDS + extended * costs.blocks + 2 * bool(taken.columns.rows) + chain
-    seconds = WORK * cost.picoseconds / 1e12 + QUERY_SECONDS
-    seconds += TABLE_SECONDS * taken.tables + CELL_SECONDS * taken.cells
-    return Forecast(taken.tables, shuffled, 1, rounds, cost.bytes, seconds, taken.memory(costs))
+    rounds = QUERY_ROUNDS + costs.rounds(load)
+    seconds = WORK * load.cost.picoseconds / 1e12 + QUERY_SECONDS
+    seconds += TABLE_SECONDS * load.tables + CELL_SECONDS * load.cells
+    memory = costs.memory_with_tables(load)
+    return Forecast(load.tables, load.shuffled, 1, rounds, load.cost.bytes, seconds, memory)
 
 
 @cache

@@ -31,16 +31,10 @@ from vertibayes_protocols.queries import Choose, Release
 from vertibayes_protocols.queries.choices.choose import portions, score_error
 from vertibayes_protocols.queries.choices.lookups import choice_lookups
 from vertibayes_protocols.queries.releases.plan import check_rule
+from vertibayes_protocols.queries.tables.counting import ASKED, batches, grouped
 from vertibayes_protocols.queries.tables.shared_products import order_of_products
 from vertibayes_protocols.queries.tables.tables import ask_tables, parties_of
-from vertibayes_protocols.queries.tables.ways import (
-    ASKED,
-    batches,
-    choose_ways,
-    costs_of,
-    grouped,
-    load_of,
-)
+from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.query import Query
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
@@ -122,9 +116,7 @@ class OpenStudy:
 
     def check(self, families: Sequence[Family], *, missing: bool) -> None:
         """Refuse families whose tables would take more memory than a query may."""
-        costs = costs_of(self.study, self.study.records, missing)
-        for group in [] if costs.all_can_shuffle else grouped(families):
-            choose_ways(costs, group)
+        costs_of(self.study, self.study.records, missing).check(grouped(families))
 
     def reveal(
         self, families: Sequence[Family], *, missing: bool, rows: Rows
@@ -136,7 +128,10 @@ class OpenStudy:
         costs = costs_of(self.study, rows.count(self.study.records), missing)
         ordered = order_of_products(self.study, [family.members for family in families])
         families = [Family(child, tuple(parents)) for child, *parents in ordered]
-        planned = [(batch, load_of(costs, grouped(batch))) for batch in batches(costs, families)]
+        planned = [
+            (batch, costs.planned(costs.total(grouped(batch))))
+            for batch in batches(costs, families)
+        ]
         for batch in self._watched(planned):
             tables, places = self._tables(batch, missing, rows)
             yield [

@@ -21,8 +21,9 @@ from vertibayes_protocols.queries import Align, Commit, Describe, Meet
 from vertibayes_protocols.queries.opening.describe import Description
 from vertibayes_protocols.queries.opening.meet import different_numbers
 from vertibayes_protocols.session import Session
+from vertibayes_protocols.settings import MASKED_TABLES, CountBy
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
-from vertibayes_protocols.study import CHOICE_INDICATORS, Study
+from vertibayes_protocols.study import BY_MASKED_TABLES, CHOICE_INDICATORS, Study
 from vertibayes_protocols.variables import Variable
 
 STUDY_BYTES = 16
@@ -75,6 +76,7 @@ def study_of(
     memory: int,
     chosen: Collection[str] | None = None,
     aligned: bool = False,
+    count_by: CountBy = MASKED_TABLES,
 ) -> Study:
     """Return the study of what the sites describe: all variables, or the chosen ones."""
     counts = {site: description.records for site, description in described.items()}
@@ -88,7 +90,8 @@ def study_of(
         )
     in_order = _in_order(variables, variables if order is None else order)
     holders = {name: tuple(sorted(at_sites[name])) for name in in_order}
-    return Study(study, in_order, holders, max(counts.values()), dealer, block_rows, memory)
+    records = max(counts.values())
+    return Study(study, in_order, holders, records, dealer, block_rows, memory, count_by=count_by)
 
 
 def _agreed(shown: Mapping[Party, Variable], aligned: bool) -> Variable:
@@ -151,6 +154,7 @@ class StudyOptions(TypedDict, total=False):
     variables: Collection[str] | None
     choices: bool
     alignment: Alignment | AlignmentRequest | None
+    count_by: CountBy
 
 
 def new_study() -> bytes:
@@ -170,6 +174,7 @@ def open_study(
     variables: Collection[str] | None = None,
     choices: bool = False,
     alignment: Alignment | AlignmentRequest | None = None,
+    count_by: CountBy = MASKED_TABLES,
 ) -> OpenStudy:
     """Have the parties meet, the sites describe their variables, and all commit the study.
 
@@ -196,6 +201,9 @@ def open_study(
     alignment : Alignment or AlignmentRequest, optional
         Who is in the study. Several sites may then have rows of one variable. Without it the sites
         must hold the same people.
+    count_by : {"masked-tables", "scalar-product"}, default="masked-tables"
+        How tables are counted: `vertibayes_protocols.queries.tables.ways`. Choices, releases,
+        columns of several holders and alignments at level 2 need masked tables.
 
     Returns
     -------
@@ -206,11 +214,14 @@ def open_study(
     ------
     ValueError
         If two sites show one variable and the study is not aligned, or they declare it with
-        different states; if record counts differ, or the order does not fit.
+        different states; if record counts differ, or the order does not fit; if `count_by` cannot
+        count what is asked for.
     QueryRefusedError, ProtocolError
         As `Session.ask`.
     """
     people = None
+    if count_by != MASKED_TABLES and choices:
+        raise ValueError(f"{BY_MASKED_TABLES}: choices and releases need masked columns")
     if alignment is not None:
         study = study or session.role.randomness.bytes(STUDY_BYTES)
         most = CHOICE_INDICATORS if choices else MOST_INDICATORS
@@ -221,7 +232,7 @@ def open_study(
     allowed = min(description.most_memory for description in described.values())
     sizes = block_rows, allowed if memory is None else min(memory, allowed)
     aligned = alignment is not None
-    agreed = study_of(identifier, described, dealer, order, *sizes, variables, aligned)
+    agreed = study_of(identifier, described, dealer, order, *sizes, variables, aligned, count_by)
     if choices:
         agreed = replace(agreed, most_indicators=CHOICE_INDICATORS)
     if people is not None and people.name:

@@ -20,7 +20,8 @@ from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.approval import Asked
 from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.study import Joined, Study
+from vertibayes_protocols.settings import MASKED_TABLES
+from vertibayes_protocols.study import BY_MASKED_TABLES, Joined, Study
 from vertibayes_protocols.wire import FREE
 
 R_co = TypeVar("R_co", covariant=True)
@@ -114,6 +115,7 @@ class Query(Asked, ABC, Generic[R_co, P]):
 class StudyQuery(Query[R_co, P]):
     """Ask for something of a study whose columns are committed."""
 
+    by_any_way: ClassVar[bool] = False  # whether it needs no masked columns
     study: bytes = field(metadata=FREE)  # the id of the study
     number: int = field(metadata=FREE)
 
@@ -121,6 +123,8 @@ class StudyQuery(Query[R_co, P]):
         """Return the study; a ValueError if the party has not joined it."""
         if at.joined is None or at.joined.study.id != self.study:
             raise ValueError("it has not committed to this study")
+        if not self.by_any_way and at.joined.study.count_by != MASKED_TABLES:
+            raise ValueError(f"{BY_MASKED_TABLES}: {self.kind!r} needs masked columns")
         return at.joined
 
 

@@ -13,12 +13,14 @@ from vertibayes_mpc.commitments import MOST_INDICATORS, Commitments, Selection
 from vertibayes_mpc.randomness import StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.settings import MASKED_TABLES, CountBy
 from vertibayes_protocols.variables import Rows, Variable
 from vertibayes_protocols.wire import FREE
 
 CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 MOST_BLOCK_ROWS = 1 << 20
 MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all others
+BY_MASKED_TABLES = "the study must count by masked-tables (count_by)"
 MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
 
@@ -38,6 +40,7 @@ class Study:
     memory: int = field(metadata=FREE)  # how many bytes one query may take at a party
     most_indicators: int = MOST_INDICATORS  # the most indicators with which a column is committed
     alignment: bytes = field(default=b"", metadata=FREE)
+    count_by: CountBy = field(default=MASKED_TABLES, metadata=FREE)  # contracts: by masked tables
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -66,6 +69,10 @@ class Study:
                 f"columns must have between 1 and {MOST_INDICATORS_OF_ALL} indicators at most, got "
                 f"{self.most_indicators}"
             )
+        if self.count_by != MASKED_TABLES and self.alignment:
+            raise ValueError(f"{BY_MASKED_TABLES}: no site knows the rows of the study")
+        if self.count_by != MASKED_TABLES and any(len(held) > 1 for held in self.holders.values()):
+            raise ValueError(f"{BY_MASKED_TABLES}: a column has several holders")
         Ring.holding(self.records)  # which checks that some ring does
 
     def place(self, variable: str) -> int:

@@ -15,8 +15,8 @@ from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit, Describe, Meet, Publish
 from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.columns.split import Split
-from vertibayes_protocols.queries.tables.costs import Costs
-from vertibayes_protocols.queries.tables.ways import choose_ways, grouped
+from vertibayes_protocols.queries.tables.costs import Costs, choose_ways
+from vertibayes_protocols.queries.tables.counting import grouped
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.study_people import Placement

@@ -18,8 +18,9 @@ from vertibayes.structure.k2 import k2_widest
 from vertibayes.structure.learners import k2, search_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.queries.tables.costs import Costs
-from vertibayes_protocols.queries.tables.ways import Load, TablePlan, batches, choose_ways, grouped
+from vertibayes_protocols.queries.tables.costs import Costs, Load, choose_ways
+from vertibayes_protocols.queries.tables.counting import batches, grouped
+from vertibayes_protocols.queries.tables.masked import MaskedPlan
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows, Variable
@@ -66,7 +67,7 @@ def test_no_query_is_planned_above_the_memory(drawn):
         loads = [choose_ways(costs, group).load for group in grouped(batch)]
         load = reduce(Load.plus, loads)
         assert costs.products_memory(load.columns) <= study.memory or not load.columns.rows
-        assert costs.shuffling_memory + load.shuffled <= study.memory or not load.shuffled
+        assert costs.shuffling_memory + load.shuffle_bytes <= study.memory or not load.shuffled
         wide = [len(g.lasts) > 1 for g in grouped(batch)]
         assert sum(x.cells for x in loads) <= 10_000_000 or not any(wide)
 
@@ -159,7 +160,7 @@ def test_a_plan_mixes_both_ways_and_keeps_the_order_of_the_query():
     with federate(split_columns(data, 2)) as federation:
         counter = SecureCounter.of(federation, order=list(data.variables))
         joined = federation.roles["site-1"].joined
-        plan = TablePlan(joined, tuple(grouped(families)), Rows(), False, 9)
+        plan = MaskedPlan(joined, tuple(grouped(families)), Rows(), False, 9)
         assert plan.shuffles.tables and plan.products.groups
         for got, wanted in zip(
             counter.tables(families), PlainCounter(data).tables(families), strict=True

@@ -216,7 +216,7 @@ def test_a_table_that_fits_the_memory_in_no_way_is_named_before_anything_is_open
 
 
 def test_one_prefix_with_many_cells_is_asked_in_groups(monkeypatch, alarm_data):
-    monkeypatch.setattr("vertibayes_protocols.queries.tables.ways.MOST_CELLS", 12)
+    monkeypatch.setattr("vertibayes_protocols.queries.tables.counting.MOST_CELLS", 12)
     data = alarm_data.take(list(alarm_data.variables)[:6])
     first, *others = data.variables
     families = [Family(first, (name,)) for name in others]

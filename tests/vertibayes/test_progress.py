@@ -15,8 +15,8 @@ from vertibayes.cli.progress import Lines, Progress, duration, progress_shown
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.opening import open_study
-from vertibayes_protocols.queries.tables.costs import Costs
-from vertibayes_protocols.queries.tables.ways import grouped, load_of
+from vertibayes_protocols.queries.tables.counting import grouped
+from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.variables import Family, Rows
 
 
@@ -156,7 +156,8 @@ def test_a_study_notifies_its_watchers_of_each_query_by_its_weight():
             study.watchers.append(lambda *counted: seen.append(counted))
             asked = list(study.reveal(families, missing=False, rows=Rows()))
         assert len(study.watchers) == 1  # the progress has left
-    whole = load_of(Costs(study.study, 500, missing=False), grouped(families)).picoseconds
+    costs = costs_of(study.study, 500, missing=False)
+    whole = costs.picoseconds(costs.total(grouped(families)))
     assert len(seen) == len(asked) + 1 > 2
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
     assert seen[0] == (0, whole) and seen[-1] == (whole, whole)

@@ -62,7 +62,7 @@ from vertibayes_protocols.queries.choices.lookups import (
 )
 from vertibayes_protocols.queries.choices.scored_tables import Kept
 from vertibayes_protocols.queries.tables.costs import most_kept
-from vertibayes_protocols.queries.tables.ways import look_up_held, plan_products, share_parts
+from vertibayes_protocols.queries.tables.masked import look_up_held, plan_products, share_parts
 from vertibayes_protocols.query import (
     At,
     Give,

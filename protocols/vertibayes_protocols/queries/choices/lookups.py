@@ -37,13 +37,13 @@ from vertibayes_protocols.queries.tables.costs import (
     FUNCTION_BYTES_PER_RECORD,
     FUNCTION_PS_PER_RECORD,
     LOOKUP_PS_PER_BYTE,
-    MOST_CELLS,
     MOST_TERMS,
     SCORE_BYTES,
     Costs,
     choice_room,
 )
-from vertibayes_protocols.queries.tables.ways import Group, Holders, cells_of, divided
+from vertibayes_protocols.queries.tables.counting import MOST_CELLS, Group
+from vertibayes_protocols.queries.tables.masked import Holders, cells_of, divided
 from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 

@@ -39,8 +39,9 @@ from vertibayes_protocols.queries.choices.precision import (
     likelihood_bound,
     score_bound,
 )
+from vertibayes_protocols.queries.tables.counting import Group, grouped
+from vertibayes_protocols.queries.tables.masked import check_multiplied
 from vertibayes_protocols.queries.tables.shared_products import order_of_products
-from vertibayes_protocols.queries.tables.ways import Group, check_multiplied, grouped
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, axis_lengths
 

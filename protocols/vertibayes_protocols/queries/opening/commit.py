@@ -65,11 +65,12 @@ from vertibayes_protocols.queries.opening.commit_checks import (
 )
 from vertibayes_protocols.queries.opening.comparing import compare
 from vertibayes_protocols.queries.opening.describe import REVEALED
-from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.settings import MASKED_TABLES
 from vertibayes_protocols.storage.block_file import BlockFile
-from vertibayes_protocols.study import CHOICE_INDICATORS, Joined, Study
+from vertibayes_protocols.study import BY_MASKED_TABLES, CHOICE_INDICATORS, Joined, Study
 
 ID_BYTES = 16
 MASKS = "masks of a site, shared with the dealer"
@@ -129,6 +130,8 @@ class Commit(Query[Joined, None]):
         """Refuse another study than that of an approved contract."""
         study = self.study
         contract.check_parties(self.kind, self.parties, dealer=True)
+        if study.count_by != MASKED_TABLES:
+            raise ValueError(f"{BY_MASKED_TABLES}: an owner has approved it")
         if contract.queries:
             if not {*study.variables} <= {*contract.variables}:
                 raise ValueError("the query names variables that the contract does not have")
@@ -157,7 +160,7 @@ class Commit(Query[Joined, None]):
             Fact(REVEALED, site, tuple(party for party in study.parties if party != site))
             for site in at.shown_by(study.sites)
         ]
-        stored = Costs(study, study.records, missing=True).stored_bytes
+        stored = costs_of(study, study.records, missing=True).stored_bytes
         takes = Planned(study.memory, stored=stored, less=LESS)  # memory: of each of its queries
         return replace(saying(study.parties, says), takes=[takes])
 
@@ -321,5 +324,6 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
     ring = Ring.holding(study.records)
     wider = () if study.most_indicators == MOST_INDICATORS else (study.most_indicators,)
     aligned = (study.alignment,) if study.alignment else ()
-    name = label("study", study.id, seed, *wider, *aligned)
+    way = () if study.count_by == MASKED_TABLES else (study.count_by,)
+    name = label("study", study.id, seed, *wider, *aligned, *way)
     return Commitments(name, ring, study.records, tuple(operands), study.dealer, study.block_rows)

@@ -37,21 +37,19 @@ from vertibayes_protocols.budget import Cost, Released
 from vertibayes_protocols.effects import ByRule, Noise, Planned
 from vertibayes_protocols.gaussian import rho_of_shares, scale_of
 from vertibayes_protocols.ledger import RevealedTable
-from vertibayes_protocols.queries.tables.costs import (
-    LOOKUP_PS_PER_BYTE,
+from vertibayes_protocols.queries.tables.costs import LOOKUP_PS_PER_BYTE, TERM_BYTES, Columns, Costs
+from vertibayes_protocols.queries.tables.counting import (
     TABLE_BYTES,
     TABLE_BYTES_PER_CELL,
-    TERM_BYTES,
-    Columns,
-)
-from vertibayes_protocols.queries.tables.ways import (
     Group,
+    grouped,
+)
+from vertibayes_protocols.queries.tables.masked import (
     Holders,
-    TablePlan,
+    MaskedPlan,
     cells_of,
     check_multiplied,
     divided,
-    grouped,
     plan_products,
 )
 from vertibayes_protocols.release import FamilyTables, Rule
@@ -161,12 +159,12 @@ class ReleasePlan:
         return tuple(grouped(list(dict.fromkeys(self.tables.families))))
 
     @cached_property
-    def counted(self) -> TablePlan:
+    def counted(self) -> MaskedPlan:
         """The plan of the tables: a rule that acts on shares needs products."""
         check_rule(self.study, self.tables)
         by_products = self.tables.rule.kind != "exact"
         asked = Rows(), self.tables.missing, self.number
-        return TablePlan(self.joined, self.groups, *asked, by_products)
+        return MaskedPlan(self.joined, self.groups, *asked, by_products)
 
     @cached_property
     def parts(self) -> tuple[Plan, ...]:
@@ -197,7 +195,7 @@ class ReleasePlan:
     @cached_property
     def _held(self) -> int:
         """The bytes that cells, and the plans of all parts, take beside one part."""
-        costs = self.counted.costs
+        costs: Costs = self.counted.costs
         cells = sum(size.cells for group in self.groups for size in costs.sizes(*group))
         terms = costs.listed_terms([group.prefix for group in self.groups])
         return TABLE_BYTES_PER_CELL * cells + TABLE_BYTES * len(self.groups) + TERM_BYTES * terms

@@ -46,7 +46,8 @@ from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_s
 from vertibayes_protocols import wire
 from vertibayes_protocols.effects import Effects, Later, Number, Planned
 from vertibayes_protocols.queries.releases.plan import ReleasePlan, by_rule
-from vertibayes_protocols.queries.tables.ways import MOST_GROUPS, look_up_held, share_parts
+from vertibayes_protocols.queries.tables.counting import MOST_GROUPS
+from vertibayes_protocols.queries.tables.masked import look_up_held, share_parts
 from vertibayes_protocols.query import At, Give, StudyQuery, check_most, check_variables
 from vertibayes_protocols.release import FamilyTables
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole

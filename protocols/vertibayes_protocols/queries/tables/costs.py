@@ -1,8 +1,9 @@
-"""What a table costs by products and by shuffle: bytes, picoseconds of work, memory of one party.
+"""What a table of masked columns costs by products and by shuffle, and by which it is counted.
 
 The costs are integers and depend on public sizes only, so that all parties on all machines agree on
-which way is cheaper. The constants are part of the protocol: parties with different constants would
-count in different ways. The work is that of all parties together (`benchmarks/ways.py`).
+which is cheaper, and the analyst cannot choose. The constants are part of the protocol: parties
+with different constants would count in different ways. The work is that of all parties together
+(`benchmarks/ways.py`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import NamedTuple
 from vertibayes_mpc.commitments.operands import CODE_RING, FLAG_RING
 from vertibayes_mpc.masked_tables.plan import STEP_BYTES
 from vertibayes_mpc.ring import TILE_CELLS, TILE_ROWS, Ring
+from vertibayes_protocols.queries.tables.counting import Cost, Group, TableCosts
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import axis_lengths
 
-NANOSECONDS_PER_BYTE = 2  # on a link of 4 Gbit/s
+KEPT_WAYS = 1_024  # of groups, for the next query, or the other parties of a process
 
 # Work in picoseconds. By shuffle: each holder's step counts three times (holder, dealer, seal).
 SHUFFLE_STEP_PS, SHUFFLE_STEP_PS_PER_RECORD, STEPS_PER_HOLDER = 100_000_000, 8_000, 3
@@ -34,7 +36,6 @@ EXTENSION_PS_PER_ELEMENT, PRODUCT_PS_PER_CELL_AND_RECORD = 650, 75
 EXTENSION_COPIES = 5  # masked, masks, unmasked, stacked, multiplied; the dealer has a mask per site
 DOT_BYTES = 32  # of a product, while its sums are exact in floating point and in 64 bits
 TERM_BYTES, TERM_PS = 5_000, 300_000_000  # plans, labels, arrays; at each party, for each block
-TABLE_BYTES, TABLE_BYTES_PER_CELL = 2_500, 32
 SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, and the vectors that are sorted
 CHOICE_BYTES_PER_CELL = 64  # at one party: the place, the share and the logarithm of a count
 KEPT_BYTES = 1_600  # at one party: a kept sum of logarithms, and what it is of
@@ -43,26 +44,7 @@ KEPT_PART = 8  # sums that are kept take at most this part of a study's memory
 SCORE_BYTES = 2_500  # at one party: a score, its lookups and their tables
 LOOKUP_PS_PER_BYTE = 20_000  # of the messages of lookups and comparisons, at all parties
 FUNCTION_BYTES_PER_RECORD, FUNCTION_PS_PER_RECORD = 24, 250_000  # of each function, at each party
-MOST_CELLS = 10_000_000  # revealed by one query
 MOST_TERMS = 400_000  # that are listed for one query, equal ones included
-
-
-class Cost(NamedTuple):
-    """The cost of one table or of several, for all parties together."""
-
-    picoseconds: int = 0  # the work
-    bytes: int = 0  # the bytes sent on all links
-
-    def __add__(self, other: object) -> Cost:
-        """Add two costs."""
-        if not isinstance(other, Cost):
-            return NotImplemented
-        return Cost(self.picoseconds + other.picoseconds, self.bytes + other.bytes)
-
-    @property
-    def weight(self) -> int:
-        """The work plus the time on a link, which decides the way of counting."""
-        return self.picoseconds + 1000 * NANOSECONDS_PER_BYTE * self.bytes
 
 
 class TableSize(NamedTuple):
@@ -93,14 +75,52 @@ class Columns(NamedTuple):
         return Columns(extended, rows, terms, max(self.widest, other.widest))
 
 
-class Costs:
-    """The costs of a study's tables over some of its records."""
+class Load(NamedTuple):
+    """What tables take in one query; see `counting.Load`."""
+
+    columns: Columns = Columns()  # the columns of products
+    shuffle_bytes: int = 0  # the memory of the shuffled tables
+    cells: int = 0
+    tables: int = 0
+    shuffled: int = 0
+    groups: int = 0
+    cost: Cost = Cost()
+    steps: int = 0  # the rounds of the longest extension, for a block of records
+    chain: int = 0  # the rounds of the longest shuffle
+
+    def plus(self, other: Load) -> Load:
+        """Return the load of one query for both."""
+        return Load(
+            self.columns.plus(other.columns),
+            self.shuffle_bytes + other.shuffle_bytes,
+            self.cells + other.cells,
+            self.tables + other.tables,
+            self.shuffled + other.shuffled,
+            self.groups + other.groups,
+            self.cost + other.cost,
+            max(self.steps, other.steps),
+            max(self.chain, other.chain),
+        )
+
+
+class Ways(NamedTuple):
+    """How the tables of a group are counted."""
+
+    shuffled: tuple[bool, ...]  # of each table, whether it is counted by shuffle
+    load: Load  # what all tables of the group take
+
+
+class Costs(TableCosts[Load]):
+    """The costs of a study's tables by masked columns."""
+
+    nothing = Load()
 
     def __init__(self, study: Study, records: int, missing: bool) -> None:
-        self.memory, self.records, self.parties = study.memory, records, len(study.sites) + 1
+        super().__init__(study, records, missing)
+        self.parties = len(study.sites) + 1
         self.ring = Ring.holding(study.records)
         self.block_rows = min(records, study.block_rows)
-        self.blocks = -(-records // study.block_rows)
+        self.blocks = self.commitment_rounds = -(-records // study.block_rows)
         self.codes = {name: v.codes for name, v in study.variables.items()}
         self.holders = {name: frozenset(sites) for name, sites in study.holders.items()}
         self.indicators = sum(c - 1 for c in self.codes.values() if c - 1 <= study.most_indicators)
@@ -120,7 +140,7 @@ class Costs:
             )
             for name, v in study.variables.items()
         }
-        self.weights = lru_cache(maxsize=1 << 14)(self._weights)
+        self.both = lru_cache(maxsize=1 << 14)(self._both)
 
     def _form_bytes(self, study: Study, name: str) -> int:
         """Return what a holder of a column sends to another site, in bytes."""
@@ -128,6 +148,29 @@ class Costs:
         width = variable.codes - 1
         sent = CODE_RING.packed_size(records) + FLAG_RING.packed_size(records) * variable.missing
         return sent + self.ring.packed_size(width * records) * (width <= study.most_indicators)
+
+    def load(self, group: Group) -> Load:
+        """Return the load of a group's tables; raises as `choose_ways`."""
+        return choose_ways(self, group).load
+
+    def check(self, groups: Iterable[Group]) -> None:
+        """Refuse groups of which a table could neither be multiplied nor shuffled."""
+        if not self.all_can_shuffle:
+            super().check(groups)
+
+    def memory_of(self, load: Load) -> int:
+        """Return the memory, in bytes, at a party: products are done before shuffles begin."""
+        products = self.products_memory(load.columns) if load.columns.rows else 0
+        shuffles = self.shuffling_memory + load.shuffle_bytes if load.shuffled else 0
+        return max(products, shuffles)
+
+    def picoseconds(self, load: Load) -> int:
+        """Return the time that a query takes, with that of its products beside their columns."""
+        return load.cost.weight + self.terms_time(load.columns)
+
+    def rounds(self, load: Load) -> int:
+        """Return the rounds: of extensions, of the correction and the shares, and of shuffles."""
+        return load.steps * self.blocks + 2 * bool(load.columns.rows) + load.chain
 
     def sizes(self, prefix: Sequence[str], lasts: Sequence[str]) -> list[TableSize]:
         """Return the size of the table of a prefix with each last variable, or of the prefix."""
@@ -232,9 +275,9 @@ class Costs:
             sent += FLAG_RING.packed_size(self.records * (4 * size.holders - 3))
         return Cost(work, sent)
 
-    def _weights(self, size: TableSize) -> tuple[int, int]:
-        """Return the weights of a table by shuffle and by products."""
-        return self.shuffle(size).weight, self.products(size).weight
+    def _both(self, size: TableSize) -> tuple[Cost, Cost]:
+        """Return the costs of a table by shuffle and by products."""
+        return self.shuffle(size), self.products(size)
 
     def can_shuffle(self, size: TableSize) -> bool:
         """Whether the memory of a query suffices to count a table by shuffle."""
@@ -257,6 +300,52 @@ class Costs:
     def shuffling_memory(self) -> int:
         """How many bytes the first shuffled table takes at each party, beside its own memory."""
         return SHUFFLE_BYTES_PER_RECORD * self.records
+
+
+@lru_cache(maxsize=KEPT_WAYS)
+def choose_ways(costs: Costs, group: Group) -> Ways:
+    """Choose the way that is cheaper for each table of a group.
+
+    Tables by products share the extension of their prefix: either it pays for all tables that are
+    then cheaper than by shuffle, or no table uses it. If products do not fit the memory, the tables
+    are shuffled. The reverse never happens: products would tell more to a dealer that works with
+    the analyst, who sets the memory.
+    """
+    columns, extension = costs.columns_of(group.prefix), costs.extension(group.prefix)
+    extends = costs.products_memory(columns) <= costs.memory
+    sizes = costs.sizes(*group)
+    both = [costs.both(size) for size in sizes]
+    weights = [(shuffle.weight, products.weight) for shuffle, products in both]
+    shuffled = [
+        not (extends and size.narrow and products < shuffle)
+        for size, (shuffle, products) in zip(sizes, weights, strict=True)
+    ]
+    mixed = sum(w[0] if way else w[1] for w, way in zip(weights, shuffled, strict=True))
+    if all_shuffled := sum(w[0] for w in weights) <= mixed + extension.weight:
+        shuffled = [True] * len(sizes)
+    for family, size, way in zip(group.families, sizes, shuffled, strict=True):
+        if way and not costs.can_shuffle(size):
+            needed = costs.shuffling_memory + costs.shuffle_memory(size)
+            raise ValueError(
+                f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
+                f"each party, and `memory` lets a query take {costs.memory:,}: allow more memory "
+                "or fewer parents"
+            )
+    chosen = [each[0] if way else each[1] for each, way in zip(both, shuffled, strict=True)]
+    cost = sum(chosen, Cost() if all_shuffled else extension)
+    alone = [size for size, way in zip(sizes, shuffled, strict=True) if way]
+    load = Load(
+        Columns() if all_shuffled else columns,
+        sum(map(costs.shuffle_memory, alone)),
+        sum(size.cells for size in sizes),
+        len(sizes),
+        len(alone),
+        1,
+        cost,
+        0 if all_shuffled or len(group.prefix) == 1 else 2 * len(group.prefix) - 1,
+        max((size.holders + 2 * size.missing for size in alone), default=0),
+    )
+    return Ways(tuple(shuffled), load)
 
 
 def most_kept(study: Study) -> int:

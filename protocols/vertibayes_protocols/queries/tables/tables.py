@@ -1,13 +1,11 @@
 """Tables: reveal the contingency tables of groups of families, over all records or some.
 
-The figure, security and cost are those of `vertibayes_mpc.masked_tables` and
-`vertibayes_mpc.shuffled_tables`, whose generators this module wraps: `ways` chooses between them
-for each table. A site first checks the query against its policy and its memory of record sets, and
-notes it in its ledger.
+How they are counted follows from the study's way of counting
+(`vertibayes_protocols.queries.tables.ways`), whose plan this query runs. A site first checks the
+query against its policy and its memory of record sets, and notes it in its ledger.
 
 Leakage: the tables, cell by cell, to the analyst; which tables are asked for, over which records,
-to the sites concerned and the dealer; how many records are complete in a shuffled table, if other
-records drop out of it, to its holders.
+to the sites concerned and the dealer; and what the way of counting shows (`TablePlan.shows`).
 """
 
 from __future__ import annotations
@@ -23,19 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes_mpc.errors import ImpossibleTablesError
-from vertibayes_mpc.masked_tables import count_tables, deal_tables, open_tables
 from vertibayes_mpc.rounds import Party, Program
-from vertibayes_mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
 from vertibayes_protocols.budget import Released
-from vertibayes_protocols.effects import Effects, Freely, Later, Number, Planned
+from vertibayes_protocols.effects import Effects, Freely, Later, Number
 from vertibayes_protocols.ledger import RevealedTable
-from vertibayes_protocols.queries.tables.ways import (
+from vertibayes_protocols.queries.tables.counting import (
     MOST_FAMILIES,
     MOST_GROUPS,
     Group,
     TablePlan,
     grouped,
 )
+from vertibayes_protocols.queries.tables.ways import WAYS
 from vertibayes_protocols.query import (
     At,
     Give,
@@ -58,6 +55,7 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
 
     kind: ClassVar[str] = "tables"
     is_dealt: ClassVar[bool] = True
+    by_any_way: ClassVar[bool] = True
     variables: tuple[str, ...]
     # Of each group, the places in `variables` of the child with its first parents, and of the last
     # parents; without last parents the group is the table of the child alone.
@@ -103,7 +101,8 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
                 named = ", ".join(prefix)
                 raise ValueError(f"two groups have the same prefix {named}; ask for one")
             seen.add(key)
-        return TablePlan(joined, groups, self.rows, self.missing, self.number)
+        way = WAYS[joined.study.count_by]
+        return way(joined, groups, self.rows, self.missing, self.number)
 
     def effects(self, plan: TablePlan, at: At) -> Effects:
         """Return the effects: exact tables, each cell, to the analyst."""
@@ -115,7 +114,7 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
             columns=(),
             tables=tuple(_sizes(study, plan.groups, missing=True)),
             counts=self.rows,
-            takes=Later(partial(_takes, plan)),
+            takes=Later(plan.takes),
             number=Number(self.number),
             leaves=Freely(Released(tables, cells)),
             says=Later(partial(plan.facts, at, self.parties)),
@@ -124,25 +123,18 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
 
     def run_site(self, site: SiteRole, plan: TablePlan, give: Give) -> Program[None]:
         """Count the tables, and reveal them to the analyst."""
-        assert site.holder is not None  # it has joined the study
-        if site.party in plan.products.parties:
-            yield from count_tables(site.holder, plan.products, site.analyst)
-        if site.party in plan.shuffles.parties:
-            yield from count_shuffled(site.holder, plan.shuffles, site.analyst)
+        yield from plan.run_site(site)
 
     def run_dealer(self, dealer: DealerRole, plan: TablePlan) -> Program[None]:
         """Deal what the tables need."""
-        yield from deal_tables(dealer.mask_keys, plan.products)
-        yield from deal_shuffled(dealer.mask_keys, plan.shuffles)
+        yield from plan.run_dealer(dealer)
 
     def run_analyst(
         self, analyst: AnalystRole, plan: TablePlan
     ) -> Program[list[NDArray[np.int64]]]:
-        """Add up the shares, and refuse tables that no records can have."""
+        """Receive the tables, and refuse those that no records can have."""
         with uniform_errors(analyst, plan.joined.study):
-            products = iter((yield from open_tables(plan.products)))
-            shuffles = iter((yield from open_shuffled(plan.shuffles)))
-            tables = [next(shuffles if way else products) for way in plan.shuffled]
+            tables = yield from plan.run_analyst()
             _check_possible(plan, tables)
         return tables
 
@@ -172,12 +164,6 @@ def ask_tables(
     asked = [family for group in groups for family in group.families]
     where = {family: place for place, family in enumerate(asked)}
     return query, [where[family] for family in families]
-
-
-def _takes(plan: TablePlan) -> Iterator[Planned]:
-    """Go through what tables take; list their products once that is allowed."""
-    yield plan.planned
-    _ = plan.products, plan.shuffles
 
 
 def _sizes(study: Study, groups: Iterable[Group], missing: bool) -> Iterator[tuple[int, int]]:
@@ -215,8 +201,7 @@ def uniform_errors(analyst: AnalystRole, study: Study) -> Iterator[None]:
 def _check_possible(plan: TablePlan, tables: Sequence[NDArray[np.int64]]) -> None:
     """Refuse a table that counts too many records, or too few where no value is missing."""
     study, records = plan.joined.study, plan.selection.records
-    families = [family for group in plan.groups for family in group.families]
-    for family, table in zip(families, tables, strict=True):
+    for family, table in zip(plan.families, tables, strict=True):
         drops = not plan.missing and any(study.variables[name].missing for name in family.members)
         counted = int(table.sum())
         if counted > records or (counted < records and not drops):
