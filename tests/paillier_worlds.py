@@ -53,12 +53,14 @@ def plan_of(key, records, states=(4, 4), **settings):
     """Return the plan of one table, of the first sites."""
     (table,) = settings.pop("tables", (columns_of(*states),))
     public = {column.site: key.public for column in table}
-    return TablePlan(b"table", public, "analyst", records, (table,), **settings)
+    return TablePlan(b"table", public, records, (table,), **settings)
 
 
 def program_of(key, plan, column, codes, randomness):
     """Return the program of a site with one column."""
-    return count_tables(plan, column.site, key, {column: np.asarray(codes, np.int64)}, randomness)
+    return count_tables(
+        plan, column.site, "analyst", key, {column: np.asarray(codes, np.int64)}, randomness
+    )
 
 
 def programs_of(key, plan, *codes, seed=b"table"):

@@ -21,7 +21,7 @@ from vertibayes_protocols.queries import Align, Commit, Describe, Meet
 from vertibayes_protocols.queries.opening.describe import Description
 from vertibayes_protocols.queries.opening.meet import different_numbers
 from vertibayes_protocols.session import Session
-from vertibayes_protocols.settings import MASKED_TABLES, CountBy
+from vertibayes_protocols.settings import MASKED_TABLES, PAILLIER, CountBy
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.study import BY_MASKED_TABLES, CHOICE_INDICATORS, Study
 from vertibayes_protocols.variables import Variable
@@ -201,9 +201,10 @@ def open_study(
     alignment : Alignment or AlignmentRequest, optional
         Who is in the study. Several sites may then have rows of one variable. Without it the sites
         must hold the same people.
-    count_by : {"masked-tables", "scalar-product"}, default="masked-tables"
+    count_by : {"masked-tables", "scalar-product", "paillier"}, default="masked-tables"
         How tables are counted: `vertibayes_protocols.queries.tables.ways`. Choices, releases,
-        columns of several holders and alignments at level 2 need masked tables.
+        columns of several holders and alignments at level 2 need masked tables. By paillier the
+        study has no dealer: nothing is asked of it.
 
     Returns
     -------
@@ -226,6 +227,7 @@ def open_study(
         study = study or session.role.randomness.bytes(STUDY_BYTES)
         most = CHOICE_INDICATORS if choices else MOST_INDICATORS
         people = align_people(session, sites, dealer, study, alignment, variables, most)
+    dealer = "" if count_by == PAILLIER else dealer
     session.ask(Meet.of(session.role, sites, dealer))
     described = session.ask(Describe(tuple(sites)))
     identifier = study or session.role.randomness.bytes(STUDY_BYTES)

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
 CountBy: TypeAlias = Literal["masked-tables", "scalar-product", "paillier"]
 MASKED_TABLES: Final = "masked-tables"  # by which all but tables is asked: choices, releases
+PAILLIER: Final = "paillier"  # without a dealer
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
     "seconds", "names or file", "pairs", "columns", "sizes", "list", "any path",

@@ -64,11 +64,12 @@ def test_tables_equal_counts(world, seed):
     used = sorted({column.site for table in tables for column in table})
     keys = {site: small_key(128 if site == SECOND else 256) for site in used}
     public = {site: key.public for site, key in keys.items()}
-    plan = TablePlan(b"tables", public, "analyst", records, tables, complete)
+    plan = TablePlan(b"tables", public, records, tables, complete)
     programs = {
         site: count_tables(
             plan,
             site,
+            "analyst",
             keys[site],
             {c: np.array(v, np.int64) for c, v in codes.items() if c.site == site},
             SeededRandomness(seed + site.encode()),
@@ -121,7 +122,7 @@ def test_many_states_and_tables_share_a_plaintext():
     a, b = columns_of(4, 4)
     wide, wider = Column(SECOND, "wide", 17), Column(SECOND, "wider", 22)
     public = dict.fromkeys(SITES[:2], KEY.public)
-    plan = TablePlan(b"tables", public, "analyst", 5, ((a, b), (a, wide), (a, wider)))
+    plan = TablePlan(b"tables", public, 5, ((a, b), (a, wide), (a, wider)))
     (groups,) = plan.answers.values()
     assert [len(group) for group in groups] == [21, 21, 1] and len(plan.chains) == 3
     assert plan.passed == [{(FIRST, SECOND): [(a, range(4))]}], "one column for three tables"
@@ -131,7 +132,7 @@ def test_the_column_that_most_tables_have_is_the_owners():
     a, b = columns_of(2, 3)
     public = dict.fromkeys(SITES[:3], KEY.public)
     hub = Column(THIRD, "hub", 9)
-    plan = TablePlan(b"tables", public, "analyst", 5, ((a, hub), (hub, b), (a, b, hub)))
+    plan = TablePlan(b"tables", public, 5, ((a, hub), (hub, b), (a, b, hub)))
     assert [chain.owner for chain in plan.chains] == [THIRD, THIRD, FIRST]
     assert [c.states for c in plan.chains[2].columns] == [2, 3, 9]
 
@@ -152,7 +153,6 @@ def test_states_beyond_the_slots_are_counted_in_several_passes():
     [
         ({"tables": (columns_of(4),)}, "columns of two or more sites"),
         ({"tables": (columns_of(4) * 2,)}, "columns of two or more sites, one of each"),
-        ({"analyst": FIRST}, "columns of two or more sites"),
         ({"tables": (columns_of(4, 0),)}, "at least one state"),
         ({"keys": {FIRST: KEY.public}}, "no key of site 2"),
         ({"records": 2**62}, r"from 0 to 2\^62 - 1, got 4611686018427387904"),
@@ -170,7 +170,6 @@ def test_each_plan_and_step_has_a_label_of_its_own():
     others = [
         plan,
         replace(plan, study=b"another"),
-        replace(plan, analyst="another"),
         replace(plan, records=4),
         replace(plan, complete=False),
         replace(plan, tables=plan.tables * 2),
@@ -220,7 +219,9 @@ def test_counts_that_fill_a_slot_are_told_apart():
 def test_columns_that_are_not_the_plans_are_refused(codes):
     plan = plan_of(KEY, 5)
     for column in plan.tables[0]:
-        program = count_tables(plan, column.site, KEY, {column: codes}, SeededRandomness())
+        program = count_tables(
+            plan, column.site, "analyst", KEY, {column: codes}, SeededRandomness()
+        )
         with pytest.raises(ValueError, match=r"integers of shape|codes must be from 0 to 3"):
             next(program)
 
@@ -235,6 +236,12 @@ def test_the_key_of_another_plan_is_refused():
     plan = plan_of(KEY, 5)
     with pytest.raises(ValueError, match="not that of the plan"):
         next(program_of(small_key(128), plan, plan.tables[0][0], X, SeededRandomness()))
+
+
+def test_an_analyst_that_holds_a_column_is_refused():
+    plan = plan_of(KEY, 5)
+    with pytest.raises(ValueError, match="the analyst must not hold a column: site 2"):
+        next(count_tables(plan, FIRST, SECOND, KEY, {}, SeededRandomness()))
 
 
 # ---- what a peer may do wrong --------------------------------------------------------------------

@@ -244,7 +244,7 @@ def lying_owner(plan, key, randomness):
     yield Round({SECOND: sent}, {})
     inbox = yield Round({}, {SECOND: Expect(Answer, 10_000)})
     counts = key.decrypt(integers(inbox[SECOND].values))
-    yield Round({plan.analyst: MaskedCounts(plan.label_of(0), to_bytes(counts, 32))}, {})
+    yield Round({"analyst": MaskedCounts(plan.label_of(0), to_bytes(counts, 32))}, {})
     return counts
 
 
@@ -281,7 +281,7 @@ def test_an_owner_reads_counts_alone_under_a_modulus_made_for_it(monkeypatch):
     public, generator, y = keys.PublicKey(21), 5, [0, 1, 0, 0, 1]
     assert len({pow(generator, k, 49) for k in range(42)}) == 42
     table = columns_of(1, 2)
-    plan = TablePlan(b"table", {FIRST: public, SECOND: KEY.public}, "analyst", 5, (table,))
+    plan = TablePlan(b"table", {FIRST: public, SECOND: KEY.public}, 5, (table,))
     program = program_of(KEY, plan, table[1], y, SeededRandomness())
     answers = integers(answering(program, plan, [generator] * 5).outbox[FIRST].values)
     powers = [pow(generator, 14 * k, 49) for k in range(3)]

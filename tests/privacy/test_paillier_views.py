@@ -268,8 +268,8 @@ def test_what_a_third_site_receives_is_encrypted_once_for_each_table():
     a, b, c = columns_of(2, 2, 2)
     other, wide = Column(THIRD, "other", 2), Column(SECOND, "wide", 3)
     public = dict.fromkeys(SITES[:3], KEY.public)
-    three = TablePlan(b"three", public, "analyst", 1, ((a, b, c), (a, b, other)))
-    two = TablePlan(b"two", public, "analyst", 1, ((a, b), (a, wide), (a, other)))
+    three = TablePlan(b"three", public, 1, ((a, b, c), (a, b, other)))
+    two = TablePlan(b"two", public, 1, ((a, b), (a, wide), (a, other)))
     for plan, sent in ((three, {SECOND: 2}), (two, {SECOND: 1, THIRD: 1})):
         draws = Draws(*range(4), *range(4)) if plan is three else Draws(1, 1)
         states = {
@@ -278,7 +278,7 @@ def test_what_a_third_site_receives_is_encrypted_once_for_each_table():
             for column in table
             if column.site == FIRST
         }
-        outbox = next(count_tables(plan, FIRST, KEY, states, draws)).outbox
+        outbox = next(count_tables(plan, FIRST, "analyst", KEY, states, draws)).outbox
         assert {peer: len(message.values) for peer, message in outbox.items()} == sent
         of_all = [c for message in outbox.values() for c in integers(message.values)]
         assert len(set(of_all)) == (2 if plan is three else 1)

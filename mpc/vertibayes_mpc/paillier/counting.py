@@ -68,6 +68,7 @@ Ciphertexts = Sequence[int]
 def count_tables(
     plan: TablePlan,
     site: Party,
+    analyst: Party,
     key: PrivateKey,
     columns: Mapping[Column, Codes],
     randomness: Randomness,
@@ -81,6 +82,8 @@ def count_tables(
     """
     if key.public != plan.keys.get(site):
         raise ValueError("the key is not that of the plan")
+    if analyst in plan.keys:
+        raise ValueError(f"the analyst must not hold a column: {analyst}")
     states = {c: _checked(codes, c.states, plan) for c, codes in columns.items()}
     at_site = _Site(plan, site, key, states, randomness)
     received: dict[Vector, Ciphertexts] = {}
@@ -88,7 +91,7 @@ def count_tables(
         ready = at_site.multiplied(received, step) if step > 1 else at_site.encrypted()
         received = yield from at_site.passed_on(ready, step)
         at_site.count(received, step)
-    yield from at_site.answer()
+    yield from at_site.answer(analyst)
 
 
 @dataclass
@@ -180,7 +183,7 @@ class _Site:
             if len(chain.columns) > place and chain.columns[place].site == self.site:
                 yield number, chain
 
-    def answer(self) -> Program[None]:
+    def answer(self, analyst: Party) -> Program[None]:
         """Send what it has counted under masks, and the masks; decrypt the others' answers."""
         plan, width, label = self.plan, self.plan.plaintext_bytes, self.plan.label_of(0)
         outbox: dict[Party, Answer | Masks] = {}
@@ -190,7 +193,7 @@ class _Site:
             outbox[owner] = Answer(label, to_bytes(sums, 2 * width))
             masks += drawn
         if masks:
-            outbox[plan.analyst] = Masks(label, to_bytes(masks, width))
+            outbox[analyst] = Masks(label, to_bytes(masks, width))
         due = plan.answers_of(self.site, 1)
         expected = {last: expect(Answer, count, 2 * width) for last, count in due.items()}
         received = yield from exchange(outbox, expected)
@@ -200,7 +203,7 @@ class _Site:
             checked_by(self.key.public.check_ciphertexts, answers, last)
             plaintexts += self.key.decrypt(answers)
         if due:
-            yield from send({plan.analyst: MaskedCounts(label, to_bytes(plaintexts, width))})
+            yield from send({analyst: MaskedCounts(label, to_bytes(plaintexts, width))})
 
     def _masked(
         self, public: PublicKey, groups: Sequence[Sequence[Piece]]

@@ -75,7 +75,6 @@ class TablePlan:
 
     study: bytes  # names these tables, and no others under the same keys
     keys: Mapping[Party, PublicKey] = field(repr=False)
-    analyst: Party
     records: int
     tables: tuple[Table, ...]
     complete: bool = True  # whether every record has a state of every column
@@ -83,7 +82,7 @@ class TablePlan:
     def __post_init__(self) -> None:
         for table in self.tables:
             sites = {column.site for column in table}
-            if len(table) < 2 or len(sites) < len(table) or self.analyst in sites:
+            if len(table) < 2 or len(sites) < len(table):
                 raise ValueError("a table must have columns of two or more sites, one of each")
             if min(column.states for column in table) < 1:
                 raise ValueError("a column must have at least one state")
@@ -99,7 +98,7 @@ class TablePlan:
     @property
     def slot_bits(self) -> int:
         """The bits of a slot: it holds the number of records."""
-        return max(1, self.records.bit_length())
+        return slot_bits(self.records)
 
     def slots(self, owner: Party) -> int:
         """Return the slots of a plaintext under a site's key."""
@@ -187,11 +186,16 @@ class TablePlan:
             part for table in self.tables for column in (*table, ("", "", 0)) for part in column
         ]
         numbers = self.records, int(self.complete), len(self.keys)
-        return label("paillier tables", self.study, self.analyst, *numbers, *moduli, *columns)
+        return label("paillier tables", self.study, *numbers, *moduli, *columns)
 
     def label_of(self, step: int) -> bytes:
         """Return the label of the messages of a step; 0 is that of answers and counts."""
         return label("paillier step", self.label, step)
+
+
+def slot_bits(records: int) -> int:
+    """Return the bits of a slot that holds a count of so many records."""
+    return max(1, records.bit_length())
 
 
 def ordered(table: Table, pairs: Mapping[Column, int]) -> Table:
@@ -204,11 +208,21 @@ def ordered(table: Table, pairs: Mapping[Column, int]) -> Table:
     return tuple(sorted(table, key=lambda c: (-often.get(c, 0), c.states, c.site)))
 
 
+def sizes(columns: Sequence[Column], slots: int) -> list[int]:
+    """Return how many states of each column except the last a plaintext has slots for."""
+    width, most = 1, list[int]()
+    for _, _, states in columns[:-1]:
+        most.append(min(states, slots // width))
+        width *= most[-1]
+    return most
+
+
 def parts(columns: Sequence[Column], slots: int) -> Iterator[tuple[range, ...]]:
     """Divide the states of all columns except the last into what fits the slots of a plaintext."""
-    width, divided = 1, list[list[range]]()
-    for _, _, states in columns[:-1]:
-        most = min(states, slots // width)
-        divided.append([range(at, min(at + most, states)) for at in range(0, states, most)])
-        width *= most
-    return product(*divided)
+    pairs = zip(columns, sizes(columns, slots), strict=False)
+    return product(
+        *(
+            [range(at, min(at + most, states)) for at in range(0, states, most)]
+            for (_, _, states), most in pairs
+        )
+    )

@@ -218,7 +218,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
 
     def fits(self, site: SiteRole, plan: AlignmentPlan) -> None:
         """Refuse what does not fit the pinned parties, the list of people, or its limits."""
-        check_pinned(site, self.named, self.keys)
+        check_pinned(site, self.named, self.keys, self.dealer)
         alignment = self.alignment
         own = own_list(site)
         check_rules(site, alignment, own)
@@ -230,7 +230,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
 
     def fits_dealer(self, dealer: DealerRole, plan: AlignmentPlan) -> None:
         """Refuse other parties than are pinned, and lists that are too long."""
-        check_pinned(dealer, self.named, self.keys)
+        check_pinned(dealer, self.named, self.keys, self.dealer)
         if (longest := max(self.alignment.size.values())) > (most := dealer.most_records):
             raise ValueError(f"a list may have {longest} people; at most {most} are allowed")
 
