@@ -72,7 +72,7 @@ def forecast(study: Study, calls: Sequence[Sequence[Family]], *, missing: bool =
 def _query(costs: TableCosts[Any], load: Load) -> Forecast:
     """Forecast the cost of one query on the machine of the constants."""
     rounds = QUERY_ROUNDS + costs.rounds(load)
-    seconds = WORK * load.cost.picoseconds / 1e12 + QUERY_SECONDS
+    seconds = WORK * costs.work(load) / 1e12 + QUERY_SECONDS
     seconds += TABLE_SECONDS * load.tables + CELL_SECONDS * load.cells
     memory = costs.memory_with_tables(load)
     return Forecast(load.tables, load.shuffled, 1, rounds, load.cost.bytes, seconds, memory)

@@ -93,6 +93,7 @@ def opener(file: StudyFile, kept: TableFile) -> Callable[[Session], OpenStudy]:
             order=chosen,
             variables=chosen,
             memory=file.memory,
+            count_by=file.count_by,
             study=study if kept.study is None else kept.study,
             alignment=file.alignment,
         )

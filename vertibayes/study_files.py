@@ -109,7 +109,8 @@ class TableFile(_StudyFile):
             self._add([(head, b"")])
             self.study, self._head = study.id, head
             return
-        different = [name for name in head if head[name] != self._head[name]]
+        known = self._head
+        different = [n for n in {**head, **known} if head.get(n) != known.get(n)]
         if different:
             raise ValueError(f"{self.path} {_difference(different)}")
 
@@ -210,6 +211,7 @@ def _head_of(study: Study, mark: bytes) -> dict[str, Any]:
         "variables": sorted(variables),
         "records": study.records,
         "dealer": study.dealer,
+        **({} if study.is_masked else {"count_by": study.count_by}),
         SEED: mark.hex(),
     }
 

@@ -115,8 +115,10 @@ class OpenStudy:
         self.session, self.joined = other.session, other.joined
 
     def check(self, families: Sequence[Family], *, missing: bool) -> None:
-        """Refuse families whose tables would take more memory than a query may."""
-        costs_of(self.study, self.study.records, missing).check(grouped(families))
+        """Refuse families whose tables would take more memory or time than a query may."""
+        costs = costs_of(self.study, self.study.records, missing)
+        for load in costs.checked(grouped(families)):
+            check_time(self.session.role, costs.planned(load))
 
     def reveal(
         self, families: Sequence[Family], *, missing: bool, rows: Rows

@@ -20,7 +20,6 @@ from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.approval import Asked
 from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.settings import MASKED_TABLES
 from vertibayes_protocols.study import BY_MASKED_TABLES, Joined, Study
 from vertibayes_protocols.wire import FREE
 
@@ -123,7 +122,7 @@ class StudyQuery(Query[R_co, P]):
         """Return the study; a ValueError if the party has not joined it."""
         if at.joined is None or at.joined.study.id != self.study:
             raise ValueError("it has not committed to this study")
-        if not self.by_any_way and at.joined.study.count_by != MASKED_TABLES:
+        if not self.by_any_way and not at.joined.study.is_masked:
             raise ValueError(f"{BY_MASKED_TABLES}: {self.kind!r} needs masked columns")
         return at.joined
 

@@ -283,4 +283,9 @@ COLUMNS = (  # how the columns of any file become variables
             False),
     *DIALECT,
 )  # fmt: skip
+COUNT_BY = Setting(
+    "count_by", "text", "How tables are counted: from columns that sites mask and send once "
+    "(masked-tables), or by the published scalar product of n parties (scalar-product), which "
+    "sends all records again for each cell.", MASKED_TABLES, choices=get_args(CountBy),
+)  # fmt: skip
 RULES = "first", "last", "min", "max", "count", "same"  # how a person's rows become one record

@@ -39,7 +39,14 @@ from vertibayes.settings import (
     VALIDATION,
     rule_of,
 )
-from vertibayes_protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, WRITTEN, Setting
+from vertibayes_protocols.settings import (
+    COUNT_BY,
+    ID_COLUMN,
+    MISSING_CODES,
+    REQUIRED,
+    WRITTEN,
+    Setting,
+)
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -56,7 +63,7 @@ app.add_typer(commands)
 app.add_typer(inspecting.commands)
 app.add_typer(roster_commands, name="roster")
 
-SETTINGS = (*LEARNING, *VALIDATION, *RELEASE_OPTIONS, AUC_OPTIONS[0], MEMORY)  # that errors name
+SETTINGS = (*LEARNING, *VALIDATION, *RELEASE_OPTIONS, AUC_OPTIONS[0], MEMORY, COUNT_BY)
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
 IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")
 ASKED = (  # by `effect`
@@ -109,7 +116,7 @@ def _callback(
 
 @app.command("learn", context_settings=EXTRA)
 @takes(
-    *(OUT, *SPLIT, *READING, *MDLP, MEMORY, *LEARNING),
+    *(OUT, *SPLIT, *READING, *MDLP, MEMORY, COUNT_BY, *LEARNING),
     *(setting for setting in VALIDATION if setting is not MISSING_CODES),
     *(*RELEASE_OPTIONS, RISK_APPETITE, QUIET),
 )
@@ -157,7 +164,7 @@ def _learn(
     from vertibayes.cli.validations import Validations
     from vertibayes.options import check_without_release
 
-    source = Source(**values_of([*SPLIT, *READING, *MDLP, MEMORY], given))
+    source = Source(**values_of([*SPLIT, *READING, *MDLP, MEMORY, COUNT_BY], given))
     values = values_of(VALIDATION, given) | {"missing_codes": source.missing_codes}
     validations = Validations(**values, dictionary=source.dictionary, seed=given["seed"])
     validations.check()
@@ -174,7 +181,7 @@ def _learn(
 
 
 @app.command("nb", context_settings=EXTRA)
-@takes(ONE_FILE, OUT, *NAIVE_BAYES, PARTIES, *TEST, BOUNDS, *READING, QUIET)
+@takes(ONE_FILE, OUT, *NAIVE_BAYES, PARTIES, *TEST, BOUNDS, *READING, COUNT_BY, QUIET)
 def _nb(**given: Any) -> None:
     """Learn a naive Bayes classifier, with noise or without.
 
@@ -187,7 +194,8 @@ def _nb(**given: Any) -> None:
     """
     from vertibayes.cli.source import Source, check_columns
 
-    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING, *TEST], given))
+    values = values_of([BOUNDS, *READING, *TEST, COUNT_BY], given)
+    source = Source((str(given["data"]),), **values)
     check_columns(source, {"--target": [given["target"]]})
 
     from vertibayes.cli.naive_bayes import run_nb
@@ -363,7 +371,7 @@ def _cuts(
 
 
 @app.command("effect", context_settings=EXTRA)
-@takes(*ASKED, *SPLIT, *READING, MEMORY)
+@takes(*ASKED, *SPLIT, *READING, MEMORY, COUNT_BY)
 def _effect(**given: Any) -> None:
     """Print the risk of an outcome if all records had one exposure.
 
@@ -373,7 +381,8 @@ def _effect(**given: Any) -> None:
 
     These risks are effects only under assumptions that no data can check; the command prints them.
     """
-    asked, values = values_of(ASKED, given), values_of([*SPLIT, *READING, MEMORY], given)
+    asked = values_of(ASKED, given)
+    values = values_of([*SPLIT, *READING, MEMORY, COUNT_BY], given)
     model, source = asked.pop("model"), None
     from vertibayes.cli.json_files import read_knowledge
 

@@ -23,6 +23,7 @@ from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.files import StudyFile, own_keys
 from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.release import Rule
+from vertibayes_protocols.settings import MASKED_TABLES
 
 
 def has_contract(file: StudyFile) -> bool:
@@ -48,6 +49,9 @@ def contract_of(file: StudyFile, analyst_key: bytes | None = None) -> Contract:
     if not has_contract(file):
         reason = 'missing; sites approve what a study releases: add [release] with rule = "cut"'
         raise file.source.error(("release",), reason)
+    if file.count_by != MASKED_TABLES:
+        reason = "approved studies count by masked-tables: remove it, or [release]"
+        raise file.source.error(("study", "count_by"), reason)
     if not file.variables:
         reason = "missing; an approved study lists its variables, in its order"
         raise file.source.error(("study", "variables"), reason)

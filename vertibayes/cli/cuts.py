@@ -106,7 +106,9 @@ def _ask(sites: Sites, columns: list[str], target: str) -> Cuts:
     """Ask the sites for the tables of class and pre-bins, in this process."""
     chosen = [name for name in sites.order if name in {*columns, target}]
     with federate(sites.data, memory_budget=sites.memory) as federation:
-        counter = SecureCounter.of(federation, order=chosen, variables=chosen)
+        counter = SecureCounter.of(
+            federation, order=chosen, variables=chosen, count_by=sites.count_by
+        )
         edges = discretize(counter, columns, target)
         sent = federation.traffic
         return Cuts(target, edges, counter.ledger, sent.bytes, sent.rounds)

@@ -219,7 +219,9 @@ def _count(
     """Return effects from tables of the sites, and the line on what was revealed."""
     chosen = [name for name in sites.order if name in names]
     with federate(sites.data, memory_budget=sites.memory) as federation:
-        counter = SecureCounter.of(federation, order=chosen, variables=chosen)
+        counter = SecureCounter.of(
+            federation, order=chosen, variables=chosen, count_by=sites.count_by
+        )
         effects = measure(counter)
         ledger = counter.ledger
         tables, cells = counted(len(ledger.tables), "table"), counted(ledger.cells, "cell")

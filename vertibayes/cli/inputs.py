@@ -14,6 +14,7 @@ from vertibayes.splitting import deal_columns
 from vertibayes.words import offered
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.policy import GIBIBYTE
+from vertibayes_protocols.settings import MASKED_TABLES, CountBy
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers, check_ids, combined, rule_of
 from vertibayes_protocols.site.sources.reading import read_table
@@ -35,6 +36,7 @@ class Sites:
     warnings: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     memory: int = GIBIBYTE  # memory that each site may use, in bytes
+    count_by: CountBy = MASKED_TABLES
     rules: tuple[str, ...] = ()  # the rules by which the sites' lists of people are matched
 
     @property
@@ -127,7 +129,8 @@ def _gathered(
     unused = [code for code in source.missing_codes if not _occurs(code, files)]
     warnings = [f"--missing-codes {code}: no such value in the data" for code in unused]
     messages = [message for report in reports if (message := report.message())]
-    return Sites(sites, order, (*messages, *warnings), left_out, source.memory)
+    told = (*messages, *warnings)
+    return Sites(sites, order, told, left_out, source.memory, source.count_by)
 
 
 def _occurs(code: str, files: Sequence[Held]) -> bool:

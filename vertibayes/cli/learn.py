@@ -314,6 +314,7 @@ class Here:
                     federation.dealer,
                     order=sites.order,
                     choices=task.rule is not None,
+                    count_by=sites.count_by,
                     alignment=AlignmentRequest(rules=sites.rules) if sites.rules else None,
                 )
             about = {

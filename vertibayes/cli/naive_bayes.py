@@ -35,6 +35,7 @@ from vertibayes_protocols.queries.columns.scores import SCORED_VIA
 from vertibayes_protocols.queries.columns.scoring import check_products
 from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.schema import Schema
+from vertibayes_protocols.settings import MASKED_TABLES, CountBy
 from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData, Numeric, apart
@@ -47,6 +48,8 @@ REMEDY = "wider bins make them fewer, and noise hides them (--noise, --epsilon)"
 def run_nb(source: Source, request: Request, run: Run) -> None:
     """Run the command; see its help."""
     request = request.checked()
+    if source.count_by != MASKED_TABLES and not request.reveals_tables:
+        raise ValueError("--count-by needs --method vdpnb and --noise none")
     sites = read_pooled(source)
     sites.check_known(request.target, "--target")
     (data,) = sites.data.values()
@@ -54,7 +57,7 @@ def run_nb(source: Source, request: Request, run: Run) -> None:
     training, tested, more = divided_records(source, schema, data)
     start = perf_counter()
     with run:
-        place = Dealt(request, schema, training, tested, source.seed)
+        place = Dealt(request, schema, training, tested, source.seed, source.count_by)
         learned = (place.columns if request.method == "vdpnb" else place.records)(run)
         learned.warnings[:0] = [*sites.warnings, *more, *_warnings(request, schema, training)]
         learned.records = training.records
@@ -117,6 +120,7 @@ class Dealt(NamedTuple):
     training: LocalData
     tested: LocalData | None
     seed: int
+    count_by: CountBy
 
     def records(self, run: Run) -> Learned:
         """Deal the records to parties, and ask these."""
@@ -182,7 +186,8 @@ class Dealt(NamedTuple):
         sites = {s: [*own, *([target] if s == first else [])] for s, own in split.holders.items()}
         with federate(_site_data(self.training, sites)) as federation:
             run.ledger = federation.session.role.ledger
-            counter = SecureCounter.of(federation, order=list(self.schema.variables))
+            order, count_by = list(self.schema.variables), self.count_by
+            counter = SecureCounter.of(federation, order=order, count_by=count_by)
             holders = {name: site for site, names in sites.items() for name in names}
             learned = reveal(self.request, counter, self.schema, sites, holders)
             known = KnownRecords(self.training.codes)

@@ -129,6 +129,11 @@ class Request:
             )
         return replace(self, noise=noise, via=via)
 
+    @property
+    def reveals_tables(self) -> bool:
+        """Whether exact tables of columns at several sites are revealed, with noise filled in."""
+        return self.method == "vdpnb" and self.noise == "none"
+
     def privacy(self) -> Privacy | None:
         """Return the noise of parties that hold records; None for exact sums."""
         if self.epsilon is None:

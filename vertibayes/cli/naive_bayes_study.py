@@ -48,6 +48,7 @@ from vertibayes_protocols.queries import Describe, Meet
 from vertibayes_protocols.queries.columns.split import Split
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.session import Session
+from vertibayes_protocols.settings import MASKED_TABLES
 from vertibayes_protocols.site.statistics import Numeric
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Variable
@@ -98,6 +99,8 @@ def read_settings(file: StudyFile) -> NaiveBayesStudy:
         request = Request(**values, parties=len(file.sites)).checked()
     except ValueError as error:
         raise table.error("learner", str(error).replace("--", "")) from None
+    if file.count_by != MASKED_TABLES and not request.reveals_tables:
+        raise file.source.error(("study", "count_by"), "needs method vdpnb with noise none")
     study = NaiveBayesStudy(file, request, membership, predict or 0, test)
     if request.method == "vdpnb":
         _check_columns(study)

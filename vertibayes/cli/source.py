@@ -19,6 +19,7 @@ from vertibayes.splitting import deal_columns
 from vertibayes.words import offered
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.policy import GIBIBYTE
+from vertibayes_protocols.settings import MASKED_TABLES, CountBy
 from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.encoding import Encoding
 from vertibayes_protocols.site.numerals import number
@@ -32,8 +33,8 @@ NOTHING: Mapping[str, Iterable[str]] = MappingProxyType({})
 class Source:
     """Where the data are and how they are read.
 
-    The fields are the values of `vertibayes.settings.SPLIT`, `READING`, `BOUNDS`, `MEMORY` and
-    `MDLP`, whose help says what each does; `memory` is in bytes.
+    The fields are the values of `vertibayes.settings.SPLIT`, `READING`, `BOUNDS`, `MEMORY`,
+    `COUNT_BY` and `MDLP`, whose help says what each does; `memory` is in bytes.
     """
 
     data: tuple[str, ...]
@@ -53,6 +54,7 @@ class Source:
     strict: bool = False
     seed: int = 0
     memory: int = GIBIBYTE
+    count_by: CountBy = MASKED_TABLES
     bounds: tuple[str, ...] = ()
     mdlp: str | None = None
     pre_bins: int = 64

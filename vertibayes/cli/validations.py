@@ -102,6 +102,8 @@ class Validations:
         """
         if "holdout" not in self.validate or self.target is None:
             return counter, None
+        if not counter.study.is_masked:
+            raise ValueError("`count_by` must be masked-tables: the validation holdout needs it")
         from vertibayes.holdout import check_classes, held_out
 
         rows, left = held_out(counter.records, self.holdout, self.seed)

@@ -35,7 +35,7 @@ from vertibayes_protocols.deployment.pins import Pins, pins_of
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.settings import Setting
+from vertibayes_protocols.settings import COUNT_BY, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
 
 VARIABLES = Setting("variables", "texts", default=())  # of the study; all offered ones if empty
@@ -169,6 +169,7 @@ class StudyFile(_OwnFile):
     class_counts: Mapping[str, int]
     variables: tuple[str, ...]
     memory: int | None
+    count_by: CountBy
     patience: float  # seconds in which a run that breaks is begun again
     alignment: AlignmentRequest | None  # None if the sites hold the same people
 
@@ -183,7 +184,10 @@ class StudyFile(_OwnFile):
         if twice := [name for name in numbers.values if name in states.values]:
             raise numbers.error(twice[0], "it is also in [states]: declare states or bounds")
         with file.table("study") as study:
-            folder, values = study.path("folder", "study"), study.take_all((VARIABLES, MEMORY))
+            folder, values = (
+                study.path("folder", "study"),
+                study.take_all((VARIABLES, MEMORY, COUNT_BY)),
+            )
             chosen = study.take(SITES)
         values |= file.taken("run", RUN)
         own, pins = _own(file, "analyst", chosen)

@@ -6,7 +6,8 @@
     dealer -> sites          Joining: an ephemeral public key
     site, dealer -> sites    digests of these messages            (queries.opening.comparing)
     site -> sites            its masked columns, block by block   (vertibayes_mpc.commitments)
-    site -> sites            digests of the columns that it received
+    site -> sites            digests of the columns that it received; neither if the study does not
+                             count by masked tables
     site -> analyst          Committed: a mark of the study, the same at all sites
 
 A study that counts by paillier has no dealer, and its columns stay where they are: its sites join
@@ -68,7 +69,7 @@ from vertibayes_protocols.queries.opening.joining_by_keys import join_by_keys, r
 from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.settings import MASKED_TABLES, PAILLIER
+from vertibayes_protocols.settings import PAILLIER
 from vertibayes_protocols.storage.block_file import BlockFile
 from vertibayes_protocols.study import BY_MASKED_TABLES, CHOICE_INDICATORS, Joined, Study
 
@@ -120,7 +121,7 @@ class Commit(Query[Joined, None]):
         """Refuse another study than that of an approved contract."""
         study = self.study
         contract.check_parties(self.kind, self.parties, dealer=True)
-        if study.count_by != MASKED_TABLES:
+        if not study.is_masked:
             raise ValueError(f"{BY_MASKED_TABLES}: an owner has approved it")
         if contract.queries:
             if not {*study.variables} <= {*contract.variables}:
@@ -176,11 +177,13 @@ class Commit(Query[Joined, None]):
         site.joined = _join(study, joinings)
         site.holder = _holder(site, site.joined, fresh, joinings)
         del fresh
-        columns = yield from commit(site.holder)
-        digests = {
-            peer: label("sent", digest, joinings[peer].order) for peer, digest in columns.items()
-        }
-        yield from compare(site.party, COLUMNS, digests, study.sites, study.sites)
+        if study.is_masked:
+            columns = yield from commit(site.holder)
+            digests = {
+                peer: label("sent", digest, joinings[peer].order)
+                for peer, digest in columns.items()
+            }
+            yield from compare(site.party, COLUMNS, digests, study.sites, study.sites)
         yield from send({site.analyst: Committed(label("mark", site.joined.commitments.study))})
 
     def run_dealer(self, dealer: DealerRole, plan: None) -> Program[None]:

@@ -12,7 +12,6 @@ from vertibayes_mpc.labelled import LABEL_BYTES
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Message, Party
-from vertibayes_protocols.settings import MASKED_TABLES
 from vertibayes_protocols.study import Study
 
 
@@ -53,6 +52,6 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
     ring = Ring.holding(study.records)
     wider = () if study.most_indicators == MOST_INDICATORS else (study.most_indicators,)
     aligned = (study.alignment,) if study.alignment else ()
-    way = () if study.count_by == MASKED_TABLES else (study.count_by,)
+    way = () if study.is_masked else (study.count_by,)
     name = label("study", study.id, seed, *wider, *aligned, *way)
     return Commitments(name, ring, study.records, tuple(operands), study.dealer, study.block_rows)

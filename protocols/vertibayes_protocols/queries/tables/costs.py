@@ -153,10 +153,9 @@ class Costs(TableCosts[Load]):
         """Return the load of a group's tables; raises as `choose_ways`."""
         return choose_ways(self, group).load
 
-    def check(self, groups: Iterable[Group]) -> None:
-        """Refuse groups of which a table could neither be multiplied nor shuffled."""
-        if not self.all_can_shuffle:
-            super().check(groups)
+    def checked(self, groups: Iterable[Group]) -> Iterable[Load]:
+        """Go through the loads of groups, unless the memory suffices to shuffle any table."""
+        return () if self.all_can_shuffle else super().checked(groups)
 
     def memory_of(self, load: Load) -> int:
         """Return the memory, in bytes, at a party: products are done before shuffles begin."""

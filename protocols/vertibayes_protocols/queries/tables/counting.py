@@ -155,14 +155,17 @@ class TableCosts(ABC, Generic[L]):
     def rounds(self, load: L) -> int:
         """Return the rounds of a query, without those in which it is asked."""
 
+    def work(self, load: L) -> int:
+        """Return the work of all parties, in picoseconds."""
+        return load.cost.picoseconds
+
     def picoseconds(self, load: L) -> int:
         """Return the time that a query takes: the work of all parties, and that on a link."""
-        return load.cost.weight
+        return Cost(self.work(load), load.cost.bytes).weight
 
-    def check(self, groups: Iterable[Group]) -> None:
-        """Refuse groups of which a table cannot be counted, with a ValueError."""
-        for group in groups:
-            self.load(group)
+    def checked(self, groups: Iterable[Group]) -> Iterable[L]:
+        """Go through the loads of groups that may not be countable; raises as `load`."""
+        return map(self.load, groups)
 
     def total(self, groups: Iterable[Group]) -> L:
         """Return the load of one query for groups of tables."""
