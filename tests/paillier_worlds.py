@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
@@ -32,6 +33,16 @@ def small_key(bits=256):
         key = PrivateKey(*PRIMES[bits])
         assert key.public.bits == bits
     return key
+
+
+@contextmanager
+def small_keys(bits=256):
+    """Let sites draw keys that are too small for use, which all parties accept."""
+    with (
+        patch.object(keys, "FEWEST_BITS", 0),
+        patch.object(PrivateKey, "generate", lambda: small_key(bits)),
+    ):
+        yield
 
 
 class Draws:
