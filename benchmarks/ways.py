@@ -4,8 +4,7 @@
 
 Each row asks one query of several tables that share their prefix, in each way by force. Seconds are
 the processor's, of all parties in one process; bytes are of all links. The constants of
-`protocols/vertibayes_protocols/queries/costs` are
-fitted to such a table.
+`protocols/vertibayes_protocols/queries/tables/costs` are fitted to such a table.
 """
 
 from __future__ import annotations

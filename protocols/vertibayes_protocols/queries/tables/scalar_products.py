@@ -60,7 +60,7 @@ ROUNDS = {2: 1, 3: 4, 4: 20, 5: 160, 6: 1982}  # of one part, without the shares
 COPIES, CODES_BYTES, MESSAGE_BYTES = 2, 96, 600
 # Work, in picoseconds: of an element that is masked, sent, received or multiplied; of a message; of
 # an element that a site counts alone.
-ELEMENT_PS, MESSAGE_PS, COUNT_PS = 1_000, 60_000_000, 8_000
+ELEMENT_PS, MESSAGE_PS, COUNT_PS = 850, 60_000_000, 8_000
 
 
 class Sizes(NamedTuple):

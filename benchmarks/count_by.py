@@ -1,0 +1,142 @@
+"""K2 by each way of counting: what it costs, and what was predicted.
+
+    python benchmarks/count_by.py --data FOLDER [--parts asia,alarm] [--sites 2,3] [--records N]
+        [--most 300] [--seed 0]
+
+FOLDER has asia/asia.bif and alarm/alarm.bif, of which the records are drawn (--seed) and dealt to
+the sites. Each row learns structure and CPTs in one process, after a run that is not measured.
+Seconds are the processor's, of all parties, once the study is open; bytes, of all links, and rounds
+are of opening it too. What is predicted is of the tables that K2 asked for (`vertibayes.forecast`).
+A way of which more than `--most` seconds are predicted is not run: its row has the prediction
+alone. A network that differs from that of pooled records ends the benchmark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import process_time
+
+from side_by_side import on_one_thread, table
+
+on_one_thread()
+
+from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.forecast import Forecast, forecast, slowness
+from vertibayes.network import read_bif
+from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.sampling import sample
+from vertibayes.splitting import split_columns
+from vertibayes.structure.learners import k2
+from vertibayes.words import duration, size
+from vertibayes_protocols.federation import federate
+from vertibayes_protocols.queries.tables.ways import WAYS
+from vertibayes_protocols.settings import MASKED_TABLES, CountBy
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.study import Study
+from vertibayes_protocols.variables import Family, Rows
+
+RECORDS = {"asia": 1_000, "alarm": 10_000}
+MEMORY = 4 << 30  # bytes, of all parties
+NOT_TOGETHER = {
+    "masked-tables": "dealer and a site; dealer and analyst",
+    "scalar-product": "dealer and a holder of the table",
+    "paillier": "first holder and any holder after the second",
+}
+HEADINGS = (
+    "network", "records", "sites", "count_by", "tables", "seconds", "predicted", "MB", "predicted",
+    "rounds", "predicted", "must not work together",
+)  # fmt: skip
+
+
+class Noting(SecureCounter):
+    """A counter that keeps which families it asked for, call by call."""
+
+    asked: list[Sequence[Family]]
+
+    def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
+        self.asked.append(list(families))
+        super()._ask(families, missing, rows)
+
+
+def learned(data: SiteData, sites: int, way: CountBy) -> tuple[Noting, tuple[float, int, int]]:
+    """Learn by a way; return its counter, and the seconds, bytes and rounds."""
+    order, pooled = list(data.variables), PlainCounter(data)
+    with federate(split_columns(data, sites), memory_budget=MEMORY) as federation:
+        counter = Noting.of(federation, order=order, count_by=way)
+        counter.asked = []
+        start = process_time()
+        structure = k2(counter)
+        network = fit_cpts(counter, structure)
+        took = process_time() - start, federation.traffic.bytes, federation.traffic.rounds
+    wanted = fit_cpts(pooled, k2(pooled))
+    if structure != wanted.structure or any(
+        (network.cpts[name] != wanted.cpts[name]).any() for name in order
+    ):
+        raise SystemExit(f"{way} over {sites} sites has another network than pooled records")
+    return counter, took
+
+
+def row(
+    study: Study, predicted: Forecast, took: tuple[float, int, int] | None, name: str
+) -> list[object]:
+    """Return the row of a way; without figures of a run that was too long."""
+    seconds, sent, rounds = took or ("", "", "")
+    return [
+        name,
+        f"{study.records:,}",
+        len(study.sites),
+        study.count_by,
+        predicted.tables,
+        seconds if took is None else round(float(seconds), 2),
+        round(predicted.seconds, 2),
+        sent if took is None else round(int(sent) / 1e6, 2),
+        round(predicted.bytes / 1e6, 2),
+        rounds,
+        predicted.rounds,
+        NOT_TOGETHER[study.count_by],
+    ]
+
+
+def main() -> None:
+    """Measure every case, print its rows as they are done, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
+    parser.add_argument("--parts", default="asia,alarm")
+    parser.add_argument("--sites", default="2,3")
+    parser.add_argument("--records", type=int, help="of all parts; 1,000 and 10,000 if not given")
+    parser.add_argument("--most", type=float, default=300.0, help="seconds of a run, as predicted")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    slowness()  # which measures this machine once
+    rows = []
+    for name in given.parts.split(","):
+        network = read_bif((given.data / name / f"{name}.bif").read_text())
+        data = sample(network, given.records or RECORDS[name], seed=given.seed)
+        for sites in map(int, given.sites.split(",")):
+            learned(data, sites, MASKED_TABLES)
+            counter, took = learned(data, sites, MASKED_TABLES)
+            for way in WAYS:
+                study = replace(counter.study, count_by=way)
+                predicted, done = forecast(study, counter.asked), took
+                opened = forecast(study, []).seconds
+                predicted = replace(predicted, seconds=predicted.seconds - opened)
+                if way != MASKED_TABLES:
+                    done = None
+                    if predicted.seconds <= given.most:
+                        _, done = learned(data, sites, way)
+                rows.append(row(study, predicted, done, name))
+                print(
+                    f"{name}, {sites} sites, {way}: {duration(predicted.seconds)} and "
+                    f"{size(predicted.bytes)} predicted; {done or 'not run'}",
+                    flush=True,
+                )
+    print(table("count_by", HEADINGS, rows))
+
+
+if __name__ == "__main__":
+    main()
