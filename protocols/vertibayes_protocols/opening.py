@@ -223,11 +223,13 @@ def open_study(
     people = None
     if count_by != MASKED_TABLES and choices:
         raise ValueError(f"{BY_MASKED_TABLES}: choices and releases need masked columns")
+    if count_by != MASKED_TABLES and alignment is not None and alignment.level != 1:
+        raise ValueError(f"{BY_MASKED_TABLES}: alignments at level 2 need masked columns")
+    dealer = "" if count_by == PAILLIER else dealer
     if alignment is not None:
         study = study or session.role.randomness.bytes(STUDY_BYTES)
         most = CHOICE_INDICATORS if choices else MOST_INDICATORS
         people = align_people(session, sites, dealer, study, alignment, variables, most)
-    dealer = "" if count_by == PAILLIER else dealer
     session.ask(Meet.of(session.role, sites, dealer))
     described = session.ask(Describe(tuple(sites)))
     identifier = study or session.role.randomness.bytes(STUDY_BYTES)

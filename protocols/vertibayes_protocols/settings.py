@@ -285,7 +285,8 @@ COLUMNS = (  # how the columns of any file become variables
 )  # fmt: skip
 COUNT_BY = Setting(
     "count_by", "text", "How tables are counted: from columns that sites mask and send once "
-    "(masked-tables), or by the published scalar product of n parties (scalar-product), which "
-    "sends all records again for each cell.", MASKED_TABLES, choices=get_args(CountBy),
+    "(masked-tables), by the published scalar product of n parties (scalar-product), which "
+    "sends all records again for each cell, or by Paillier's cryptosystem (paillier), without a "
+    "dealer.", MASKED_TABLES, choices=get_args(CountBy),
 )  # fmt: skip
 RULES = "first", "last", "min", "max", "count", "same"  # how a person's rows become one record

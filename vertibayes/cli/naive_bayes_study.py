@@ -101,6 +101,9 @@ def read_settings(file: StudyFile) -> NaiveBayesStudy:
         raise table.error("learner", str(error).replace("--", "")) from None
     if file.count_by != MASKED_TABLES and not request.reveals_tables:
         raise file.source.error(("study", "count_by"), "needs method vdpnb with noise none")
+    if predict and not file.dealer:
+        reason = "predictions need a dealer, and counting by paillier has none: remove one of both"
+        raise table.error("predict", reason)
     study = NaiveBayesStudy(file, request, membership, predict or 0, test)
     if request.method == "vdpnb":
         _check_columns(study)

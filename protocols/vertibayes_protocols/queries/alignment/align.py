@@ -157,15 +157,16 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
         carried: CarriedColumns | None = None,
     ) -> Align:
         """Return the query for a study; `carried` are its columns at level 2."""
-        named = (*alignment.sites, dealer)
+        named = (*alignment.sites, dealer) if dealer else alignment.sites
         keys = tuple(analyst.public_keys.get(party, b"") for party in named)
-        session, asked = analyst.randomness.bytes(SESSION_BYTES), named[: None if carried else -1]
+        session = analyst.randomness.bytes(SESSION_BYTES)
+        asked = named if carried else alignment.sites
         return cls(asked, study, session, dealer, keys, alignment, carried)
 
     @property
     def named(self) -> tuple[Party, ...]:
-        """All sites, then the dealer."""
-        return (*self.alignment.sites, self.dealer)
+        """All sites, then the dealer, if there is one."""
+        return (*self.alignment.sites, self.dealer) if self.dealer else self.alignment.sites
 
     @property
     def run(self) -> bytes:
