@@ -56,7 +56,7 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
 
 
 def party_files(study: Path, file: StudyFile) -> dict[str, Path]:
-    """Return the files of the relay, the dealer if any and the sites, in folders beside the study's.
+    """Return the files of the relay, the dealer if any, and the sites, beside the study's folder.
 
     Raises
     ------
