@@ -138,7 +138,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
     def __post_init__(self) -> None:
         if not self.study:
             raise ValueError("the study has no id")
-        check_named(self.named, self.keys, self.session)
+        check_named(self.named, self.keys, self.session, self.dealer)
         if (self.carried is not None) != (self.alignment.level == 2):
             raise ValueError("an alignment has columns at level 2, and at no other level")
         if self.carried is not None:

@@ -95,7 +95,7 @@ class Meet(Query[None, None]):
     dealer: Party = field(metadata=wire.FREE)  # empty: nobody
 
     def __post_init__(self) -> None:
-        check_named(self.parties, self.keys, self.session)
+        check_named(self.parties, self.keys, self.session, self.dealer)
 
     @classmethod
     def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
@@ -348,12 +348,16 @@ def different_numbers(counts: Mapping[Party, int]) -> str:
     )
 
 
-def check_named(parties: Sequence[Party], keys: Sequence[bytes], session: bytes) -> None:
-    """Refuse sites and a dealer, in this order, that are not parties of a study."""
+def check_named(
+    parties: Sequence[Party], keys: Sequence[bytes], session: bytes, dealer: Party
+) -> None:
+    """Refuse sites and a dealer if any, in this order, that are not parties of a study."""
     if len(keys) != len(parties) or len(session) != SESSION_BYTES:
         raise ValueError("the study must have one key per party, and a session")
-    if len({*parties}) < len(parties) or len(parties) < 2:
+    if len({*parties}) < len(parties) or len(parties) < 1 + bool(dealer):
         raise ValueError("the study has no sites, or names a party twice")
+    if dealer and parties[-1] != dealer:
+        raise ValueError("the study must name its dealer last")
 
 
 def check_pinned(
@@ -364,10 +368,12 @@ def check_pinned(
     The dealer is named as the last of the parties, or nobody is, and the pinned one takes no part.
     """
     dealer = role.dealer if isinstance(role, SiteRole) else role.party
-    if {named, parties[-1]} != {dealer} if named else dealer in parties:
+    if named not in ("", dealer):
         raise ValueError(
             f"the study names {named!r} as the dealer, the dealer pinned here is {dealer!r}"
         )
+    if not named and dealer in parties:
+        raise ValueError(f"the dealer pinned here, {dealer!r}, cannot be a site of the study")
     known = {**role.public_keys, role.party: role.keys.public}
     for name, key in zip(parties, keys, strict=True):
         if name not in known:
