@@ -7,6 +7,7 @@ FOLDER has asia/asia.bif and alarm/alarm.bif, of which the records are drawn (--
 the sites. Each row learns structure and CPTs in one process, after a run that is not measured.
 Seconds are the processor's, of all parties, once the study is open; bytes, of all links, and rounds
 are of opening it too. What is predicted is of the tables that K2 asked for (`vertibayes.forecast`).
+Masked tables are also counted all by products and all by shuffles, of which the planner chooses.
 A way of which more than `--most` seconds are predicted is not run: its row has the prediction
 alone. A network that differs from that of pooled records ends the benchmark.
 """
@@ -15,10 +16,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
+from typing import TypeAlias
+from unittest.mock import patch
 
 from side_by_side import on_one_thread, table
 
@@ -34,6 +38,8 @@ from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
 from vertibayes.words import duration, size
 from vertibayes_protocols.federation import federate
+from vertibayes_protocols.queries.tables.costs import Costs, choose_ways
+from vertibayes_protocols.queries.tables.counting import Cost, kept_costs
 from vertibayes_protocols.queries.tables.ways import WAYS
 from vertibayes_protocols.settings import MASKED_TABLES, CountBy
 from vertibayes_protocols.site.data import SiteData
@@ -43,6 +49,7 @@ from vertibayes_protocols.variables import Family, Rows
 RECORDS = {"asia": 1_000, "alarm": 10_000}
 MEMORY = 4 << 30  # bytes, of all parties
 NOT_TOGETHER = {
+    "masked-tables, shuffles": "dealer and a site",
     "masked-tables": "dealer and a site; dealer and analyst",
     "scalar-product": "dealer and a holder of the table",
     "paillier": "first holder and any holder after the second",
@@ -51,6 +58,14 @@ HEADINGS = (
     "network", "records", "sites", "count_by", "tables", "seconds", "predicted", "MB", "predicted",
     "rounds", "predicted", "must not work together",
 )  # fmt: skip
+
+
+WAYS_AND_KINDS: list[tuple[CountBy, str]] = [
+    (MASKED_TABLES, "products"),
+    (MASKED_TABLES, "shuffles"),
+    *((way, "") for way in WAYS),
+]
+Took: TypeAlias = tuple[float, int, int]  # seconds, bytes, rounds
 
 
 class Noting(SecureCounter):
@@ -63,7 +78,7 @@ class Noting(SecureCounter):
         super()._ask(families, missing, rows)
 
 
-def learned(data: SiteData, sites: int, way: CountBy) -> tuple[Noting, tuple[float, int, int]]:
+def learned(data: SiteData, sites: int, way: CountBy) -> tuple[Noting, Took]:
     """Learn by a way; return its counter, and the seconds, bytes and rounds."""
     order, pooled = list(data.variables), PlainCounter(data)
     with federate(split_columns(data, sites), memory_budget=MEMORY) as federation:
@@ -81,16 +96,28 @@ def learned(data: SiteData, sites: int, way: CountBy) -> tuple[Noting, tuple[flo
     return counter, took
 
 
-def row(
-    study: Study, predicted: Forecast, took: tuple[float, int, int] | None, name: str
-) -> list[object]:
+@contextmanager
+def forced(kind: str) -> Iterator[None]:
+    """Have all parties count masked tables by products, or by shuffles; by either if neither."""
+    never = Cost(10**30, 0)
+    both = {
+        "products": lambda costs, size: (never, costs.products(size)),
+        "shuffles": lambda costs, size: (costs.shuffle(size), never),
+    }.get(kind, Costs._both)
+    kept_costs.cache_clear(), choose_ways.cache_clear()
+    with patch.object(Costs, "_both", both):
+        yield
+    kept_costs.cache_clear(), choose_ways.cache_clear()
+
+
+def row(study: Study, predicted: Forecast, took: Took | None, name: str, way: str) -> list[object]:
     """Return the row of a way; without figures of a run that was too long."""
     seconds, sent, rounds = took or ("", "", "")
     return [
         name,
         f"{study.records:,}",
         len(study.sites),
-        study.count_by,
+        way,
         predicted.tables,
         seconds if took is None else round(float(seconds), 2),
         round(predicted.seconds, 2),
@@ -98,8 +125,28 @@ def row(
         round(predicted.bytes / 1e6, 2),
         rounds,
         predicted.rounds,
-        NOT_TOGETHER[study.count_by],
+        NOT_TOGETHER.get(way, NOT_TOGETHER[study.count_by]),
     ]
+
+
+def one_of(
+    data: SiteData, sites: int, way: CountBy, kind: str, most: float, name: str
+) -> list[object]:
+    """Predict a way, and run it unless it takes too long; return its row."""
+    counter, took = learned(data, sites, MASKED_TABLES)
+    study = replace(counter.study, count_by=way)
+    predicted = forecast(study, counter.asked)
+    predicted = replace(predicted, seconds=predicted.seconds - forecast(study, []).seconds)
+    done = took if way == MASKED_TABLES else None
+    if way != MASKED_TABLES and predicted.seconds <= most:
+        done = learned(data, sites, way)[1]
+    said = f"{way}, {kind}" if kind else way
+    print(
+        f"{name}, {sites} sites, {said}: {duration(predicted.seconds)} and "
+        f"{size(predicted.bytes)} predicted; {done or 'not run'}",
+        flush=True,
+    )
+    return row(study, predicted, done, name, said)
 
 
 def main() -> None:
@@ -119,22 +166,9 @@ def main() -> None:
         data = sample(network, given.records or RECORDS[name], seed=given.seed)
         for sites in map(int, given.sites.split(",")):
             learned(data, sites, MASKED_TABLES)
-            counter, took = learned(data, sites, MASKED_TABLES)
-            for way in WAYS:
-                study = replace(counter.study, count_by=way)
-                predicted, done = forecast(study, counter.asked), took
-                opened = forecast(study, []).seconds
-                predicted = replace(predicted, seconds=predicted.seconds - opened)
-                if way != MASKED_TABLES:
-                    done = None
-                    if predicted.seconds <= given.most:
-                        _, done = learned(data, sites, way)
-                rows.append(row(study, predicted, done, name))
-                print(
-                    f"{name}, {sites} sites, {way}: {duration(predicted.seconds)} and "
-                    f"{size(predicted.bytes)} predicted; {done or 'not run'}",
-                    flush=True,
-                )
+            for way, kind in WAYS_AND_KINDS:
+                with forced(kind):
+                    rows.append(one_of(data, sites, way, kind, given.most, name))
     print(table("count_by", HEADINGS, rows))
 
 

@@ -330,6 +330,20 @@ OF_MASKS = (
         f"{VIEWS}::test_shares_of_a_table_do_not_depend_on_the_order_of_the_records",
     ),
     mutant(
+        "scalar products without zero shares",
+        "protocols/vertibayes_protocols/queries/tables/scalar_products.py",
+        "share + zero_share(own.party, peers, self.ring, product.label, part.cells)",
+        "share",
+        "tests/privacy/test_attacks_on_counting.py::test_dealer_and_analyst_have_no_equation",
+    ),
+    mutant(
+        "scalar products of all queries under the same names",
+        "protocols/vertibayes_protocols/queries/tables/scalar_products.py",
+        "[commitments.label, self.number, self.selection.name]",
+        "[commitments.label, self.selection.name]",
+        "tests/privacy/test_attacks_on_counting.py",
+    ),
+    mutant(
         "zero shares that are zero",
         "mpc/vertibayes_mpc/sharing.py",
         "add(share, key.elements(",

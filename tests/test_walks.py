@@ -85,6 +85,7 @@ def run(command, folder, *options):
 
 OPTIONS = {
     "learn": ["--sites", 3, "--bootstrap", 0],
+    "learn --count-by scalar-product": ["--sites", 3, "--bootstrap", 0],
     "learn --release cut": ["--sites", 3, "--algorithm", "k2", "--bootstrap", 0],
     "learn --align digits": ["--algorithm", "k2", "--bootstrap", 0],
     "calibrate": ["--target", "d", "--nodes", 3, "--rounds", 2],

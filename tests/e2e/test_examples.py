@@ -133,12 +133,14 @@ def test_local_reports(capsys):
     assert "(2, 0)-differentially private" in told and "4001 people reported" in told
 
 
-def test_scalar_products(capsys):
-    for parties, subprotocols in ((2, 1), (3, 4), (4, 29)):
-        result, run = load("scalar_product").multiply(parties)
-        told = capsys.readouterr().out
-        assert run == subprotocols
-        assert told.count(f" {result} ") == 2, "and as many by plain counting"
+def test_each_way_of_counting(capsys):
+    module = load("count_by")
+    codes = [held.codes[name] for held in module.sites().values() for name in held.variables]
+    pooled = np.zeros((3, 2, 2), int)
+    np.add.at(pooled, tuple(codes), 1)
+    tables = module.count()
+    assert all((table == pooled).all() for table in tables.values()) and len(tables) > 1
+    assert capsys.readouterr().out.count("equal") == len(tables)
 
 
 def python_blocks(page):

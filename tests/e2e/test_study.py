@@ -60,7 +60,7 @@ def test_the_model_is_that_of_the_pooled_records(capsys, folder, tmp_path):
 def test_a_study_that_counts_by_paillier_needs_no_dealer(capsys, folder, tmp_path):
     rmtree(folder / "dealer")
     study = folder / "analyst" / "study.toml"
-    change(study, "[study]\n", '[study]\ncount_by = "paillier"\n')
+    change(study, '# count_by = "masked-tables"', 'count_by = "paillier"')
     code, output, _ = run(capsys, "check", study, "--meet")
     assert code == 0 and "ok      the sites have the keys and the version of this" in output
     with small_keys():
@@ -69,10 +69,33 @@ def test_a_study_that_counts_by_paillier_needs_no_dealer(capsys, folder, tmp_pat
     plain = learn(PlainCounter(pooled(folder)), Options(max_parents=3))
     found = json.loads((tmp_path / "out" / "structure.json").read_text())
     assert [tuple(edge) for edge in found["edges"]] == list(plain.network.structure.edges)
-    change(study, '[study]\ncount_by = "paillier"', '[study]\ncount_by = "masked-tables"')
+    change(study, 'count_by = "paillier"', 'count_by = "masked-tables"')
     rmtree(folder / "analyst" / "study")
     code, _, error = learn_study(capsys, folder, tmp_path / "masked")
     assert code and "dealer" in error
+
+
+def test_a_study_that_counts_by_scalar_products_has_the_same_model(capsys, folder, tmp_path):
+    study = folder / "analyst" / "study.toml"
+    learn_study(capsys, folder, tmp_path / "masked")
+    change(study, '# count_by = "masked-tables"', 'count_by = "scalar-product"')
+    code, _, error = learn_study(capsys, folder, tmp_path / "resumed")
+    assert code == 2 and "is of a study with other count_by than" in error
+    change(study, 'folder = "study" ', 'folder = "another" ')
+    code, _, _ = learn_study(capsys, folder, tmp_path / "products")
+    assert code == 0
+    one, other = ((tmp_path / name / "model.bif").read_text() for name in ("masked", "products"))
+    assert one == other
+    summary = json.loads((tmp_path / "products" / "summary.json").read_text())
+    assert summary["count_by"] == "scalar-product" and summary["opened"]["tables"]
+
+
+def test_an_approved_study_counts_by_masked_tables(capsys, tmp_path):
+    folder = deployment(tmp_path / "all", free=False)
+    study = folder / "analyst" / "study.toml"
+    change(study, '# count_by = "masked-tables"', 'count_by = "scalar-product"')
+    code, output, _ = run(capsys, "check", study)
+    assert code == 2 and "study.count_by: approved studies count by masked-tables" in output
 
 
 def test_check_has_the_parties_of_a_study_meet(capsys, folder):

@@ -10,6 +10,7 @@ import pytest
 
 from tests.paillier_worlds import small_keys
 from tests.party_memory import measured
+from tests.protocols.network import Parties
 from tests.protocols.small import committed, data_of, plain, study_of
 from tests.structure_worlds import example, with_gaps
 from vertibayes.counting import PlainCounter
@@ -88,6 +89,16 @@ def test_em_by_each_way_is_that_of_pooled_records(way):
     wanted = fit_em_from_tables(PlainCounter(data), structure)
     for name in data.variables:
         assert (filled.network.cpts[name] == wanted.network.cpts[name]).all()
+
+
+def test_sealed_packets_between_mailboxes_carry_scalar_products():
+    """As between machines: the dealer sends ahead, and waits while too much is not read."""
+    data = data_of(a="xy", b="z", c="w")
+    with Parties(data) as parties, parties.session() as session:
+        study = open_study(session, parties.sites, "dealer", count_by=PRODUCT)
+        families = [Family("x", ("z", "w")), Family("y"), Family("z", ("x", "y"))]
+        for family, table in zip(families, SecureCounter(study).tables(families), strict=True):
+            assert (table == plain(data, *family.members)).all()
 
 
 FAMILIES = [("x", "z"), ("z", "x", "w"), ("y",), ("x", "y"), ("w", "y", "z", "x"), ("z", "w")]

@@ -65,6 +65,7 @@ def summarize(
         **({} if people is None else {"alignment": alignment_as_json(people)}),
         "sites": {s: [n for n in sites.variables if s in sites.holders[n]] for s in sites.sites},
         "variables": described(counter.variables),
+        "count_by": sites.count_by,
         "left_out": {},
         "algorithm": learned.algorithm,
         "edges": len(learned.network.structure.edges),

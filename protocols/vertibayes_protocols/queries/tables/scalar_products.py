@@ -53,14 +53,15 @@ WAY = "scalar products"
 Holders: TypeAlias = tuple[Party, ...]  # of a table, sorted
 Names: TypeAlias = tuple[str, ...]  # of a table's variables
 Piece: TypeAlias = tuple[Names, range]  # a table, and which of its cells
-MOST_HOLDERS = 6  # of one table: seven need 117,230 sub-protocols, with 1,035,994 vectors
+MOST_HOLDERS = 6  # of one table: seven need 132,294 sub-protocols, and 1,182,363 vectors
 ROUNDS = {2: 1, 3: 4, 4: 20, 5: 160, 6: 1982}  # of one part, without the shares to the analyst
+# The following are part of the protocol: parties with other constants would have other parts.
 # Memory at one party: copies of a part's vectors in a sub-protocol, beside those of the others;
 # bytes for each record, and for each message that the dealer sends ahead.
 COPIES, CODES_BYTES, MESSAGE_BYTES = 2, 96, 600
 # Work, in picoseconds: of an element that is masked, sent, received or multiplied; of a message; of
 # an element that a site counts alone.
-ELEMENT_PS, MESSAGE_PS, COUNT_PS = 850, 60_000_000, 8_000
+ELEMENT_PS, MESSAGE_PS, COUNT_PS = 1_000, 60_000_000, 8_000
 
 
 class Sizes(NamedTuple):
