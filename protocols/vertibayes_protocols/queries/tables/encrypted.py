@@ -38,7 +38,13 @@ from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, sen
 from vertibayes_mpc.sharing import checked
 from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.tables.counting import Cost, Group, TableCosts, TablePlan
+from vertibayes_protocols.queries.tables.counting import (
+    Cost,
+    Group,
+    TableCosts,
+    TablePlan,
+    joint_states,
+)
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import axis_lengths
@@ -269,12 +275,10 @@ class PaillierPlan(TablePlan):
     def _codes(self, site: SiteRole, column: Column) -> NDArray[np.int64]:
         """Return the joint state of each chosen record; -1 if a value that it needs is missing."""
         names, indices = self.variables_of(column), self.selection.indices
+        columns = map(site.column, names)
+        chosen = columns if indices is None else (codes[indices] for codes in columns)
         lengths = [self.costs.lengths[name] for name in names]
-        codes = np.stack([site.column(name).astype(np.int64) for name in names])
-        codes = codes if indices is None else codes[:, indices]
-        counted = (codes < np.array(lengths)[:, None]).all(axis=0)
-        joint = np.ravel_multi_index(tuple(np.where(counted, codes, 0)), lengths)
-        return np.where(counted, joint, -1)
+        return joint_states(self.selection.records, chosen, lengths)
 
     def run_dealer(self, dealer: DealerRole) -> Program[None]:
         """Deal nothing: no dealer is asked."""
