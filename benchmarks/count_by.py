@@ -55,8 +55,8 @@ NOT_TOGETHER = {
     "paillier": "first holder and any holder after the second",
 }
 HEADINGS = (
-    "network", "records", "sites", "count_by", "tables", "seconds", "predicted", "MB", "predicted",
-    "rounds", "predicted", "must not work together",
+    "network", "records", "sites", "count_by", "tables", "seconds", "predicted s", "MB",
+    "predicted MB", "rounds", "predicted rounds", "must not work together",
 )  # fmt: skip
 
 
@@ -134,7 +134,8 @@ def one_of(
 ) -> list[object]:
     """Predict a way, and run it unless it takes too long; return its row."""
     counter, took = learned(data, sites, MASKED_TABLES)
-    study = replace(counter.study, count_by=way)
+    with federate(split_columns(data, sites), memory_budget=MEMORY) as federation:
+        study = Noting.of(federation, order=list(data.variables), count_by=way).study
     predicted = forecast(study, counter.asked)
     predicted = replace(predicted, seconds=predicted.seconds - forecast(study, []).seconds)
     done = took if way == MASKED_TABLES else None

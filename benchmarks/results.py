@@ -228,6 +228,7 @@ PAGE = {
         findings=3,
         also=("field", "soak", "fuzz"),
     ),
+    "count_by": Shown(findings=3),
     "slow_relay": Shown(("line", "rounds", "predicted s", "measured s"), {"phase": ("all",)}),
 }
 

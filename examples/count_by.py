@@ -36,7 +36,7 @@ def sites() -> dict[str, SiteData]:
 
 def count() -> dict[str, NDArray[np.int64]]:
     """Count treatments by outcomes and markers; return the table by way of counting."""
-    tables = {}
+    tables: dict[str, NDArray[np.int64]] = {}
     for way in WAYS:
         with federate(sites()) as federation:
             counter = SecureCounter.of(federation, count_by=way)

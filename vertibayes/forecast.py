@@ -36,7 +36,6 @@ class Forecast:
     """The approximate cost of a run: the tables that a learner asks for depend on its results."""
 
     tables: int = 0
-    shuffled: int = 0  # how many of the tables are counted by shuffle
     queries: int = 0
     rounds: int = 0
     bytes: int = 0  # the bytes sent on all links
@@ -75,7 +74,7 @@ def _query(costs: TableCosts[Any], load: Load) -> Forecast:
     seconds = WORK * costs.work(load) / 1e12 + QUERY_SECONDS
     seconds += TABLE_SECONDS * load.tables + CELL_SECONDS * load.cells
     memory = costs.memory_with_tables(load)
-    return Forecast(load.tables, load.shuffled, 1, rounds, load.cost.bytes, seconds, memory)
+    return Forecast(load.tables, 1, rounds, load.cost.bytes, seconds, memory)
 
 
 @cache

@@ -82,7 +82,6 @@ class Load(NamedTuple):
     shuffle_bytes: int = 0  # the memory of the shuffled tables
     cells: int = 0
     tables: int = 0
-    shuffled: int = 0
     groups: int = 0
     cost: Cost = Cost()
     steps: int = 0  # the rounds of the longest extension, for a block of records
@@ -95,7 +94,6 @@ class Load(NamedTuple):
             self.shuffle_bytes + other.shuffle_bytes,
             self.cells + other.cells,
             self.tables + other.tables,
-            self.shuffled + other.shuffled,
             self.groups + other.groups,
             self.cost + other.cost,
             max(self.steps, other.steps),
@@ -160,7 +158,7 @@ class Costs(TableCosts[Load]):
     def memory_of(self, load: Load) -> int:
         """Return the memory, in bytes, at a party: products are done before shuffles begin."""
         products = self.products_memory(load.columns) if load.columns.rows else 0
-        shuffles = self.shuffling_memory + load.shuffle_bytes if load.shuffled else 0
+        shuffles = self.shuffling_memory + load.shuffle_bytes if load.shuffle_bytes else 0
         return max(products, shuffles)
 
     def picoseconds(self, load: Load) -> int:
@@ -332,17 +330,16 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
             )
     chosen = [each[0] if way else each[1] for each, way in zip(both, shuffled, strict=True)]
     cost = sum(chosen, Cost() if all_shuffled else extension)
-    alone = [size for size, way in zip(sizes, shuffled, strict=True) if way]
+    shuffles = [size for size, way in zip(sizes, shuffled, strict=True) if way]
     load = Load(
         Columns() if all_shuffled else columns,
-        sum(map(costs.shuffle_memory, alone)),
+        sum(map(costs.shuffle_memory, shuffles)),
         sum(size.cells for size in sizes),
         len(sizes),
-        len(alone),
         1,
         cost,
         0 if all_shuffled or len(group.prefix) == 1 else 2 * len(group.prefix) - 1,
-        max((size.holders + 2 * size.missing for size in alone), default=0),
+        max((size.holders + 2 * size.missing for size in shuffles), default=0),
     )
     return Ways(tuple(shuffled), load)
 

@@ -132,11 +132,6 @@ class Load(Protocol):
         ...
 
     @property
-    def shuffled(self) -> int:
-        """How many of the tables are counted by shuffle."""
-        ...
-
-    @property
     def cost(self) -> Cost:
         """The work and bytes."""
         ...

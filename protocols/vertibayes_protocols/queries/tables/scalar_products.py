@@ -110,7 +110,6 @@ class Load(NamedTuple):
     cells_of: dict[Holders, int]  # how many cells are counted, by the holders of their tables
     tables: int = 0
     groups: int = 0
-    shuffled: int = 0
     cost: Cost = Cost()
 
     @property
@@ -124,7 +123,7 @@ class Load(NamedTuple):
         for holders, cells in other.cells_of.items():
             cells_of[holders] = cells_of.get(holders, 0) + cells
         tables, groups = self.tables + other.tables, self.groups + other.groups
-        return Load(cells_of, tables, groups, 0, self.cost + other.cost)
+        return Load(cells_of, tables, groups, self.cost + other.cost)
 
 
 class ProductCosts(TableCosts[Load]):
@@ -150,7 +149,7 @@ class ProductCosts(TableCosts[Load]):
                     f"{subprotocols(7):,} sub-protocols each: count by masked-tables, or allow "
                     "fewer parents"
                 )
-            table = Load({holders: cells}, 1, 0, 0, self._cost(holders, cells))
+            table = Load({holders: cells}, 1, 0, self._cost(holders, cells))
             if (needed := self.memory_with_tables(table)) > self.memory:
                 raise ValueError(
                     f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
