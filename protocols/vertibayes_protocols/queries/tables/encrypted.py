@@ -73,11 +73,6 @@ class Load(NamedTuple):
     holders: int = 0  # of the table with the most holders
     cost: Cost = Cost()
 
-    @property
-    def shuffled(self) -> int:
-        """No table is shuffled."""
-        return 0
-
     def plus(self, other: Load) -> Load:
         """Return the load of one query for both."""
         return Load(
