@@ -148,6 +148,7 @@ class TableCosts(ABC, Generic[L]):
     """What the tables of a study cost by one way of counting, over some of its records."""
 
     nothing: L  # the load of no table
+    overhead: ClassVar[float] = 1.5  # seconds of a query for each second of `work`, in a forecast
     # What the opening of the study takes: bytes that each site keeps, bytes on all links, rounds.
     stored_bytes: int = 0
     commitment_bytes: int = 0

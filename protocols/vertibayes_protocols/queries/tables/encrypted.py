@@ -53,7 +53,7 @@ Names: TypeAlias = tuple[str, ...]  # of variables
 TOGETHER = "its values of each record, if the first of these sites works with another of them"
 # Work, in picoseconds, at keys of 2048 bits: to encrypt as the owner, as anybody, to decrypt, to
 # square; to receive a ciphertext, and to multiply it; to count a record that a site holds alone.
-OWNER_PS, ANYBODY_PS, DECRYPT_PS, SQUARE_PS = 310_000_000, 8_100_000_000, 2_300_000_000, 3_500_000
+OWNER_PS, ANYBODY_PS, DECRYPT_PS, SQUARE_PS = 330_000_000, 8_800_000_000, 2_500_000_000, 3_800_000
 RECEIVE_PS, MULTIPLY_PS, COUNT_PS = 7_000_000, 5_000_000, 8_000
 KEY_BYTES = 45_000_000  # of the tables of powers by which an owner encrypts
 HELD_BYTES = 2_500  # of a ciphertext at one party: an integer, and its bytes in messages
@@ -89,6 +89,7 @@ class PaillierCosts(TableCosts[Load]):
     """The costs of a study's tables by Paillier's cryptosystem, at keys of 2048 bits."""
 
     nothing = Load()
+    overhead = 1.25  # what `work` leaves out is little beside encryptions
 
     def __init__(self, study: Study, records: int, missing: bool) -> None:
         super().__init__(study, records, missing)
