@@ -164,7 +164,8 @@ def run_naive_bayes_study(place: Machines, study: NaiveBayesStudy, run: Run) -> 
         tested, more = read_tested(study.test, learned.model.schema)
         learned.warnings += more
     options = asdict(request) | {"test": study.test, "holdout": None}
-    about = {"study": place.entry(), "options": options}
+    way = {"count_by": study.file.count_by} if request.reveals_tables else {}
+    about = {"study": place.entry(), "options": options, **way}
     report(run, request, learned, tested, perf_counter() - start, about)
 
 
