@@ -91,11 +91,12 @@ def test_em_by_each_way_is_that_of_pooled_records(way):
         assert (filled.network.cpts[name] == wanted.network.cpts[name]).all()
 
 
-def test_sealed_packets_between_mailboxes_carry_scalar_products():
+@pytest.mark.parametrize("way", OTHERS)
+def test_sealed_packets_between_mailboxes_carry_all_of_a_way(way):
     """As between machines: the dealer sends ahead, and waits while too much is not read."""
     data = data_of(a="xy", b="z", c="w")
-    with Parties(data) as parties, parties.session() as session:
-        study = open_study(session, parties.sites, "dealer", count_by=PRODUCT)
+    with small_keys(), Parties(data) as parties, parties.session() as session:
+        study = open_study(session, parties.sites, "dealer", count_by=way)
         families = [Family("x", ("z", "w")), Family("y"), Family("z", ("x", "y"))]
         for family, table in zip(families, SecureCounter(study).tables(families), strict=True):
             assert (table == plain(data, *family.members)).all()
@@ -214,22 +215,21 @@ def test_a_table_that_no_part_can_hold_is_named():
             counter.check([Family("xray", ("dysp", "asia"))])
 
 
-def test_choices_and_columns_of_several_holders_need_masked_tables():
+@pytest.mark.parametrize("way", OTHERS)
+def test_choices_and_columns_of_several_holders_need_masked_tables(way):
     data = data_of(a="xy", b="z")
-    with federate(data) as federation:
+    with small_keys(), federate(data) as federation:
         with pytest.raises(ValueError, match="`count_by` must be masked-tables: choices"):
-            open_study(
-                federation.session, federation.sites, "dealer", choices=True, count_by=PRODUCT
-            )
-        study = open_study(federation.session, federation.sites, "dealer", count_by=PRODUCT)
+            open_study(federation.session, federation.sites, "dealer", choices=True, count_by=way)
+        study = open_study(federation.session, federation.sites, "dealer", count_by=way)
         with pytest.raises(QueryRefusedError, match="must be masked-tables: 'choose'"):
             study.choose(one_choice())
     shared = study_of(data)
     holders = {**shared.holders, "x": ("a", "b")}
     with pytest.raises(ValueError, match="a column has several holders"):
-        replace(shared, holders=holders, count_by=PRODUCT)
+        by(way, shared, holders=holders)
     with pytest.raises(ValueError, match="no site knows the rows"):
-        replace(shared, alignment=b"rows", count_by=PRODUCT)
+        by(way, shared, alignment=b"rows")
 
 
 def one_choice():
