@@ -1,26 +1,30 @@
-"""Keys too small for use, draws made by hand, and the three parties of a table."""
+"""Keys too small for use, draws made by hand, and the sites of a table."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
 
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.paillier import (
+    Column,
     PrivateKey,
     TablePlan,
-    count_by_state,
-    encrypt_column,
+    count_tables,
     keys,
     open_tables,
 )
+from vertibayes_mpc.paillier.messages import EncryptedColumns, to_bytes
 
 PRIMES = {
     6: (5, 7),
+    10: (29, 31),
     128: (15107933638602454291, 15771031521402884179),
     256: (306293327635350694613238213722730462859, 314775396324375832054442002668430735127),
 }
+SITES = ("site 1", "site 2", "site 3", "site 4")  # in the order of a chain, of equal columns
 
 
 def small_key(bits=256):
@@ -29,6 +33,16 @@ def small_key(bits=256):
         key = PrivateKey(*PRIMES[bits])
         assert key.public.bits == bits
     return key
+
+
+@contextmanager
+def small_keys(bits=256):
+    """Let sites draw keys that are too small for use, which all parties accept."""
+    with (
+        patch.object(keys, "FEWEST_BITS", 0),
+        patch.object(PrivateKey, "generate", lambda: small_key(bits)),
+    ):
+        yield
 
 
 class Draws:
@@ -41,22 +55,56 @@ class Draws:
         return self.values.pop(0).to_bytes(count, "big")
 
 
-def plan_of(key, records, states=(4, (4,)), **settings):
-    return TablePlan(
-        b"table", key.public, "owner", "other", "analyst", records, *states, **settings
+def columns_of(*states):
+    """Return a column of each site, in one table."""
+    return tuple(Column(site, "column", count) for site, count in zip(SITES, states, strict=False))
+
+
+def plan_of(key, records, states=(4, 4), **settings):
+    """Return the plan of one table, of the first sites."""
+    (table,) = settings.pop("tables", (columns_of(*states),))
+    public = {column.site: key.public for column in table}
+    return TablePlan(b"table", public, records, (table,), **settings)
+
+
+def program_of(key, plan, column, codes, randomness):
+    """Return the program of a site with one column."""
+    return count_tables(
+        plan, column.site, "analyst", key, {column: np.asarray(codes, np.int64)}, randomness
     )
 
 
-def programs_of(key, plan, x, ys, seed=b"table"):
-    codes, columns = np.asarray(x, np.int64), [np.asarray(y, np.int64) for y in ys]
-    return {
-        "owner": encrypt_column(plan, key, codes, SeededRandomness(seed + b"owner")),
-        "other": count_by_state(plan, columns, SeededRandomness(seed + b"other")),
-        "analyst": open_tables(plan),
+def programs_of(key, plan, *codes, seed=b"table"):
+    """Return all programs of a plan of one table."""
+    (table,) = plan.tables
+    sites = {
+        column.site: program_of(
+            key, plan, column, of_site, SeededRandomness(seed + column.site.encode())
+        )
+        for column, of_site in zip(table, codes, strict=True)
     }
+    return sites | {"analyst": open_tables(plan)}
 
 
-def counted(x, y, states):
-    table = np.zeros(states, np.int64)
-    np.add.at(table, (np.asarray(x, np.int64), np.asarray(y, np.int64)), 1)
+def counted(states, *codes):
+    """Count a table; records with a code of -1 are left out."""
+    table, codes = np.zeros(states, np.int64), np.asarray(codes, np.int64)
+    np.add.at(table, tuple(codes[:, (codes >= 0).all(axis=0)]), 1)
     return table
+
+
+def answering(program, plan, ciphertexts, step=1):
+    """Run a site that first receives a column; return its next step, with what it sends.
+
+    Step 1 is what the second site receives, and what it sends next is an answer or a column.
+    """
+    place = dict(enumerate(c.site for c in plan.chains[0].columns))
+    next(program)
+    width = 2 * plan.plaintext_bytes
+    message = EncryptedColumns(plan.label_of(step), to_bytes(ciphertexts, width))
+    return program.send({place[step - 1]: message})
+
+
+def integers(values):
+    """Return the integers of a message."""
+    return [int.from_bytes(row.tobytes(), "little") for row in values]

@@ -25,8 +25,9 @@ understated: list[str] = []
 is_ignored = ContextVar("is_ignored", default=False)
 
 NOTHING = {
-    "alignment keys", "begun", "calibration round finished", "committed", "description", "held",
-    "met", "recall", "sum-advertisement", "sum-confirmation", "sum-revealed", "sum-shared",
+    "alignment keys", "begun", "calibration round finished", "committed", "committed key",
+    "description", "held", "met", "paillier masks", "recall", "sum-advertisement",
+    "sum-confirmation", "sum-revealed", "sum-shared",
 }  # fmt: skip
 
 
@@ -53,6 +54,16 @@ def _of_share(message, given):
     return 8 * message.values.size // ring.packed_bits
 
 
+def _of_decrypted(message, given):
+    """Return the number of counts in the plaintexts that an owner has decrypted."""
+    plan, owner = given.considered.plan.encrypted, given.site.party
+    answers = [
+        group for link, groups in plan.answers.items() if link[1] == owner for group in groups
+    ]
+    assert len(message.values) == len(answers)
+    return sum(plan.chains[piece.chain].widths[-1] for group in answers for piece in group)
+
+
 def _of_reports(message, given):
     """Return the numbers of a person's answers to all questions."""
     most = given.considered.query.most_records
@@ -65,6 +76,8 @@ NUMBERS = {
     "codes": _of_codes,
     "gossip step": lambda message, given: message.values.size,
     "kept share": _of_share,
+    "own counts": lambda message, given: message.counts.size,
+    "paillier counts": _of_decrypted,
     "perturbed reports": _of_reports,
     "published tables": lambda message, given: message.counts.size,
     "share": _of_share,

@@ -125,9 +125,9 @@ def test_another_message_and_another_order_are_found(messages):
     text = module_text(*picture.modules)
     page = arrows_of((messages.PAGES / "paillier.md").read_text(), picture)
     assert arrows_of(text, picture) == page
-    for other in ("owner -> analyst  ", "who -> other  "):
-        assert arrows_of(text.replace("owner -> other  ", other, 1), picture) != page
+    for other in ("owner -> analyst  ", "who -> second  "):
+        assert arrows_of(text.replace("owner -> second  ", other, 1), picture) != page
     lines = text.splitlines(keepends=True)
-    (at,) = [number for number, line in enumerate(lines) if "owner -> other" in line]
+    (at,) = [number for number, line in enumerate(lines) if "owner -> second  " in line]
     lines[at], lines[at + 1] = lines[at + 1], lines[at]
     assert arrows_of("".join(lines), picture) != page

@@ -27,7 +27,6 @@ OPENING_ROUNDS = 18  # of a study: lists of variables, keys, commitments
 LATENCY = 0.1  # seconds of a round between machines
 # Seconds of Python on the machine of the constants of all `TableCosts`.
 START_SECONDS, QUERY_SECONDS, TABLE_SECONDS, CELL_SECONDS = 0.12, 0.01, 0.00025, 1e-7
-WORK = 1.5  # as many seconds as `TableCosts` say, which leave out what all ways have
 YARDSTICK_SECONDS = 0.0018  # of `_yardstick`, on that machine
 
 
@@ -71,7 +70,7 @@ def forecast(study: Study, calls: Sequence[Sequence[Family]], *, missing: bool =
 def _query(costs: TableCosts[Any], load: Load) -> Forecast:
     """Forecast the cost of one query on the machine of the constants."""
     rounds = QUERY_ROUNDS + costs.rounds(load)
-    seconds = WORK * costs.work(load) / 1e12 + QUERY_SECONDS
+    seconds = costs.overhead * costs.work(load) / 1e12 + QUERY_SECONDS
     seconds += TABLE_SECONDS * load.tables + CELL_SECONDS * load.cells
     memory = costs.memory_with_tables(load)
     return Forecast(load.tables, 1, rounds, load.cost.bytes, seconds, memory)

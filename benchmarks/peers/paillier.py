@@ -9,13 +9,7 @@ from peers.mpyc_run import mpyc_seconds
 from phe import paillier as phe
 from side_by_side import seconds_of
 
-from vertibayes_mpc.paillier import (
-    PrivateKey,
-    TablePlan,
-    count_by_state,
-    encrypt_column,
-    open_tables,
-)
+from vertibayes_mpc.paillier import Column, PrivateKey, TablePlan, count_tables, open_tables
 from vertibayes_mpc.paillier.interchange import to_phe_private
 from vertibayes_mpc.randomness import SystemRandomness
 from vertibayes_mpc.scheduler import run_all
@@ -55,13 +49,14 @@ def primitives(key: PrivateKey) -> list[list[str]]:
 
 
 def our_table(key: PrivateKey) -> None:
-    plan = TablePlan(b"table", key.public, "owner", "other", "analyst", RECORDS, STATES, (STATES,))
+    columns = [Column(site, "column", STATES) for site in ("owner", "the other")]
+    keys = {column.site: key.public for column in columns}
+    plan = TablePlan(b"table", keys, RECORDS, (tuple(columns),))
     programs = {
-        "owner": encrypt_column(plan, key, CODES[0], RANDOMNESS),
-        "other": count_by_state(plan, CODES[1:], RANDOMNESS),
-        "analyst": open_tables(plan),
+        column.site: count_tables(plan, column.site, "analyst", key, {column: codes}, RANDOMNESS)
+        for column, codes in zip(columns, CODES, strict=True)
     }
-    outputs, _ = run_all(programs)
+    outputs, _ = run_all(programs | {"analyst": open_tables(plan)})
     check(outputs["analyst"][0])
 
 

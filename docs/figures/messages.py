@@ -122,7 +122,7 @@ PROTOCOLS = {
         ),
     ),
     "paillier": Picture(
-        "owner | other | analyst", modules=("mpc/vertibayes_mpc/paillier/scalar_product.py",)
+        "owner | second | last | analyst", modules=("mpc/vertibayes_mpc/paillier/counting.py",)
     ),
     "product_scheme": Picture(
         "dealer | P_k | aggregator", modules=("mpc/vertibayes_mpc/product_scheme/__init__.py",)

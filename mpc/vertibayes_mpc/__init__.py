@@ -9,6 +9,6 @@ masked_sum        sums of many parties' vectors, recovered when parties drop out
 additive_scheme   sums of many parties' counts, one message each
 product_scheme    products of many parties' counts, one message each
 membership        keys and noise for parties that join, leave and fail
-paillier          packed vectors; tables of two parties without a dealer
+paillier          tables over columns of several sites, without a dealer
 noise             discrete Laplace, diluted and shared noise on counts
 """

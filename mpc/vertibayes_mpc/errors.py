@@ -71,20 +71,21 @@ class PartyGoneError(ProtocolError):
 
 
 class ImpossibleTablesError(UnknownFaultyPartyError):
-    """Revealed tables that no records have: one of the sites or the dealer is at fault.
+    """Revealed tables that no records have: one of the sites, or the dealer if any, is at fault.
 
     A site that changes what it sends learns from such an error a fact about other sites' records.
     The text is therefore the same whichever check failed.
     """
 
     def __init__(self, sites: Iterable[str], dealer: str, check: str = "") -> None:
-        super().__init__((*sites, dealer), "a table that no records have: one of them lies")
+        parties = (*sites, dealer) if dealer else sites
+        super().__init__(parties, "a table that no records have: one of them lies")
         self.check = check
 
     @property
     def names(self) -> str:
         """The sites or the dealer, in one text."""
-        return f"{', '.join(self.parties[:-1])} or {self.parties[-1]}"
+        return " or ".join(filter(None, (", ".join(self.parties[:-1]), self.parties[-1])))
 
 
 class TooFewPeopleError(ProtocolError):

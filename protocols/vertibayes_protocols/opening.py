@@ -21,7 +21,7 @@ from vertibayes_protocols.queries import Align, Commit, Describe, Meet
 from vertibayes_protocols.queries.opening.describe import Description
 from vertibayes_protocols.queries.opening.meet import different_numbers
 from vertibayes_protocols.session import Session
-from vertibayes_protocols.settings import MASKED_TABLES, CountBy
+from vertibayes_protocols.settings import MASKED_TABLES, PAILLIER, CountBy
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
 from vertibayes_protocols.study import BY_MASKED_TABLES, CHOICE_INDICATORS, Study
 from vertibayes_protocols.variables import Variable
@@ -201,9 +201,10 @@ def open_study(
     alignment : Alignment or AlignmentRequest, optional
         Who is in the study. Several sites may then have rows of one variable. Without it the sites
         must hold the same people.
-    count_by : {"masked-tables", "scalar-product"}, default="masked-tables"
+    count_by : {"masked-tables", "scalar-product", "paillier"}, default="masked-tables"
         How tables are counted: `vertibayes_protocols.queries.tables.ways`. Choices, releases,
-        columns of several holders and alignments at level 2 need masked tables.
+        columns of several holders and alignments at level 2 need masked tables. By paillier the
+        study has no dealer: nothing is asked of it.
 
     Returns
     -------
@@ -222,6 +223,9 @@ def open_study(
     people = None
     if count_by != MASKED_TABLES and choices:
         raise ValueError(f"{BY_MASKED_TABLES}: choices and releases need masked columns")
+    if count_by != MASKED_TABLES and alignment is not None and alignment.level != 1:
+        raise ValueError(f"{BY_MASKED_TABLES}: alignments at level 2 need masked columns")
+    dealer = "" if count_by == PAILLIER else dealer
     if alignment is not None:
         study = study or session.role.randomness.bytes(STUDY_BYTES)
         most = CHOICE_INDICATORS if choices else MOST_INDICATORS

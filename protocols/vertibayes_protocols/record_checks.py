@@ -37,8 +37,9 @@ def check_number(site: SiteRole, number: Number | None) -> None:
         return
     value, memory, now, reason = number.value, site.memory, time_ns() // 1000, ""
     if not number.analyst:
-        assert site.holder is not None  # the plan has found the study
-        if value <= (last := site.holder.last):
+        assert site.joined is not None  # the plan has found it
+        last = site.joined.asked if site.holder is None else site.holder.last
+        if value <= last:
             reason = (
                 f"the number of the query must be above {last}, got {value}: masks are used once"
             )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vertibayes_mpc.additive_scheme.scheme import RSA_2048
 from vertibayes_mpc.commitments import Holder
+from vertibayes_mpc.paillier import PrivateKey
 from vertibayes_mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness
 from vertibayes_mpc.rounds import Party as Party
 from vertibayes_mpc.signing import SigningKey
@@ -98,6 +99,7 @@ class SiteRole:
     approvals: Approvals = field(default=nothing_approved, repr=False)
     remark: Callable[[str], None] = field(default=lambda _: None, repr=False)  # to its owner
     limits: AlignmentLimits = field(default_factory=AlignmentLimits, repr=False)
+    paillier: PrivateKey | None = field(default=None, repr=False)  # a new one a study if None
     processes: int = 1  # how many blind the identifiers of long lists
     run: Run | None = field(default=None, init=False, repr=False)  # of an approved study
     # Who is in the study, in this session; None if it has all its records, in their order.

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
 CountBy: TypeAlias = Literal["masked-tables", "scalar-product", "paillier"]
 MASKED_TABLES: Final = "masked-tables"  # by which all but tables is asked: choices, releases
+PAILLIER: Final = "paillier"  # without a dealer
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
     "seconds", "names or file", "pairs", "columns", "sizes", "list", "any path",
@@ -284,7 +285,8 @@ COLUMNS = (  # how the columns of any file become variables
 )  # fmt: skip
 COUNT_BY = Setting(
     "count_by", "text", "How tables are counted: from columns that sites mask and send once "
-    "(masked-tables), or by the published scalar product of n parties (scalar-product), which "
-    "sends all records again for each cell.", MASKED_TABLES, choices=get_args(CountBy),
+    "(masked-tables), by the published scalar product of n parties (scalar-product), which "
+    "sends all records again for each cell, or by Paillier's cryptosystem (paillier), without a "
+    "dealer.", MASKED_TABLES, choices=get_args(CountBy),
 )  # fmt: skip
 RULES = "first", "last", "min", "max", "count", "same"  # how a person's rows become one record

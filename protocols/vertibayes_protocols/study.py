@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from vertibayes_mpc.commitments import MOST_INDICATORS, Commitments, Selection
+from vertibayes_mpc.paillier import PrivateKey, PublicKey
 from vertibayes_mpc.randomness import StreamKey, label
 from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.settings import MASKED_TABLES, CountBy
+from vertibayes_protocols.settings import MASKED_TABLES, PAILLIER, CountBy
 from vertibayes_protocols.variables import Rows, Variable
 from vertibayes_protocols.wire import FREE
 
@@ -35,7 +36,7 @@ class Study:
     variables: Mapping[str, Variable] = field(metadata=FREE)  # compared by their names
     holders: Mapping[str, tuple[Party, ...]] = field(metadata=FREE)  # in the order of the variables
     records: int = field(metadata=FREE)
-    dealer: Party
+    dealer: Party  # empty: nobody, where tables are counted by paillier
     block_rows: int = field(metadata=FREE)
     memory: int = field(metadata=FREE)  # how many bytes one query may take at a party
     most_indicators: int = MOST_INDICATORS  # the most indicators with which a column is committed
@@ -69,11 +70,16 @@ class Study:
                 f"columns must have between 1 and {MOST_INDICATORS_OF_ALL} indicators at most, got "
                 f"{self.most_indicators}"
             )
+        self._check_way()
+        Ring.holding(self.records)  # which checks that some ring does
+
+    def _check_way(self) -> None:
+        if (self.dealer == "") != (self.count_by == PAILLIER):
+            raise ValueError("a study has a dealer unless it counts by paillier (count_by)")
         if not self.is_masked and self.alignment:
             raise ValueError(f"{BY_MASKED_TABLES}: no site knows the rows of the study")
         if not self.is_masked and any(len(held) > 1 for held in self.holders.values()):
             raise ValueError(f"{BY_MASKED_TABLES}: a column has several holders")
-        Ring.holding(self.records)  # which checks that some ring does
 
     @property
     def is_masked(self) -> bool:
@@ -104,8 +110,12 @@ class Study:
 
     @property
     def parties(self) -> tuple[Party, ...]:
-        """The sites, then the dealer."""
-        return (*self.sites, self.dealer)
+        """The sites, then the dealer, if there is one."""
+        return self.with_dealer(self.sites)
+
+    def with_dealer(self, sites: Iterable[Party]) -> tuple[Party, ...]:
+        """Return some sites, then the dealer, if there is one."""
+        return (*sites, self.dealer) if self.dealer else tuple(sites)
 
     def holders_of(self, names: Iterable[str]) -> tuple[Party, ...]:
         """Return the sites that hold at least one of some variables, sorted."""
@@ -119,8 +129,10 @@ class Joined:
     study: Study
     commitments: Commitments
     seed: StreamKey | None = field(repr=False)  # the sites' common seed
-    mark: bytes = b""  # at the analyst: what the sites agree that they have joined
-    asked: int = 0  # at the analyst: the number of the last query for tables
+    mark: bytes = b""  # what the sites agree that they have joined; at sites, by paillier alone
+    keys: Mapping[Party, PublicKey] = field(default_factory=dict, repr=False)  # by paillier
+    own_key: PrivateKey | None = field(default=None, repr=False)  # at a site
+    asked: int = 0  # the number of the last query for tables; at sites, by paillier alone
     answered: set[Rows] = field(default_factory=set, repr=False)
     compared: object = None  # at a site: the earlier studies with which it compared its values
     # At the analyst and the sites.

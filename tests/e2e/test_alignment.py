@@ -2,12 +2,14 @@
 
 import csv
 import json
+from shutil import rmtree
 
 import numpy as np
 import pytest
 
 from tests.e2e.command import learn, rows_of, run, write
 from tests.e2e.studies import learn_study, refused, run_in_one_process
+from tests.paillier_worlds import small_keys
 from tests.protocols.deployment.parties import (
     COLUMNS,
     SITES,
@@ -114,6 +116,18 @@ def test_a_study_learns_from_people_whom_no_site_knows(capsys, folder, tmp_path)
     ledger = (folder / "north" / "memory" / "ledger.jsonl").read_text()
     assert "how many of their people are in the study" in ledger
     assert "people here are in the study" not in ledger
+
+
+def test_aligned_people_are_counted_by_paillier_without_a_dealer(capsys, folder, tmp_path):
+    rmtree(folder / "dealer")
+    study = folder / "analyst" / "study.toml"
+    change(study, '# count_by = "masked-tables"', 'count_by = "paillier"')
+    with small_keys():
+        code, _, error = learn_study(capsys, folder, tmp_path / "out")
+    assert code == 0, error
+    plain = learn_pooled(PlainCounter(common(folder)), Options(max_parents=3))
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["scores"] == plain.scores.as_json() and summary["count_by"] == "paillier"
 
 
 def test_an_approved_study_with_an_alignment(capsys, approved, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.command import run
 from tests.e2e.studies import learn_study, refused, run_in_one_process
+from tests.paillier_worlds import small_keys
 from tests.protocols.deployment.parties import (
     SITES,
     change,
@@ -54,6 +55,24 @@ def test_the_model_is_that_of_the_pooled_records(capsys, folder, tmp_path):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["scores"] == plain.scores.as_json()
     assert summary["sites"]["north"] == ["age", "sex"]
+
+
+def test_a_study_that_counts_by_paillier_needs_no_dealer(capsys, folder, tmp_path):
+    rmtree(folder / "dealer")
+    study = folder / "analyst" / "study.toml"
+    change(study, '# count_by = "masked-tables"', 'count_by = "paillier"')
+    code, output, _ = run(capsys, "check", study, "--meet")
+    assert code == 0 and "ok      the sites have the keys and the version of this" in output
+    with small_keys():
+        code, output, error = learn_study(capsys, folder, tmp_path / "out")
+    assert code == 0, error
+    plain = learn(PlainCounter(pooled(folder)), Options(max_parents=3))
+    found = json.loads((tmp_path / "out" / "structure.json").read_text())
+    assert [tuple(edge) for edge in found["edges"]] == list(plain.network.structure.edges)
+    change(study, 'count_by = "paillier"', 'count_by = "masked-tables"')
+    rmtree(folder / "analyst" / "study")
+    code, _, error = learn_study(capsys, folder, tmp_path / "masked")
+    assert code and "dealer" in error
 
 
 def test_a_study_that_counts_by_scalar_products_has_the_same_model(capsys, folder, tmp_path):

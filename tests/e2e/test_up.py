@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,6 +85,16 @@ def test_five_processes_and_a_relay_learn_the_model_of_the_pooled_records(folder
     assert code == 0 and said == ""
     assert json.loads((tmp_path / "again" / "summary.json").read_text())["calls"] == 0
     assert (tmp_path / "again" / "model.bif").read_text() == write_bif(plain.network)
+
+
+def test_sites_count_by_paillier_without_the_dealers_process(folder, tmp_path):
+    shutil.rmtree(folder / "dealer")
+    study = folder / "analyst" / "study.toml"
+    change(study, '# count_by = "masked-tables"', 'count_by = "paillier"')
+    code, said = up(folder, tmp_path / "out")
+    assert code == 0, said
+    plain = learn(PlainCounter(pooled(folder)), Options())
+    assert (tmp_path / "out" / "model.bif").read_text() == write_bif(plain.network)
 
 
 @pytest.mark.parametrize(

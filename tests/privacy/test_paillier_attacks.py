@@ -1,6 +1,7 @@
 """Attacks on the Paillier table, carried out against unsafe variants of it and against ours.
 
-Then what parties that do not follow the protocol can do, which the threat model does not cover.
+Then what sites that must not work together can do, and parties that do not follow the protocol:
+the threat model does not cover either.
 """
 
 from __future__ import annotations
@@ -11,12 +12,28 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 
-from tests.paillier_worlds import plan_of, programs_of, small_key
+from tests.paillier_worlds import (
+    SITES,
+    Draws,
+    answering,
+    columns_of,
+    integers,
+    plan_of,
+    program_of,
+    programs_of,
+    small_key,
+)
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.errors import UnknownFaultyPartyError
-from vertibayes_mpc.integers import uniform_below
-from vertibayes_mpc.paillier import TablePlan, count_by_state, keys, open_tables
-from vertibayes_mpc.paillier.messages import Answer, EncryptedBlock, MaskedCounts, Masks, to_bytes
+from vertibayes_mpc.integers import jacobi, uniform_below
+from vertibayes_mpc.paillier import TablePlan, keys, open_tables
+from vertibayes_mpc.paillier.messages import (
+    Answer,
+    EncryptedColumns,
+    MaskedCounts,
+    Masks,
+    to_bytes,
+)
 from vertibayes_mpc.rounds import Expect, Round
 from vertibayes_mpc.scheduler import run_all
 
@@ -26,22 +43,23 @@ RECORDS = 24
 GENERATOR = np.random.default_rng(3)
 
 
+FIRST, SECOND, THIRD, FOURTH = SITES
+
+
 def answers_to(column, plan, y, seed=b"a"):
-    """Return the other party's answers to encrypted records: ours."""
-    program = count_by_state(plan, [np.asarray(y)], SeededRandomness(seed))
-    next(program)
-    sent = program.send({"owner": EncryptedBlock(plan.label, to_bytes(column, 64), 0)}).outbox
-    return [int.from_bytes(row.tobytes(), "little") for row in sent["owner"].values]
+    """Return the second site's answers to encrypted records: ours."""
+    program = program_of(KEY, plan, plan.tables[0][1], y, SeededRandomness(seed))
+    return integers(answering(program, plan, column).outbox[FIRST].values)
 
 
 def answers_not_rerandomized(column, plan, y, seed=b"a"):
-    randomness, found = SeededRandomness(seed), []
-    for state in range(plan.answers):
+    randomness, products = SeededRandomness(seed), []
+    for state in range(2):
         product = 1
         for c in (c for c, s in zip(column, y, strict=True) if s == state):
             product = product * c % N**2
-        found.append(product * (1 + uniform_below(N, randomness) * N) % N**2)
-    return found
+        products.append(product * (1 + uniform_below(N, randomness) * N) % N**2)
+    return products
 
 
 # ---- an answer that is not re-randomized ---------------------------------------------------------
@@ -74,8 +92,8 @@ def subset_products(places, column):
 @pytest.fixture(scope="module")
 def world():
     x, y = GENERATOR.integers(0, 4, RECORDS), GENERATOR.integers(0, 2, RECORDS)
-    plan = plan_of(KEY, RECORDS, (4, (2,)))
-    column = KEY.encrypt([1 << 32 * int(state) for state in x], SeededRandomness())
+    plan = plan_of(KEY, RECORDS, (30, 30))  # so many that each answer has the counts of one state
+    column = KEY.encrypt([1 << plan.slot_bits * int(s) for s in x], SeededRandomness())
     return plan, column, y
 
 
@@ -126,12 +144,13 @@ def test_slots_of_32_bits_hide_10_000_records_to_two_in_a_million():
 
 def decrypted_answers(count):
     """Return what the owner decrypts of ours, over many runs: upper bits, of 8 values."""
-    plan = plan_of(KEY, COUNT, (2, (2,)), slot_bits=SLOT_BITS)
+    plan = plan_of(KEY, COUNT, (1, 1), complete=False)
+    assert plan.slot_bits == SLOT_BITS
     column = KEY.encrypt([1 << SLOT_BITS] * COUNT, SeededRandomness())
-    y = np.arange(COUNT) >= count
+    y = np.where(np.arange(COUNT) < count, 0, -1)
     found = []
     for run in range(RUNS):
-        answers = answers_to(column, plan, y.astype(int), b"run %d" % run)
+        answers = answers_to(column, plan, y, b"run %d" % run)
         found.append(KEY.decrypt(answers[:1])[0])
     return found
 
@@ -150,42 +169,108 @@ def test_the_same_comparison_rejects_masked_slots():
         assert ((buckets - RUNS / 8) ** 2 / (RUNS / 8)).sum() > 100
 
 
+# ---- what a third site and later ones receive ----------------------------------------------------
+
+THREE = plan_of(KEY, RECORDS, (2, 2, 2))
+Y3 = GENERATOR.integers(0, 2, RECORDS)
+
+
+def passed_on(encrypt, plan=THREE, y=Y3):
+    """Return what the second site passes on of a column, encrypted by a function."""
+    x = GENERATOR.integers(0, 2, RECORDS)
+    column = encrypt([1 << plan.slot_bits * int(state) for state in x], SeededRandomness())
+    program = program_of(KEY, plan, plan.tables[0][1], y, Draws())
+    return integers(answering(program, plan, column).outbox[THIRD].values)
+
+
+def test_a_third_site_reads_records_from_randomizers_of_all_orders():
+    """Powers are squares: a ciphertext with the Jacobi symbol -1 is none, and its state is 0."""
+    symbols = np.array([jacobi(c, N) for c in passed_on(KEY.encrypt)])
+    assert not Y3[symbols == -1].any() and (symbols == -1).sum() >= 3
+    assert all(jacobi(c, N) == 1 for c in passed_on(KEY.encrypt_odd)), "ours"
+
+
+def linked(one, other, most=64):
+    """Return s, if one ciphertext is the 2^s-th power of the other, or the other of the one."""
+    square = N * N
+    for shift in range(most):
+        if pow(one, 1 << shift, square) == other:
+            return shift
+        if pow(other, 1 << shift, square) == one:
+            return -shift
+    return None
+
+
+def test_a_third_site_reads_records_from_a_column_that_is_passed_on_twice():
+    """For two tables with columns y and v of the second site: their ciphertexts differ by y - v."""
+    v = GENERATOR.integers(0, 2, RECORDS)
+    used, fresh = (KEY.encrypt_odd([1] * RECORDS, SeededRandomness(seed)) for seed in (b"", b"x"))
+    first, second = passed_on(lambda *_: used), passed_on(lambda *_: used, y=v)
+    shifts = [linked(*pair) for pair in zip(first, second, strict=True)]
+    assert shifts == (2 * THREE.slot_bits * (v - Y3)).tolist()
+    ours = zip(first, passed_on(lambda *_: fresh, y=v), strict=True)
+    assert [linked(*pair) for pair in ours] == [None] * RECORDS
+
+
+def test_a_second_and_a_fourth_site_read_nothing_of_the_third():
+    """They would, from powers without fresh randomizers: the second site knows what they are of."""
+    plan = plan_of(KEY, RECORDS, (2, 2, 2, 2))
+    known, z = KEY.encrypt_odd([1] * RECORDS, SeededRandomness()), Y3
+    bits = plan.slot_bits * 4
+    unsafe = [KEY.public.shift(c, bits * int(state)) for c, state in zip(known, z, strict=True)]
+    assert [linked(*pair) for pair in zip(known, unsafe, strict=True)] == (bits * z).tolist()
+    program = program_of(KEY, plan, plan.tables[0][2], z, SeededRandomness())
+    ours = integers(answering(program, plan, known, step=2).outbox[FOURTH].values)
+    assert [linked(*pair) for pair in zip(known, ours, strict=True)] == [None] * RECORDS
+    assert KEY.decrypt(ours) == [1 << bits * int(state) for state in z]
+
+
+# ---- outside the model: sites that must not work together ----------------------------------------
+
+
+def test_an_owner_and_a_third_site_read_each_record_of_the_second():
+    """The reason for the rule: the owner decrypts what the third site receives."""
+    plaintexts = KEY.decrypt(passed_on(KEY.encrypt_odd))
+    assert [p.bit_length() - 1 >= 2 * THREE.slot_bits for p in plaintexts] == Y3.tolist()
+
+
 # ---- outside the model: parties that lie ---------------------------------------------------------
 
 
 def lying_owner(plan, key, randomness):
     """Encrypts the weights 1, 2, 4, .. instead of the places of states."""
     weights = key.encrypt([1 << i for i in range(plan.records)], randomness)
-    yield Round({plan.other: EncryptedBlock(plan.label, to_bytes(weights, 64), 0)}, {})
-    inbox = yield Round({}, {plan.other: Expect(Answer, 128)})
-    answer = [int.from_bytes(row.tobytes(), "little") for row in inbox[plan.other].values]
-    counts = key.decrypt(answer)
-    yield Round({plan.analyst: MaskedCounts(plan.label, to_bytes(counts, 32))}, {})
+    sent = EncryptedColumns(plan.label_of(1), to_bytes(weights, 64))
+    yield Round({SECOND: sent}, {})
+    inbox = yield Round({}, {SECOND: Expect(Answer, 10_000)})
+    counts = key.decrypt(integers(inbox[SECOND].values))
+    yield Round({"analyst": MaskedCounts(plan.label_of(0), to_bytes(counts, 32))}, {})
     return counts
 
 
-def colluding_analyst(plan):
+def colluding_analyst():
     """Hands the masks on, as they come."""
-    inbox = yield Round({}, {plan.owner: Expect(MaskedCounts, 64), plan.other: Expect(Masks, 64)})
-    return [int.from_bytes(row.tobytes(), "little") for row in inbox[plan.other].values]
+    inbox = yield Round({}, {SECOND: Expect(Masks, 10_000)})
+    yield Round({}, {FIRST: Expect(MaskedCounts, 10_000)})
+    return integers(inbox[SECOND].values)
 
 
 def test_an_owner_that_lies_reads_a_column_together_with_the_analyst(world):
     plan, _, y = world
-    programs = programs_of(KEY, plan, np.zeros(RECORDS), [y])
-    programs["owner"] = lying_owner(plan, KEY, SeededRandomness())
-    outputs, _ = run_all(programs | {"analyst": colluding_analyst(plan)})
-    read = (outputs["owner"][1] - outputs["analyst"][1]) % N
+    programs = programs_of(KEY, plan, np.zeros(RECORDS), y)
+    programs[FIRST] = lying_owner(plan, KEY, SeededRandomness())
+    outputs, _ = run_all(programs | {"analyst": colluding_analyst()})
+    read = (outputs[FIRST][1] - outputs["analyst"][1]) % N
     assert [read >> i & 1 for i in range(RECORDS)] == y.tolist()
 
 
 def test_an_owner_that_lies_is_noticed_by_an_honest_analyst(world):
     plan, _, y = world
-    programs = programs_of(KEY, plan, np.zeros(RECORDS), [y])
-    programs["owner"] = lying_owner(plan, KEY, SeededRandomness())
+    programs = programs_of(KEY, plan, np.zeros(RECORDS), y)
+    programs[FIRST] = lying_owner(plan, KEY, SeededRandomness())
     with pytest.raises(UnknownFaultyPartyError, match="do not add up to tables of 24") as caught:
         run_all(programs | {"analyst": open_tables(plan)})
-    assert caught.value.parties == ("owner", "other")
+    assert caught.value.parties == (FIRST, SECOND)
 
 
 def test_an_owner_reads_counts_alone_under_a_modulus_made_for_it(monkeypatch):
@@ -195,12 +280,9 @@ def test_an_owner_reads_counts_alone_under_a_modulus_made_for_it(monkeypatch):
         keys.PrivateKey(3, 7)
     public, generator, y = keys.PublicKey(21), 5, [0, 1, 0, 0, 1]
     assert len({pow(generator, k, 49) for k in range(42)}) == 42
-    plan = TablePlan(b"table", public, "owner", "other", "analyst", 5, 1, (2,), slot_bits=3)
-    program = count_by_state(plan, [np.array(y)], SeededRandomness())
-    next(program)
-    sent = program.send(
-        {"owner": EncryptedBlock(plan.label, to_bytes([generator] * 5, 2), 0)}
-    ).outbox
-    answers = [int.from_bytes(row.tobytes(), "little") for row in sent["owner"].values]
+    table = columns_of(1, 2)
+    plan = TablePlan(b"table", {FIRST: public, SECOND: KEY.public}, 5, (table,))
+    program = program_of(KEY, plan, table[1], y, SeededRandomness())
+    answers = integers(answering(program, plan, [generator] * 5).outbox[FIRST].values)
     powers = [pow(generator, 14 * k, 49) for k in range(3)]
     assert [powers.index(pow(answer, 14, 49)) for answer in answers] == [3 % 3, 2 % 3]

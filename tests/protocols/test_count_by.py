@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.paillier_worlds import small_keys
 from tests.party_memory import measured
 from tests.protocols.network import Parties
 from tests.protocols.small import committed, data_of, plain, study_of
@@ -54,6 +55,12 @@ def counter_of(federation, way, **options):
     return counter
 
 
+def by(way, study, **changes):
+    """Return a study that counts by another way; by paillier it has no dealer."""
+    dealer = "" if way == "paillier" else study.dealer
+    return replace(study, count_by=way, dealer=dealer, **changes)
+
+
 # ---- the same networks and tables ----------------------------------------------------------------
 
 
@@ -62,7 +69,7 @@ def counter_of(federation, way, **options):
 def test_k2_and_cpts_on_asia_are_those_of_pooled_records(way, sites):
     _, data = example("asia", 300)
     pooled = PlainCounter(data)
-    with federate(split_columns(data, sites)) as federation:
+    with small_keys(), federate(split_columns(data, sites)) as federation:
         counter = counter_of(federation, way, order=list(data.variables))
         structure = k2(counter)
         network = fit_cpts(counter, structure)
@@ -76,7 +83,7 @@ def test_em_by_each_way_is_that_of_pooled_records(way):
     _, data = example("asia", 300)
     data = with_gaps(data)
     structure = k2(PlainCounter(example("asia", 300)[1]))
-    with federate(split_columns(data, 3)) as federation:
+    with small_keys(), federate(split_columns(data, 3)) as federation:
         counter = counter_of(federation, way, order=list(data.variables))
         filled = fit_em_from_tables(counter, structure)
     wanted = fit_em_from_tables(PlainCounter(data), structure)
@@ -84,11 +91,12 @@ def test_em_by_each_way_is_that_of_pooled_records(way):
         assert (filled.network.cpts[name] == wanted.network.cpts[name]).all()
 
 
-def test_sealed_packets_between_mailboxes_carry_scalar_products():
+@pytest.mark.parametrize("way", OTHERS)
+def test_sealed_packets_between_mailboxes_carry_all_of_a_way(way):
     """As between machines: the dealer sends ahead, and waits while too much is not read."""
     data = data_of(a="xy", b="z", c="w")
-    with Parties(data) as parties, parties.session() as session:
-        study = open_study(session, parties.sites, "dealer", count_by=PRODUCT)
+    with small_keys(), Parties(data) as parties, parties.session() as session:
+        study = open_study(session, parties.sites, "dealer", count_by=way)
         families = [Family("x", ("z", "w")), Family("y"), Family("z", ("x", "y"))]
         for family, table in zip(families, SecureCounter(study).tables(families), strict=True):
             assert (table == plain(data, *family.members)).all()
@@ -102,17 +110,18 @@ FAMILIES = [("x", "z"), ("z", "x", "w"), ("y",), ("x", "y"), ("w", "y", "z", "x"
 def test_all_tables_of_two_and_three_holders_and_of_one_are_counted(missing, rows):
     data = with_some_missing(data_of(a="xy", b="z", c="w"))
     asked = [Family(child, tuple(parents)) for child, *parents in FAMILIES]
-    with federate(data, policy=Policy(free_tables=True, fewest_records=5)) as federation:
+    policy = Policy(free_tables=True, fewest_records=5)
+    with small_keys(), federate(data, policy=policy) as federation:
         counters = [
             SecureCounter(
                 open_study(federation.session, federation.sites, "dealer", count_by=w, study=b"s")
             ).tables(asked, missing=missing, rows=rows)
-            for w in ("masked-tables", PRODUCT)
+            for w in WAYS
         ]
-    for one, other in zip(*counters, strict=True):
-        assert one.shape == other.shape and one.sum()
-    if rows == Rows():  # otherwise each study draws records of its own
-        assert all((one == other).all() for one, other in zip(*counters, strict=True))
+    for tables in zip(*counters, strict=True):
+        assert len({table.shape for table in tables}) == 1 and all(t.sum() for t in tables)
+        if rows == Rows():  # otherwise each study draws records of its own
+            assert all((table == tables[0]).all() for table in tables)
 
 
 def with_some_missing(data):
@@ -206,22 +215,21 @@ def test_a_table_that_no_part_can_hold_is_named():
             counter.check([Family("xray", ("dysp", "asia"))])
 
 
-def test_choices_and_columns_of_several_holders_need_masked_tables():
+@pytest.mark.parametrize("way", OTHERS)
+def test_choices_and_columns_of_several_holders_need_masked_tables(way):
     data = data_of(a="xy", b="z")
-    with federate(data) as federation:
+    with small_keys(), federate(data) as federation:
         with pytest.raises(ValueError, match="`count_by` must be masked-tables: choices"):
-            open_study(
-                federation.session, federation.sites, "dealer", choices=True, count_by=PRODUCT
-            )
-        study = open_study(federation.session, federation.sites, "dealer", count_by=PRODUCT)
+            open_study(federation.session, federation.sites, "dealer", choices=True, count_by=way)
+        study = open_study(federation.session, federation.sites, "dealer", count_by=way)
         with pytest.raises(QueryRefusedError, match="must be masked-tables: 'choose'"):
             study.choose(one_choice())
     shared = study_of(data)
     holders = {**shared.holders, "x": ("a", "b")}
     with pytest.raises(ValueError, match="a column has several holders"):
-        replace(shared, holders=holders, count_by=PRODUCT)
+        by(way, shared, holders=holders)
     with pytest.raises(ValueError, match="no site knows the rows"):
-        replace(shared, alignment=b"rows", count_by=PRODUCT)
+        by(way, shared, alignment=b"rows")
 
 
 def one_choice():
@@ -233,8 +241,7 @@ def test_sites_that_count_another_way_join_no_common_study():
     """The way is in the label of the study, and so in the mark that all sites must have."""
     study = study_of(data_of(a="xy", b="z"))
     labels = {
-        commitments_of(replace(study, count_by=way), {n: [n.encode()] for n in "xyz"}, b"").label
-        for way in WAYS
+        commitments_of(by(way, study), {n: [n.encode()] for n in "xyz"}, b"").label for way in WAYS
     }
     assert len(labels) == len(WAYS)
 

@@ -180,7 +180,7 @@ def keys_with(federation, **changes):
 
 def test_another_dealer_is_refused_by_each_site_naming_the_mismatch():
     federation = seeded(with_ids())
-    query = query_of(federation, parties=("a", "b", "c", "zoe"))
+    query = query_of(federation, parties=("a", "b", "c", "zoe"), dealer="zoe")
     reasons = set()
     for role in federation.roles.values():
         with pytest.raises(QueryRefusedError) as caught:

@@ -59,7 +59,7 @@ VALID: dict[type, dict[str, Any]] = {
         "constants": np.array([0, -5, 7]),
         **NAMED,
     },
-    Meet: {"parties": ("a", "b", "dealer"), **PARTIES},
+    Meet: {"parties": ("a", "b", "dealer"), "dealer": "dealer", **PARTIES},
     Alignment: {
         "level": 2,
         "rules": ("digits", "text"),

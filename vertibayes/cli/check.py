@@ -111,7 +111,8 @@ def _meet(file: StudyFile, findings: Findings) -> None:
                     return  # the next query is the alignment, of which sites allow few
             else:
                 session.ask(Meet.of(session.role, file.sites, file.dealer))
-                same = f"{file.dealer} and the sites have the keys and the version of this study"
+                named = " and ".join(filter(None, (file.dealer, "the sites")))
+                same = f"{named} have the keys and the version of this study"
                 say("ok", same)
                 say("ok", "the sites hold the same people")
             for site, shown in session.ask(Describe(file.sites)).items():

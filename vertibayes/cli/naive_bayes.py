@@ -62,7 +62,8 @@ def run_nb(source: Source, request: Request, run: Run) -> None:
         learned.warnings[:0] = [*sites.warnings, *more, *_warnings(request, schema, training)]
         learned.records = training.records
         options = asdict(request) | source.options("test", "holdout")
-        about = {"left_out": dict(sites.left_out), "options": options}
+        way = {"count_by": source.count_by} if request.reveals_tables else {}
+        about = {"left_out": dict(sites.left_out), "options": options, **way}
         report(run, request, learned, tested, perf_counter() - start, about)
 
 

@@ -101,6 +101,9 @@ def read_settings(file: StudyFile) -> NaiveBayesStudy:
         raise table.error("learner", str(error).replace("--", "")) from None
     if file.count_by != MASKED_TABLES and not request.reveals_tables:
         raise file.source.error(("study", "count_by"), "needs method vdpnb with noise none")
+    if predict and not file.dealer:
+        reason = "predictions need a dealer, and counting by paillier has none: remove one of both"
+        raise table.error("predict", reason)
     study = NaiveBayesStudy(file, request, membership, predict or 0, test)
     if request.method == "vdpnb":
         _check_columns(study)
@@ -161,7 +164,8 @@ def run_naive_bayes_study(place: Machines, study: NaiveBayesStudy, run: Run) -> 
         tested, more = read_tested(study.test, learned.model.schema)
         learned.warnings += more
     options = asdict(request) | {"test": study.test, "holdout": None}
-    about = {"study": place.entry(), "options": options}
+    way = {"count_by": study.file.count_by} if request.reveals_tables else {}
+    about = {"study": place.entry(), "options": options, **way}
     report(run, request, learned, tested, perf_counter() - start, about)
 
 

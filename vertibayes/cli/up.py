@@ -56,7 +56,7 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
 
 
 def party_files(study: Path, file: StudyFile) -> dict[str, Path]:
-    """Return the files of the relay, the dealer and the sites, in folders beside the study's.
+    """Return the files of the relay, the dealer if any, and the sites, beside the study's folder.
 
     Raises
     ------
@@ -65,7 +65,8 @@ def party_files(study: Path, file: StudyFile) -> dict[str, Path]:
     """
     beside = study.resolve().parent.parent
     files = {RELAY: beside / RELAY / "relay.toml"}
-    files[file.dealer] = beside / file.dealer / "dealer.toml"
+    if file.dealer:
+        files[file.dealer] = beside / file.dealer / "dealer.toml"
     files |= {site: beside / site / "site.toml" for site in file.sites}
     for path in files.values():
         if not path.exists():

@@ -29,7 +29,7 @@ def watched_run(
 ) -> Iterator[RunWatch]:
     """Log a run, and keep its status beside the study's file while the block runs."""
     start_log(file.party, quiet=quiet)
-    roles = {**dict.fromkeys(file.sites, "site"), file.dealer: "dealer"}
+    roles = {party: "site" if party in file.sites else "dealer" for party in file.parties}
     status = RunStatus(
         file.party,
         ROLE,

@@ -3,7 +3,7 @@
 Encrypt      c = (1 + N)^m r^N mod N^2         r uniform in Z_N^*: anybody
              the same, modulo p^2 and q^2  the owner of p and q (`vertibayes_mpc.paillier.residues`)
 Decrypt      m = -L(c^(p-1) mod p^2) / q mod p,  L(u) = (u - 1) / p;  the same modulo q
-Add, scale   c d encrypts the sum of the plaintexts modulo N,  c^k the k-fold
+Add, shift   c d encrypts the sum of the plaintexts modulo N,  c^(2^s) the 2^s-fold
 """
 
 from __future__ import annotations
@@ -83,10 +83,13 @@ class PublicKey:
         """Add the plaintexts of two vectors of ciphertexts of one length, modulo N."""
         return [a * b % self.square for a, b in zip(left, right, strict=True)]
 
-    def scale(self, ciphertexts: Sequence[int], factors: Sequence[int]) -> list[int]:
-        """Multiply plaintexts by known integers, modulo N: `rerandomize` what leaves."""
-        pairs = zip(ciphertexts, factors, strict=True)
-        return [powmod(c, factor % self.modulus, self.square) for c, factor in pairs]
+    def shift(self, ciphertext: int, bits: int) -> int:
+        """Multiply a plaintext by a power of two, modulo N: c^(2^bits)."""
+        return powmod(ciphertext, 1 << bits, self.square) if bits else ciphertext
+
+    def zero(self, ciphertext: int) -> int:
+        """Return an encryption of 0, with another randomizer: c^N."""
+        return powmod(ciphertext, self.modulus, self.square)
 
     def rerandomize(self, ciphertexts: Sequence[int], randomness: Randomness) -> list[int]:
         """Make new ciphertexts of the same plaintexts; nobody can link them to the old ones."""
@@ -158,9 +161,18 @@ class PrivateKey:
         p2, q2, inverse = self._squares
         return [x + p2 * ((y - x) * inverse % q2) for x, y in zip(at_p, at_q, strict=True)]
 
-    def rerandomize(self, ciphertexts: Sequence[int], randomness: Randomness) -> list[int]:
-        """Make new ciphertexts of the same plaintexts, as the owner can."""
-        return self.public.add(ciphertexts, self.encrypt([0] * len(ciphertexts), randomness))
+    def encrypt_odd(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
+        """Encrypt as `encrypt`, by randomizers of odd order in Z_{N^2}^*.
+
+        To the power of 2^s, or of N, they are again uniform among themselves: the power of such a
+        ciphertext shows nobody but its owner which power it is. They are the 2^t-th powers of all
+        randomizers, where 2^t divides p - 1 or q - 1 and 2^(t + 1) neither; who could tell these
+        ciphertexts apart could tell those of `encrypt` apart, raised to 2^t.
+        """
+        shift = max((r - 1 & 1 - r).bit_length() - 1 for r in (self.p, self.q))
+        part = invert(1 << shift, self.public.modulus)
+        parts = [m * part % self.public.modulus for m in plaintexts]
+        return [self.public.shift(c, shift) for c in self.encrypt(parts, randomness)]
 
     @cached_property
     def _squares(self) -> tuple[int, int, int]:

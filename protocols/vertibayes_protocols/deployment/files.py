@@ -35,7 +35,7 @@ from vertibayes_protocols.deployment.pins import Pins, pins_of
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.settings import COUNT_BY, CountBy, Setting
+from vertibayes_protocols.settings import COUNT_BY, PAILLIER, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
 
 VARIABLES = Setting("variables", "texts", default=())  # of the study; all offered ones if empty
@@ -160,7 +160,7 @@ class StudyFile(_OwnFile):
     kind: ClassVar[str] = "study"
     folder: Path
     sites: tuple[Party, ...]
-    dealer: Party
+    dealer: Party  # empty: nobody, if tables are counted by paillier
     signing: Mapping[Party, bytes]
     # Of variables, the states, and the bounds of those that stay numbers. Of each class, the number
     # of records. Naive Bayes needs them where the sites' data must not tell them.
@@ -196,13 +196,18 @@ class StudyFile(_OwnFile):
             **values,
             folder=folder,
             sites=tuple(pins.sites),
-            dealer=next(iter(pins.dealer)),
+            dealer="" if values["count_by"] == PAILLIER else next(iter(pins.dealer)),
             signing=pins.signing,
             states=states.take_each(STATES),
             numbers=numbers.take_each(BOUNDS),
             alignment=alignment_of(file),
             class_counts=counts.take_each(COUNT),
         )
+
+    @property
+    def parties(self) -> tuple[Party, ...]:
+        """The sites, then the dealer, if there is one."""
+        return (*self.sites, self.dealer) if self.dealer else self.sites
 
     @property
     def tables(self) -> Path:

@@ -184,7 +184,7 @@ def study_sessions(
 
         def begin() -> Session:
             role.joined = None
-            transport = NetworkTransport(mailbox, (*file.sites, file.dealer), watch)
+            transport = NetworkTransport(mailbox, file.parties, watch)
             return Session(role, transport, watch)
 
         yield begin

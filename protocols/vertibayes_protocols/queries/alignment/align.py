@@ -138,7 +138,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
     def __post_init__(self) -> None:
         if not self.study:
             raise ValueError("the study has no id")
-        check_named(self.named, self.keys, self.session)
+        check_named(self.named, self.keys, self.session, self.dealer)
         if (self.carried is not None) != (self.alignment.level == 2):
             raise ValueError("an alignment has columns at level 2, and at no other level")
         if self.carried is not None:
@@ -157,15 +157,16 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
         carried: CarriedColumns | None = None,
     ) -> Align:
         """Return the query for a study; `carried` are its columns at level 2."""
-        named = (*alignment.sites, dealer)
+        named = (*alignment.sites, dealer) if dealer else alignment.sites
         keys = tuple(analyst.public_keys.get(party, b"") for party in named)
-        session, asked = analyst.randomness.bytes(SESSION_BYTES), named[: None if carried else -1]
+        session = analyst.randomness.bytes(SESSION_BYTES)
+        asked = named if carried else alignment.sites
         return cls(asked, study, session, dealer, keys, alignment, carried)
 
     @property
     def named(self) -> tuple[Party, ...]:
-        """All sites, then the dealer."""
-        return (*self.alignment.sites, self.dealer)
+        """All sites, then the dealer, if there is one."""
+        return (*self.alignment.sites, self.dealer) if self.dealer else self.alignment.sites
 
     @property
     def run(self) -> bytes:
@@ -218,7 +219,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
 
     def fits(self, site: SiteRole, plan: AlignmentPlan) -> None:
         """Refuse what does not fit the pinned parties, the list of people, or its limits."""
-        check_pinned(site, self.named, self.keys)
+        check_pinned(site, self.named, self.keys, self.dealer)
         alignment = self.alignment
         own = own_list(site)
         check_rules(site, alignment, own)
@@ -230,7 +231,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
 
     def fits_dealer(self, dealer: DealerRole, plan: AlignmentPlan) -> None:
         """Refuse other parties than are pinned, and lists that are too long."""
-        check_pinned(dealer, self.named, self.keys)
+        check_pinned(dealer, self.named, self.keys, self.dealer)
         if (longest := max(self.alignment.size.values())) > (most := dealer.most_records):
             raise ValueError(f"a list may have {longest} people; at most {most} are allowed")
 

@@ -10,6 +10,9 @@
                              count by masked tables
     site -> analyst          Committed: a mark of the study, the same at all sites
 
+A study that counts by paillier has no dealer, and its columns stay where they are: its sites join
+it by their keys (`vertibayes_protocols.queries.opening.joining_by_keys`).
+
 Every label of the study depends on the common seed, the ids, the states, the holders and the name
 of an alignment at level 2: parties that were sent different studies, or that rejoined a study with
 another seed, accept none of each other's messages. Sites draw new ids each time, so that no label
@@ -41,19 +44,14 @@ from typing import ClassVar
 
 from vertibayes_mpc.commitments import (
     BLOCK_ROWS,
-    MOST_INDICATORS,
     CodeColumn,
     Column,
-    Commitments,
     Holder,
-    Operand,
     PartColumn,
     commit,
 )
-from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
-from vertibayes_mpc.labelled import LABEL_BYTES
+from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
-from vertibayes_mpc.ring import Ring
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
 from vertibayes_protocols.approval import Phase
 from vertibayes_protocols.contract import Contract
@@ -66,9 +64,12 @@ from vertibayes_protocols.queries.opening.commit_checks import (
 )
 from vertibayes_protocols.queries.opening.comparing import compare
 from vertibayes_protocols.queries.opening.describe import REVEALED
+from vertibayes_protocols.queries.opening.joined import Committed, commitments_of, mark_of
+from vertibayes_protocols.queries.opening.joining_by_keys import join_by_keys, receive_keys
 from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.settings import PAILLIER
 from vertibayes_protocols.storage.block_file import BlockFile
 from vertibayes_protocols.study import BY_MASKED_TABLES, CHOICE_INDICATORS, Joined, Study
 
@@ -95,16 +96,6 @@ class Joining(Message):
     def digest(self) -> bytes:
         """A digest of what sites and dealer receive alike."""
         return label("joining", *self.ids, self.seed, self.key)
-
-
-@dataclass(frozen=True, slots=True)
-class Committed(Message):
-    """A site holds all masked columns of the study."""
-
-    kind: ClassVar[str] = "committed"
-    # A hash of the study and the common seed: a site that has forgotten a study would draw other
-    # records for the same choice of rows.
-    mark: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +167,9 @@ class Commit(Query[Joined, None]):
         """Agree on ids, seed and keys, and send the masked columns."""
         study = self.study
         site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
+        if study.count_by == PAILLIER:
+            yield from join_by_keys(site, study)
+            return
         held = sum(site.party in holders for holders in study.holders.values())
         fresh = KeyPair.generate(site.randomness)
         joinings = yield from _exchange_joinings(site, study, held, fresh.public)
@@ -208,7 +202,10 @@ class Commit(Query[Joined, None]):
     def run_analyst(self, analyst: AnalystRole, plan: None) -> Program[Joined]:
         """Join the study, which must have the same mark at all sites."""
         study = self.study
-        mark = _mark((yield from exchange({}, dict.fromkeys(study.sites, Expect(Committed)))))
+        if study.count_by == PAILLIER:
+            analyst.joined = yield from receive_keys(study)
+            return analyst.joined
+        mark = mark_of((yield from exchange({}, dict.fromkeys(study.sites, Expect(Committed)))))
         # The analyst only adds shares; the ids, which masks depend on, stay with sites and dealer.
         ids = {name: [name.encode()] for name in study.variables}
         analyst.joined = Joined(study, commitments_of(study, ids, b""), None, mark)
@@ -297,35 +294,3 @@ def _join(study: Study, joinings: Mapping[Party, Joining]) -> Joined:
             ids[name].append(column_id)
     seed = label("common seed", *(joinings[site].seed for site in study.sites))
     return Joined(study, commitments_of(study, ids, seed), StreamKey(seed))
-
-
-def _mark(committed: Mapping[Party, Committed]) -> bytes:
-    """Return the mark that all sites have sent, or refuse different marks."""
-    marks = {site: message.mark for site, message in committed.items()}
-    first, mark = next(iter(marks.items()))
-    for site, other in marks.items():
-        if len(other) != LABEL_BYTES:
-            raise MalformedMessageError(site, f"its mark has {len(other)} bytes, not {LABEL_BYTES}")
-        if other != mark:
-            raise UnknownFaultyPartyError(marks, f"{site} has joined another study than {first}")
-    return mark
-
-
-def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Commitments:
-    """Return the public commitments; the seed, by which records are chosen, is in all labels."""
-    operands = [
-        Operand(
-            label("id", name, len(variable.states), *variable.states, *ids[name]),
-            variable.codes - 1,
-            study.holders[name],
-            variable.missing,
-            study.most_indicators,
-        )
-        for name, variable in study.variables.items()
-    ]
-    ring = Ring.holding(study.records)
-    wider = () if study.most_indicators == MOST_INDICATORS else (study.most_indicators,)
-    aligned = (study.alignment,) if study.alignment else ()
-    way = () if study.is_masked else (study.count_by,)
-    name = label("study", study.id, seed, *wider, *aligned, *way)
-    return Commitments(name, ring, study.records, tuple(operands), study.dealer, study.block_rows)

@@ -16,7 +16,7 @@ def check_at_site(site: SiteRole, study: Study) -> None:
     if site.party not in study.sites:
         raise ValueError("it holds no variable of the study")
     strangers = set(study.parties) - set(site.public_keys) - {site.party}
-    if study.dealer != site.dealer or strangers:
+    if study.dealer not in ("", site.dealer) or site.dealer in study.sites or strangers:
         known = ", ".join(sorted((site.dealer, *site.public_keys)))
         reason = "the dealer of the study, or one of its sites, is not pinned here"
         raise QueryRefusedError(site.party, reason, f"pinned are the dealer {site.dealer}; {known}")

@@ -85,28 +85,29 @@ class Met(Message):
 
 @dataclass(frozen=True, slots=True)
 class Meet(Query[None, None]):
-    """Ask the sites and, last in `parties`, the dealer to agree on who takes part."""
+    """Ask the sites and, last in `parties`, the dealer if any to agree on who takes part."""
 
     kind: ClassVar[str] = "meet"
     phase: ClassVar[Phase] = "opening"
     is_dealt: ClassVar[bool] = True
     keys: tuple[bytes, ...] = field(metadata=wire.FREE)  # `matches` checks them
     session: bytes = field(metadata=wire.FREE)  # random, and new in each run
+    dealer: Party = field(metadata=wire.FREE)  # empty: nobody
 
     def __post_init__(self) -> None:
-        check_named(self.parties, self.keys, self.session)
+        check_named(self.parties, self.keys, self.session, self.dealer)
 
     @classmethod
     def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
         """Return the query for the parties of a study."""
-        parties = (*sites, dealer)
+        parties = (*sites, dealer) if dealer else tuple(sites)
         keys = tuple(analyst.public_keys.get(party, b"") for party in parties)
-        return cls(parties, keys, analyst.randomness.bytes(SESSION_BYTES))
+        return cls(parties, keys, analyst.randomness.bytes(SESSION_BYTES), dealer)
 
     @property
     def sites(self) -> tuple[Party, ...]:
         """All parties but the dealer."""
-        return self.parties[:-1]
+        return self.parties[:-1] if self.dealer else self.parties
 
     def matches(self, contract: Contract) -> None:
         """Refuse other parties or keys than those of an approved contract."""
@@ -126,7 +127,7 @@ class Meet(Query[None, None]):
 
     def fits(self, site: SiteRole, plan: None) -> None:
         """Refuse other parties than are pinned, and comparisons that may be guesses."""
-        check_pinned(site, self.parties, self.keys)
+        check_pinned(site, self.parties, self.keys, self.dealer)
         _check_each_has_an_identifier(site)
         others = _others(site, self.sites)
         if site.run is not None:
@@ -138,7 +139,7 @@ class Meet(Query[None, None]):
 
     def fits_dealer(self, dealer: DealerRole, plan: None) -> None:
         """Refuse other parties than are pinned."""
-        check_pinned(dealer, self.parties, self.keys)
+        check_pinned(dealer, self.parties, self.keys, self.dealer)
 
     def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
         """Compare lists with each other site, and send the analyst which differ."""
@@ -347,23 +348,32 @@ def different_numbers(counts: Mapping[Party, int]) -> str:
     )
 
 
-def check_named(parties: Sequence[Party], keys: Sequence[bytes], session: bytes) -> None:
-    """Refuse sites and a dealer, in this order, that are not parties of a study."""
+def check_named(
+    parties: Sequence[Party], keys: Sequence[bytes], session: bytes, dealer: Party
+) -> None:
+    """Refuse sites and a dealer if any, in this order, that are not parties of a study."""
     if len(keys) != len(parties) or len(session) != SESSION_BYTES:
         raise ValueError("the study must have one key per party, and a session")
-    if len({*parties}) < len(parties) or len(parties) < 2:
+    if len({*parties}) < len(parties) or len(parties) < 1 + bool(dealer):
         raise ValueError("the study has no sites, or names a party twice")
+    if dealer and parties[-1] != dealer:
+        raise ValueError("the study must name its dealer last")
 
 
 def check_pinned(
-    role: SiteRole | DealerRole, parties: Sequence[Party], keys: Sequence[bytes]
+    role: SiteRole | DealerRole, parties: Sequence[Party], keys: Sequence[bytes], named: Party
 ) -> None:
-    """Refuse, with a ValueError, parties that differ from those that a party has pinned."""
-    named, dealer = parties[-1], role.dealer if isinstance(role, SiteRole) else role.party
-    if named != dealer:
+    """Refuse, with a ValueError, parties that differ from those that a party has pinned.
+
+    The dealer is named as the last of the parties, or nobody is, and the pinned one takes no part.
+    """
+    dealer = role.dealer if isinstance(role, SiteRole) else role.party
+    if named not in ("", dealer):
         raise ValueError(
             f"the study names {named!r} as the dealer, the dealer pinned here is {dealer!r}"
         )
+    if not named and dealer in parties:
+        raise ValueError(f"the dealer pinned here, {dealer!r}, cannot be a site of the study")
     known = {**role.public_keys, role.party: role.keys.public}
     for name, key in zip(parties, keys, strict=True):
         if name not in known:

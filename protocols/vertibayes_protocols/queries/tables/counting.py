@@ -73,6 +73,25 @@ def grouped(families: Sequence[Family]) -> list[Group]:
     return [Group(prefix, tuple(lasts)) for (prefix, _), lasts in groups.items()]
 
 
+def joint_states(
+    records: int, codes: Iterable[NDArray[Any]], lengths: Sequence[int]
+) -> NDArray[np.int64]:
+    """Return each record's joint state of some columns; -1 if a code is beyond a column's states.
+
+    Examples
+    --------
+    >>> joint_states(3, [np.array([0, 1, 1]), np.array([2, 0, 3])], lengths=[2, 3])
+    array([ 2,  3, -1])
+    """
+    joint, counted = np.zeros(records, np.int64), np.ones(records, bool)
+    for column, length in zip(codes, lengths, strict=True):
+        counted &= column < length
+        joint *= length
+        joint += column
+    joint[~counted] = -1
+    return joint
+
+
 # ---- costs ---------------------------------------------------------------------------------------
 
 
@@ -129,6 +148,7 @@ class TableCosts(ABC, Generic[L]):
     """What the tables of a study cost by one way of counting, over some of its records."""
 
     nothing: L  # the load of no table
+    overhead: ClassVar[float] = 1.5  # seconds of a query for each second of `work`, in a forecast
     # What the opening of the study takes: bytes that each site keeps, bytes on all links, rounds.
     stored_bytes: int = 0
     commitment_bytes: int = 0

@@ -21,7 +21,7 @@ Leakage: as of the query `Tables`. Cost: `ProductCosts`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import combinations
@@ -44,7 +44,13 @@ from vertibayes_mpc.scalar_product import (
 )
 from vertibayes_mpc.sharing import Share, elements_of, send_share, zero_share
 from vertibayes_protocols.effects import Planned
-from vertibayes_protocols.queries.tables.counting import Cost, Group, TableCosts, TablePlan
+from vertibayes_protocols.queries.tables.counting import (
+    Cost,
+    Group,
+    TableCosts,
+    TablePlan,
+    joint_states,
+)
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import axis_lengths
@@ -371,17 +377,11 @@ class ProductPlan(TablePlan):
         holders = self.joined.study.holders
         return [axis for axis, name in enumerate(table) if own.party in holders[name]]
 
-    def _joint(self, own: Holder, table: Names, axes: Iterable[int]) -> NDArray[np.int64]:
+    def _joint(self, own: Holder, table: Names, axes: Sequence[int]) -> NDArray[np.int64]:
         """Return each record's joint state of a site's axes; -1 if it is not counted."""
-        records = self.selection.records
-        joint, counted = np.zeros(records, np.int64), np.ones(records, bool)
-        for axis in axes:
-            codes = self._codes(own, table[axis])
-            counted &= codes < self.shape(table)[axis]
-            joint *= self.shape(table)[axis]
-            joint += codes
-        joint[~counted] = -1
-        return joint
+        codes = (self._codes(own, table[axis]) for axis in axes)
+        lengths = [self.shape(table)[axis] for axis in axes]
+        return joint_states(self.selection.records, codes, lengths)
 
     def _codes(self, own: Holder, name: str) -> Elements:
         """Return the codes of the chosen records of a column that the site holds."""

@@ -110,7 +110,7 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
         tables = sum(max(len(group.lasts), 1) for group in plan.groups)
         cells = sum(cells for _, cells in _sizes(study, plan.groups, self.missing))
         return Effects(
-            asks=(*plan.parties, study.dealer),
+            asks=study.with_dealer(plan.parties),
             columns=(),
             tables=tuple(_sizes(study, plan.groups, missing=True)),
             counts=self.rows,
@@ -140,8 +140,8 @@ class Tables(StudyQuery[list[NDArray[np.int64]], TablePlan]):
 
 
 def parties_of(study: Study, names: Iterable[str]) -> tuple[Party, ...]:
-    """Return the parties that count tables of variables: their holders and the dealer."""
-    return (*study.holders_of(names), study.dealer)
+    """Return the parties that count tables of variables: their holders and the dealer, if any."""
+    return study.with_dealer(study.holders_of(names))
 
 
 def ask_tables(

@@ -2,6 +2,7 @@
 
     masked-tables     masked columns, sent once: by products and shuffles     masked
     scalar-product    n-party products of each cell's indicators              scalar_products
+    paillier          encrypted columns from site to site, without a dealer   encrypted
 
 `vertibayes_protocols.queries.tables.counting` is their interface.
 """
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from vertibayes_protocols.queries.tables.counting import TableCosts, TablePlan, kept_costs
+from vertibayes_protocols.queries.tables.encrypted import PaillierPlan
 from vertibayes_protocols.queries.tables.masked import MaskedPlan
 from vertibayes_protocols.queries.tables.scalar_products import ProductPlan
 from vertibayes_protocols.settings import CountBy
@@ -20,6 +22,7 @@ from vertibayes_protocols.study import Study
 WAYS: Final[Mapping[CountBy, type[TablePlan]]] = {
     "masked-tables": MaskedPlan,
     "scalar-product": ProductPlan,
+    "paillier": PaillierPlan,
 }
 
 
