@@ -41,7 +41,7 @@ SPENDING = {"asia": (0, 100, 500, 5_000), "alarm": (0, 1_000, 3_000, 10_000, 30_
 STEPS = 8
 
 
-def mode_imputed(data: SiteData, structure: Structure) -> Network:
+def with_modes(data: SiteData) -> SiteData:
     """Fill each missing cell with its column's mode, as the published code does."""
     codes = {}
     for name, variable in data.variables.items():
@@ -49,7 +49,7 @@ def mode_imputed(data: SiteData, structure: Structure) -> Network:
         counts = np.bincount(column, minlength=len(variable.states) + 1)[:-1]
         column[column == len(variable.states)] = counts.argmax()
         codes[name] = column
-    return fit_cpts(PlainCounter(SiteData(data.variables, codes)), structure, pseudo_count=PRIOR)
+    return SiteData(data.variables, codes)
 
 
 def from_tables(data: SiteData, structure: Structure, cells: int) -> EmFit:
@@ -59,7 +59,7 @@ def from_tables(data: SiteData, structure: Structure, cells: int) -> EmFit:
 
 
 METHODS: dict[str, Callable[[SiteData, Structure, int], Network]] = {
-    "mode imputation": lambda d, s, _: mode_imputed(d, s),
+    "mode imputation": lambda d, s, _: fit_cpts(PlainCounter(with_modes(d)), s, pseudo_count=PRIOR),
     "available cases": lambda d, s, _: fit_cpts(PlainCounter(d), s, pseudo_count=PRIOR),
     "three steps": lambda d, s, _: (
         fit_three_steps(PlainCounter(d), s, pseudo_count=PRIOR)[0].network

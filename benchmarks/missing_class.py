@@ -20,7 +20,7 @@ from side_by_side import Rows, on_one_thread, table
 on_one_thread()
 
 import numpy as np
-from vertibayes_tables import FILES, FOLDS, TABLE_2, central, load, rows_of
+from vertibayes_tables import FILES, FOLDS, TABLE_2, central, load
 
 from vertibayes.inference.prediction import predict_proba
 from vertibayes.validation.measures import auc
@@ -33,8 +33,8 @@ def areas(folder: Path, name: str, missing: int) -> Iterator[list[float]]:
     states = data.variables[target].states
     order = np.random.default_rng(seed_of()).permutation(data.records)
     for part in np.array_split(order, FOLDS):
-        network = central(rows_of(data, np.setdiff1d(order, part)), structure)
-        tested = rows_of(data, part)
+        network = central(data.rows(np.setdiff1d(order, part)), structure)
+        tested = data.rows(part)
         classes, scores = tested.codes[target], predict_proba(network, tested, target)
         with_others = []
         for code in range(len(states)):

@@ -55,7 +55,7 @@ def rows() -> list[list[str]]:
     cells = [[(1,) * n] for n in (2, 3, 4, 5)]
     found = [_beside_masked_tables(_columns(len(cell[0]), 2), cell) for cell in cells]
     found.append(_beside_masked_tables(_columns(3, 4), list(np.ndindex(4, 4, 4))))
-    ours = seconds_of(lambda: _products(_columns(3, 2), cells[1]), TIMES)
+    ours = seconds_of(lambda: products(_columns(3, 2), cells[1]), TIMES)
     theirs = mpyc_seconds("mpyc_scalar_product.py", "--no-log")
     if theirs is None:
         return found  # it is not there
@@ -64,9 +64,9 @@ def rows() -> list[list[str]]:
 
 def _beside_masked_tables(columns: Columns, cells: list[Cell]) -> list[str]:
     """Measure the counts of some cells, by a product each, and by the table of all."""
-    products, table = _products(columns, cells), _table(columns)
-    assert products.tolist() == [table[cell] for cell in cells]
-    ours = seconds_of(lambda: _products(columns, cells), TIMES)
+    counts, table = products(columns, cells), _table(columns)
+    assert counts.tolist() == [table[cell] for cell in cells]
+    ours = seconds_of(lambda: products(columns, cells), TIMES)
     peer = seconds_of(lambda: _table(columns), TIMES)
     return _row(len(columns), len(cells), ours, "masked tables, this project", peer, DEALER)
 
@@ -93,12 +93,14 @@ def _key(a: Party, b: Party) -> StreamKey:
     return StreamKey(label("benchmark", *sorted((a, b))))
 
 
-def _products(columns: Columns, cells: list[Cell]) -> Elements:
+def products(columns: Columns, cells: list[Cell]) -> Elements:
     """Count the records of each cell by a scalar product of indicators."""
-    product = Product(b"benchmark", b"", RING, tuple(columns), len(cells), RECORDS)
+    records = len(next(iter(columns.values())))
+    ring = Ring.holding(records)
+    product = Product(b"benchmark", b"", ring, tuple(columns), len(cells), records)
     keys = {site: _key(site, "dealer") for site in columns}
     states = dict(zip(columns, np.array(cells).T, strict=True))
-    vectors = {s: (columns[s] == states[s][:, None]).astype(RING.dtype) for s in columns}
+    vectors = {s: (columns[s] == states[s][:, None]).astype(ring.dtype) for s in columns}
     programs = {
         s: scalar_product(Multiplier(s, keys[s]), product, vectors[s], "analyst") for s in columns
     }

@@ -172,6 +172,13 @@ def test_the_number_of_subprotocols_is_the_one_of_the_paper():
     assert [subprotocols(n) for n in range(2, 7)] == [1, 4, 29, 336, 5687]
 
 
+def test_table_1_of_the_paper_counts_one_level():
+    """It has n! / (x! (n - x)!) for each x from 2 to n: the whole, and what is directly below."""
+    one_level = [1 + len(list(product_of(n).top.below())) for n in range(2, 7)]
+    assert one_level == [sum(math.comb(n, x) for x in range(2, n + 1)) for n in range(2, 7)]
+    assert one_level == [1, 4, 11, 26, 57]
+
+
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_a_run_takes_as_many_subprotocols(n):
     product = product_of(n)
