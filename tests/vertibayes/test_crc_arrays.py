@@ -46,7 +46,8 @@ def test_a_neighbourhood_without_the_node_is_the_mean_of_the_others(arrays):
 def test_without_repairs_a_model_of_no_numbers_takes_the_first_class(arrays):
     w = world(70, 8, states=())
     nodes = nodes_of(arrays, w)
-    bad = -w.classifier.uniform(1.0)[None].repeat(2, axis=0)
+    bad = w.classifier.uniform(1.0)[None].repeat(2, axis=0)
+    bad[:, 1, 3] = -1.0  # a variance of the second class, whose weights are not numbers then
     rule = arrays.Rule("mean", repairs=False)
     found = arrays.errors_of(nodes, bad, w.examples, rule)
     assert found == pytest.approx(np.mean(w.examples.classes != 0))
