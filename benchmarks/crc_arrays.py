@@ -26,7 +26,7 @@ from vertibayes_protocols.calibration.classifier import Examples, FactoredClassi
 from vertibayes_protocols.calibration.graph import Graph
 from vertibayes_protocols.calibration.local import local_rc, update
 from vertibayes_protocols.calibration.nodes import relay_rate
-from vertibayes_protocols.calibration.starts import contribution, of_contributions, start_of
+from vertibayes_protocols.calibration.starts import OWN, contribution, start_of
 
 
 class Rule(NamedTuple):
@@ -115,10 +115,15 @@ def relay(
 
 
 def _known(nodes: Nodes, totals: np.ndarray, rate: float, start: str) -> tuple:
-    """Return the statistics of all contributions that each node knows, and rate / m."""
-    pairs = [of_contributions(nodes.classifier, total, rate, start) for total in totals]
-    statistics, steps = zip(*pairs, strict=True)
-    return np.stack(statistics), np.array(steps)[:, None, None]
+    """Return the statistics of all contributions that each node knows, and rate / m.
+
+    As `vertibayes_protocols.calibration.starts.of_contributions`, for all nodes.
+    """
+    even = nodes.classifier.uniform(1.0)
+    sums, differences = totals[:, :-1].reshape(-1, 2, *even.shape).swapaxes(0, 1)
+    scale = 1 / np.maximum(totals[:, -1], 1.0)[:, None, None]
+    first = OWN * scale * sums + (1 - OWN) * even if start == "data" else even
+    return first + rate * scale * differences, rate * scale
 
 
 @contextmanager

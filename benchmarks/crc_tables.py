@@ -29,7 +29,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -43,6 +43,7 @@ on_one_thread()
 import numpy as np
 from crc_paper import GAPS, SIZES, TABLE_2, TABLE_3, TABLE_11, Gaps
 from crc_runs import (
+    LETTERS,
     ROUNDS,
     RULES,
     SETS,
@@ -64,7 +65,7 @@ NEAR = 0.01
 SIDES = ("within", "above", "below")
 FEW = 2000  # test records of table XI, which scores all rounds
 TABLES = ("II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "options",
-          "repairs", "trees", "speed")  # fmt: skip
+          "repairs", "letter", "trees", "speed")  # fmt: skip
 
 
 @dataclass
@@ -129,17 +130,17 @@ def _scores(source: Source, repetition: int, keys: Sequence[tuple[Setting, str]]
 # ---- II and III: RC, and convergence -------------------------------------------------------------
 
 
-def table_2(bench: Bench) -> str:
+def table_2(bench: Bench, name: str = "crc_tables_II") -> str:
     """Return the gaps of RC with fewer records."""
     rows = []
-    for name, runs in bench.each(_of_sizes).items():
-        rows.append([name, "paper", *(f"{paper:.2f}" for paper in TABLE_2[name])])
+    for data, runs in bench.each(_of_sizes).items():
+        rows.append([data, "paper", *(f"{paper:.2f}" for paper in TABLE_2[data])])
         for place, start in enumerate(("uniform start", "start from the records")):
             errors = np.array(runs)[:, :, place]
             gaps = [mean_sd(column) for column in (errors[:, :-1] - errors[:, -1:]).T]
-            rows.append([name, start, *gaps, mean_sd(errors[:, -1])])
+            rows.append([data, start, *gaps, mean_sd(errors[:, -1])])
     print("\nTable II: gap of RC to RC of 10,240 records, and the error of that")
-    return bench.table("crc_tables_II", ["data", "RC", *SIZES], rows)
+    return bench.table(name, ["data", "RC", *SIZES], rows)
 
 
 def _of_sizes(source: Source, seed: int) -> list[tuple[float, float]]:
@@ -148,7 +149,7 @@ def _of_sizes(source: Source, seed: int) -> list[tuple[float, float]]:
     return [(one["uniform"].test, one["data"].test) for one in results]
 
 
-def table_3(bench: Bench) -> str:
+def table_3(bench: Bench, name: str = "crc_tables_III") -> str:
     """Return gaps, standard deviations and errors of the default setting."""
     known = bench.scores([Setting()], SHOWN)
     rows = []
@@ -177,7 +178,7 @@ def table_3(bench: Bench) -> str:
     print("\nTable III: the default setting")
     header = ["data", "records", "rule", "gap of ML", "gap of CRC", "sd over nodes",
               "error of RC", "of RC from the records"]  # fmt: skip
-    return bench.table("crc_tables_III", header, rows)
+    return bench.table(name, header, rows)
 
 
 # ---- IV to X, XII: gaps --------------------------------------------------------------------------
@@ -192,15 +193,15 @@ def table_of_gaps(bench: Bench, name: str, columns: Gaps) -> str:
         rows.append(
             [source.name, "paper", *(f"{paper:.2f}" for paper in columns.paper[source.name])]
         )
-        if name == "repairs":
-            errors = [_first_class(source, seed) for seed in bench.seeds]
-            rows.append([source.name, "the first class of all", *[mean_sd(errors)] * len(settings)])
+        if name in ("repairs", "letter"):
+            first = [[_first_class(source, seed, s) for seed in bench.seeds] for s in settings]
+            rows.append([source.name, "the first class of all", *map(mean_sd, first)])
         for rule in rules:
             cells = []
             for setting, paper in zip(settings, columns.paper[source.name], strict=True):
                 gaps = _gaps(known[setting, rule][source.name])
                 # the cells of other tables are counted there
-                counts = name not in ("options", "repairs")
+                counts = name not in ("options", "repairs", "letter")
                 cells.append(
                     bench.near(rule, source.name, gaps, paper) if counts else mean_sd(gaps)
                 )
@@ -214,9 +215,9 @@ def _gaps(runs: list) -> list[float]:
     return [float(nodes.test.mean() - rc["uniform"].test) for nodes, rc in runs]
 
 
-def _first_class(source: Source, seed: int) -> float:
+def _first_class(source: Source, seed: int, setting: Setting) -> float:
     """Return the gap of a model that takes the first class for all records."""
-    records = Setting().nodes * Setting().each
+    records = setting.nodes * setting.each
     wrong = (split(source, records, seed).test.classes != 0).mean()
     return float(wrong - pooled(source, records, seed)["uniform"].test)
 
@@ -298,6 +299,11 @@ def run(bench: Bench, name: str, folder: Path) -> str:
             "crc_tables_speed", *speed(Source(folder, "adult", bench.sources[0].text))
         )
     special = {"II": table_2, "III": table_3, "XI": table_11, "trees": figure_2}
+    if name == "letter":
+        of_letters = replace(bench, sources=[Source(folder, LETTERS, "codes")], known={})
+        gaps = table_of_gaps(of_letters, name, GAPS[name])
+        second = table_2(of_letters, "crc_tables_letter_II")
+        return "\n\n".join([gaps, second, table_3(of_letters, "crc_tables_letter_III")])
     return special[name](bench) if name in special else table_of_gaps(bench, name, GAPS[name])
 
 
