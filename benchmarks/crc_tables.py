@@ -1,7 +1,7 @@
 """Tables II to XII and figure 2 of Pérez et al. (2025), beside ours: skin, bank, adult, letter.
 
     python benchmarks/crc_tables.py --data FOLDER [--tables II,III,...,speed] [--sets adult]
-                                    [--repeats 5] [--seed 0] [--text codes] [--processes 2]
+                                    [--rules RULE;RULE] [--repeats 5] [--seed 0] [--text codes]
 
 A *gap* is the mean error of all nodes' models minus the error of RC on the pooled records after the
 same 64 iterations from a uniform start, as in Theorem 1. Algorithm 1 starts RC from the records'
@@ -18,7 +18,8 @@ the number of its place in the alphabet: table I of the paper counts nine contin
 Adult and in Bank, which have six and seven numbers. `--text categories` reads all text as
 categories. Adult is its training and test file together; `?` is a value like any other.
 
-A run of fewer sets or repetitions, or with `--text categories`, prints and does not write results.
+`--tables counts` counts the marks in the tables that are in build/results. A run of fewer sets or
+repetitions, or with `--text categories`, prints and does not write results.
 """
 
 from __future__ import annotations
@@ -58,14 +59,15 @@ from crc_runs import (
 from crc_trees import draw, trees
 from curves import mean_sd
 from peers.crc_per_node import speed
-from results import markdown
+from results import NEW, markdown, read
 
 SHOWN = ("mean", "without the node", "mean, data", "relay, data")
+COUNTED = ("III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XII")
 NEAR = 0.01
-SIDES = ("within", "above", "below")
+SIDES = {"within": "", "above": " ↑", "below": " ↓"}
 FEW = 2000  # test records of table XI, which scores all rounds
 TABLES = ("II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "options",
-          "repairs", "letter", "trees", "speed")  # fmt: skip
+          "repairs", "letter", "trees", "speed", "counts")  # fmt: skip
 
 
 @dataclass
@@ -74,10 +76,10 @@ class Bench:
 
     sources: Sequence[Source]
     seeds: range
+    rules: Sequence[str]
     is_whole: bool
     pool: ProcessPoolExecutor
     known: dict = field(default_factory=dict)
-    counted: Counter = field(default_factory=Counter)
 
     def each(self, function: Callable, *rest: object) -> dict[str, list]:
         """Return what a function gives for each data set, one result per repetition."""
@@ -102,12 +104,12 @@ class Bench:
             self.known[key] = {name: [run[place] for run in runs] for name, runs in results.items()}
         return {key: self.known[key] for key in keys}
 
-    def near(self, rule: str, name: str, values: Sequence[float], paper: float) -> str:
-        """Return mean and standard deviation, and count which side of the paper's figure it is."""
-        apart = float(np.mean(values)) - paper
-        side = "within" if abs(apart) <= NEAR else "above" if apart > 0 else "below"
-        self.counted[rule, name, side] += 1
-        return mean_sd(values) + {"within": "", "above": " ↑", "below": " ↓"}[side]
+
+def near(values: Sequence[float], paper: float) -> str:
+    """Return mean and standard deviation, and on which side of the paper's figure the mean is."""
+    apart = float(np.mean(values)) - paper
+    side = "within" if abs(apart) <= NEAR else "above" if apart > 0 else "below"
+    return mean_sd(values) + SIDES[side]
 
 
 def _call(function: Callable, rest: tuple, job: tuple[Source, int]) -> tuple[float, object]:
@@ -151,7 +153,7 @@ def _of_sizes(source: Source, seed: int) -> list[tuple[float, float]]:
 
 def table_3(bench: Bench, name: str = "crc_tables_III") -> str:
     """Return gaps, standard deviations and errors of the default setting."""
-    known = bench.scores([Setting()], SHOWN)
+    known = bench.scores([Setting()], bench.rules)
     rows = []
     for source in bench.sources:
         for place, part in enumerate(("training", "test")):
@@ -165,13 +167,11 @@ def table_3(bench: Bench, name: str = "crc_tables_III") -> str:
             rows.append([source.name, part, "paper", *(f"{each:.2f}" for each in paper), "-"])
             likely = mean_sd(errors["likelihood"] - errors["uniform"])
             of_rc = [mean_sd(errors[key]) for key in ("uniform", "data")]
-            for rule in SHOWN:
+            for rule in bench.rules:
                 nodes = np.array(
                     [getattr(own, part) for own, _ in known[Setting(), rule][source.name]]
                 )
-                gap = bench.near(
-                    rule, source.name, nodes.mean(axis=1) - errors["uniform"], paper[1]
-                )
+                gap = near(nodes.mean(axis=1) - errors["uniform"], paper[1])
                 rows.append(
                     [source.name, part, rule, likely, gap, mean_sd(nodes.std(axis=1)), *of_rc]
                 )
@@ -186,7 +186,7 @@ def table_3(bench: Bench, name: str = "crc_tables_III") -> str:
 
 def table_of_gaps(bench: Bench, name: str, columns: Gaps) -> str:
     """Return a table of test gaps."""
-    rules, settings = columns.rules or SHOWN, columns.settings.values()
+    rules, settings = columns.rules or bench.rules, columns.settings.values()
     known = bench.scores(settings, rules)
     rows = []
     for source in bench.sources:
@@ -202,9 +202,7 @@ def table_of_gaps(bench: Bench, name: str, columns: Gaps) -> str:
                 gaps = _gaps(known[setting, rule][source.name])
                 # the cells of other tables are counted there
                 counts = name not in ("options", "repairs", "letter")
-                cells.append(
-                    bench.near(rule, source.name, gaps, paper) if counts else mean_sd(gaps)
-                )
+                cells.append(near(gaps, paper) if counts else mean_sd(gaps))
             rows.append([source.name, rule, *cells])
     print(f"\n{name if name in TABLES[11:] else f'Table {name}'}: {columns.title}")
     return bench.table(f"crc_tables_{name}", ["data", "rule", *columns.settings], rows)
@@ -228,21 +226,21 @@ def _first_class(source: Source, seed: int, setting: Setting) -> float:
 def table_11(bench: Bench) -> str:
     """Return the first round whose mean gap is below .01, for 1 to 3 local iterations."""
     rows = []
-    for name, runs in bench.each(_curves).items():
+    for name, runs in bench.each(_curves, bench.rules).items():
         curves = np.moveaxis(np.array(runs), 0, 2)  # of (iterations, rule, repetition, round)
         rows.append([name, "paper", *(f"{number} ({gap:.2f})" for gap, number in TABLE_11[name])])
-        for place, rule in enumerate(SHOWN):
+        for place, rule in enumerate(bench.rules):
             rows.append([name, rule, *(_reached(own[place]) for own in curves)])
     print(f"\nTable XI: local iterations: the first round whose mean gap is below {NEAR} (the gap"
           f" in it), otherwise round {ROUNDS}; [such rounds of the repetitions]")  # fmt: skip
     return bench.table("crc_tables_XI", ["data", "rule", "1", "2", "3"], rows)
 
 
-def _curves(source: Source, seed: int) -> np.ndarray:
+def _curves(source: Source, seed: int, rules: Sequence[str]) -> np.ndarray:
     settings = [Setting(iterations=iterations) for iterations in (1, 2, 3)]
     return np.array(
         [
-            [gaps_by_round(source, seed, setting, RULES[rule], FEW) for rule in SHOWN]
+            [gaps_by_round(source, seed, setting, RULES[rule], FEW) for rule in rules]
             for setting in settings
         ]
     )
@@ -280,13 +278,25 @@ def figure_2(bench: Bench) -> str:
 def counts(bench: Bench) -> str:
     """Return how many gaps are within .01 of the paper's, above, and below."""
     names = [source.name for source in bench.sources]
+    found: Counter = Counter()
+    for each in COUNTED:
+        result = read(NEW / f"crc_tables_{each}.json")
+        columns = result["columns"]
+        places = [columns.index("gap of CRC")] if each == "III" else range(2, len(columns))
+        at = columns.index("rule")
+        for row in (row for row in result["rows"] if row[at] != "paper"):
+            for cell in (row[place] for place in places):
+                side = next(n for n, mark in reversed(SIDES.items()) if cell.endswith(mark))
+                found[row[at], row[0], side] += 1
     rows = []
-    for rule in [rule for rule in RULES if any(key[0] == rule for key in bench.counted)]:
-        sides = [[bench.counted[rule, n, side] for n in names] for side in SIDES]
+    for rule in [rule for rule in RULES if any(key[0] == rule for key in found)]:
+        sides = [[found[rule, name, side] for name in names] for side in SIDES]
         together = [sum(values) for values in sides]
         cells = [" / ".join(map(str, own)) for own in zip(*sides, strict=True)]
         rows.append([rule, *cells, *together, sum(together)])
-    print(f"\nGaps within {NEAR} of the paper's / above / below")
+    print(
+        f"\nGaps within {NEAR} of the paper's / above / below, of the tables {', '.join(COUNTED)}"
+    )
     header = ["rule", *names, *SIDES, "gaps"]
     return bench.table("crc_tables", header, rows)
 
@@ -298,7 +308,13 @@ def run(bench: Bench, name: str, folder: Path) -> str:
         return bench.table(
             "crc_tables_speed", *speed(Source(folder, "adult", bench.sources[0].text))
         )
-    special = {"II": table_2, "III": table_3, "XI": table_11, "trees": figure_2}
+    special = {
+        "II": table_2,
+        "III": table_3,
+        "XI": table_11,
+        "trees": figure_2,
+        "counts": counts,
+    }
     if name == "letter":
         of_letters = replace(bench, sources=[Source(folder, LETTERS, "codes")], known={})
         gaps = table_of_gaps(of_letters, name, GAPS[name])
@@ -319,6 +335,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--tables", default=",".join(TABLES), help="default: all")
     parser.add_argument("--sets", default=",".join(SETS), help="default: all")
+    parser.add_argument("--rules", default=";".join(SHOWN), help="default: %(default)s")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0, help="of the first repetition")
     parser.add_argument("--text", choices=("codes", "categories"), default="codes")
@@ -334,14 +351,11 @@ def main() -> None:
     is_whole = names == [*SETS] and given.repeats >= 5 and given.text == "codes"
     print(f"Seeds {seeds[0]} to {seeds[-1]}" + "; not written" * (not is_whole), flush=True)
     with ProcessPoolExecutor(given.processes, get_context("fork")) as pool:
-        bench = Bench(sources, seeds, is_whole, pool)
+        bench = Bench(sources, seeds, given.rules.split(";"), is_whole, pool)
         for name in given.tables.split(","):
             before = perf_counter()
             print(run(bench, name, folder), flush=True)
             print(f"\n{perf_counter() - before:.0f} s", flush=True)
-    bench.is_whole &= given.tables == ",".join(TABLES)
-    if bench.counted:
-        print(counts(bench))
     print(f"\n{perf_counter() - start:.0f} s in {given.processes} processes; peak {mebibytes()}")
 
 
