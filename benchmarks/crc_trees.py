@@ -60,13 +60,13 @@ def trees(seed: int) -> tuple[list[str], list[list[object]], dict[int, np.ndarra
 def draw(curves: dict[int, np.ndarray]) -> Path:
     """Write the figure into the documentation."""
     with style():
-        figure = Figure((5, 3.2), layout="constrained")
+        figure = Figure((5, 3.4), layout="constrained")
         axes = figure.subplots()
         for place, (nodes, found) in enumerate(curves.items()):
             mean = found.mean(axis=0)[:65]
             axes.plot(mean, color=f"C{place}", label=f"{nodes} nodes", linewidth=1.2)
         axes.set(xlabel="distance, at most", ylabel="share of the nodes", xlim=(0, 64), ylim=(0, 1))
         axes.grid(color="0.9", linewidth=0.6)
-        legend(figure, axes, 6)
+        legend(figure, axes, 3)
         save(figure, "crc_distances.svg")
     return FIGURES / "crc_distances.svg"
