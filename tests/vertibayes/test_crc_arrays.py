@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tests.documents import ROOT, scripts
-from tests.vertibayes.rc_worlds import world
+from tests.vertibayes.rc_worlds import complete, world
 from vertibayes.calibration.crc import collaborative_rc
+from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes_protocols.calibration.graph import Graph
 
 TREE = Graph.of("abcdefg", ["ab", "ac", "bd", "be", "cf", "fg"])
@@ -41,6 +42,19 @@ def test_a_neighbourhood_without_the_node_is_the_mean_of_the_others(arrays):
     mixed = np.stack([(first[1] + first[2]) / 2, (first[0] + first[3] + first[4]) / 3])
     some = nodes._replace(columns=nodes.columns[:2], classes=nodes.classes[:2])
     assert second[:2] == pytest.approx(mixed + some.local(mixed, 1))
+
+
+@pytest.mark.parametrize(("mixing", "holds"), [("mean", True), ("others", False)])
+def test_theorem_1_counts_the_node_in_its_neighbourhood(arrays, mixing, holds):
+    w = world(70, 8)
+    nodes = nodes_of(arrays, w)._replace(network=complete(TREE.nodes))
+    start = w.classifier.uniform(70.0)
+    rc = risk_based_calibration(w.classifier, w.examples, 5, rate=RATE, start=start).last
+    *_, last = arrays.rounds(nodes, 5, arrays.Rule(mixing), RATE)
+    mixed = (arrays.matrix(nodes.network, mixing) @ last.reshape(7, -1)).reshape(last.shape)
+    theirs = w.classifier.weights(rc).values
+    apart = np.abs(w.classifier.weights(mixed).values - theirs).max()
+    assert (apart < 1e-9) == holds and (holds or apart > 1e-3)
 
 
 def test_without_repairs_a_model_of_no_numbers_takes_the_first_class(arrays):
