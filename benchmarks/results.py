@@ -184,7 +184,7 @@ PAGE = {
     "dp_naive_bayes_local_2": Shown(
         ("data", "reading", "eps 0.5", "eps 1.0", "eps 5.0"), {"oracle": ("OUE",)}
     ),
-    "crc_tables": Shown(findings=2),
+    "crc_tables": Shown(findings=3, also=("crc_tables_letter", "crc_tables_repairs")),
     "answers_holdout": Shown(
         ("table", "hold-outs", "AUC over folds", "AUC held out", "AUC inside"),
         {
