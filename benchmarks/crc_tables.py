@@ -297,7 +297,7 @@ def counts(bench: Bench) -> str:
     print(
         f"\nGaps within {NEAR} of the paper's / above / below, of the tables {', '.join(COUNTED)}"
     )
-    header = ["rule", *names, *SIDES, "gaps"]
+    header = ["rule", *names, *SIDES, "all"]
     return bench.table("crc_tables", header, rows)
 
 
