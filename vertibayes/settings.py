@@ -28,6 +28,7 @@ Oracle: TypeAlias = Literal["auto", "de", "sue", "oue", "she", "the", "ss"]
 Protect: TypeAlias = Literal["record", "party"]
 Via: TypeAlias = Literal["additive", "masked", "product"]
 Drift: TypeAlias = Literal["none", "x", "y", "xy"]
+Covariance: TypeAlias = Literal["none", "full"]
 FixedNetwork: TypeAlias = Literal["chain", "ring", "star", "complete"]
 DrawnNetwork: TypeAlias = Literal["tree", "erdos-renyi", "small-world"]  # two draws differ
 PSEUDO_COUNT = 0.5  # default number that is added to each cell of a CPT
@@ -318,6 +319,9 @@ SIMULATION = (  # of nodes in this process
     Setting("numbers", "texts", "Columns that stay numbers, between the least and the largest "
             "value in the file; all: each column with three or more different numbers, except "
             "those that categorical, cut or bounds name.", (), shown="COLUMN,...|all"),
+    Setting("covariance", "text", "Whether numbers are independent within a class (none), or have "
+            "all their covariances there (full): quadratic discriminant analysis.", "none",
+            choices=get_args(Covariance)),
 )  # fmt: skip
 
 USED_BY = {  # which rules use a setting of a rule

@@ -24,7 +24,7 @@ from vertibayes.drawing.svg import draw
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.report.communication import draw_network
-from vertibayes.settings import NETWORKS, DrawnNetwork
+from vertibayes.settings import NETWORKS, Covariance, DrawnNetwork
 from vertibayes_protocols.calibration.choices import Mixing, Start
 from vertibayes_protocols.calibration.classifier import Examples, FactoredClassifier
 from vertibayes_protocols.calibration.factors import Floats
@@ -58,6 +58,7 @@ class Request:
     leaving: float = 0.0
     returning: float = 0.5
     asleep: float = 0.0
+    covariance: Covariance = "none"
 
     @property
     def is_file(self) -> bool:

@@ -10,7 +10,8 @@
       {"name": "age", "bounds": [17.0, 90.0], "mean": [36.8, 44.2], "variance": [196.6, 110.6]}]}
 
 Each row of ``probabilities`` is the distribution of a feature in one class. A number is normally
-distributed in each class, with its mean and variance in the unit of the column.
+distributed in each class, with its mean and variance in the unit of the column. Version 2 also has
+``"covariances"``: for each class the matrix of all numbers, in the order of the features.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from vertibayes_protocols.site.statistics import Numeric
 from vertibayes_protocols.variables import Variable
 
 FORMAT, VERSION = "vertibayes-naive-bayes", 1
+WITH_COVARIANCES = 2
 
 
 def write_naive_bayes(model: NaiveBayes) -> str:
@@ -36,7 +38,7 @@ def write_naive_bayes(model: NaiveBayes) -> str:
     target = model.schema.target
     about = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if model.cov_ is None else WITH_COVARIANCES,
         "target": {
             "name": target.name,
             "states": target.states,
@@ -45,6 +47,8 @@ def write_naive_bayes(model: NaiveBayes) -> str:
         },
         "features": [_feature(model, feature) for feature in model.schema.features.values()],
     }
+    if model.cov_ is not None:
+        about["covariances"] = model.cov_.tolist()
     return json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -77,9 +81,14 @@ def read_naive_bayes(path: Path) -> NaiveBayes:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f'it is another kind of file; expected "format": "{FORMAT}"')
-        if content.get("version") != VERSION:
-            raise ValueError(f"its version is {content.get('version')}, expected {VERSION}")
-        return _model(content["target"], content["features"])
+        if content.get("version") not in (VERSION, WITH_COVARIANCES):
+            raise ValueError(
+                f"its version is {content.get('version')}, expected {VERSION} or {WITH_COVARIANCES}"
+            )
+        model = _model(content["target"], content["features"])
+        if content["version"] == WITH_COVARIANCES:
+            model.cov_ = _covariances(content, model)
+        return model
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except KeyError as error:
@@ -108,6 +117,15 @@ def _model(target: Mapping[str, Any], features: list[Mapping[str, Any]]) -> Naiv
         if not (model.var_[name] > 0).all():
             raise ValueError(f"the variance of {name!r} must be above 0")
     return model
+
+
+def _covariances(content: Mapping[str, Any], model: NaiveBayes) -> NDArray[np.float64]:
+    count = len(model.theta_)
+    shape = len(model.classes_), count, count
+    found = _array({"name": "numbers", **content}, "covariances", shape)
+    if not np.array_equal(found, found.swapaxes(1, 2)) or (np.linalg.eigvalsh(found) <= 0).any():
+        raise ValueError("the covariances of a class must be symmetric and positive definite")
+    return found
 
 
 def _declared(feature: Mapping[str, Any]) -> Variable | Numeric:

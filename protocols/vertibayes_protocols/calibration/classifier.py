@@ -15,6 +15,7 @@ from vertibayes_protocols.calibration.factors import (
     Factor,
     Floats,
     Gaussian,
+    Normal,
     Prior,
     Weights,
 )
@@ -134,14 +135,21 @@ def naive_bayes(
     *,
     alpha: float = 0.0,
     smoothing: float = 0.0,
+    full: bool = False,
 ) -> FactoredClassifier:
-    """Return naive Bayes with categorical and Gaussian features."""
+    """Return naive Bayes with categorical and Gaussian features.
+
+    With `full`, the numbers have all their covariances in each class, and no `smoothing`.
+    """
     factors: list[Factor] = [Prior()]
+    if full:
+        numbers = (Gaussian(numeric, *scales[n]) for n, numeric in schema.numerics.items())
+        factors.append(Normal(tuple(numbers)))
     for name, feature in schema.features.items():
-        if isinstance(feature, Numeric):
-            factors.append(Gaussian(feature, *scales[name], smoothing))
-        else:
+        if isinstance(feature, Variable):
             factors.append(Categorical(feature, alpha=alpha))
+        elif not full:
+            factors.append(Gaussian(feature, *scales[name], smoothing))
     return FactoredClassifier(schema.target, tuple(factors))
 
 

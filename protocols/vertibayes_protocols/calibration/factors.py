@@ -187,6 +187,71 @@ class Gaussian:
         return mean, np.maximum(variance, least) + self.smoothing, repairs
 
 
+@dataclass(frozen=True)
+class Normal:
+    """The joint normal density of several numbers given y, with all covariances of each class.
+
+    With no other feature the classifier is quadratic discriminant analysis. A record in which one
+    of the numbers is missing is left out of the statistics, and the numbers say nothing of it.
+    """
+
+    numbers: tuple[Gaussian, ...]  # how each number is measured
+
+    @property
+    def width(self) -> int:
+        """How many records are known; the sums of the numbers, and of the products of two."""
+        count = len(self.numbers)
+        return 1 + count + count * (count + 1) // 2
+
+    def columns(self, data: LocalData) -> Floats:
+        """Return 1, z and the products of each two numbers."""
+        known, z, _ = np.stack([number.columns(data) for number in self.numbers]).transpose(2, 1, 0)
+        complete = known.all(axis=1, keepdims=True)
+        z = z * complete
+        one, other = np.triu_indices(len(self.numbers))
+        return np.hstack([complete, z, z[:, one] * z[:, other]])
+
+    def uniform(self, classes: int, size: float) -> Floats:
+        """Return moments of mean 0, variance 1 and covariance 0, in units of the spreads."""
+        one, other = np.triu_indices(len(self.numbers))
+        row = np.concatenate([[1.0], np.zeros(len(self.numbers)), one == other])
+        return np.tile(row * size / classes, (classes, 1))
+
+    def weights(self, statistics: Floats) -> Weights:
+        """Return log N(z; mean, covariance) as the weights of 1, z and the products."""
+        mean, variances, axes, repairs = self._axes(statistics)
+        precision = (axes / variances[..., None, :]) @ np.swapaxes(axes, -1, -2)
+        linear = (precision @ mean[..., None])[..., 0]
+        constant = np.log(2 * np.pi * variances).sum(axis=-1) + (linear * mean).sum(axis=-1)
+        one, other = np.triu_indices(len(self.numbers))
+        products = np.where(one == other, -0.5, -1.0) * precision[..., one, other]
+        values = np.concatenate([-0.5 * constant[..., None], linear, products], axis=-1)
+        return Weights(values, repairs)
+
+    def moments(self, statistics: Floats) -> tuple[Floats, Floats]:
+        """Return means of z, (..., classes, d), and covariances, (..., classes, d, d)."""
+        mean, variances, axes, _ = self._axes(statistics)
+        roots = axes * np.sqrt(variances)[..., None, :]
+        found = roots @ np.swapaxes(roots, -1, -2)
+        return mean, (found + np.swapaxes(found, -1, -2)) / 2  # symmetric to the last digit
+
+    def _axes(self, statistics: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+        """Return means, variances along the principal axes, these axes, and the repairs."""
+        count = len(self.numbers)
+        counts, of_counts = _positive(statistics[..., :1])
+        mean, products = np.split(statistics[..., 1:] / counts, [count], axis=-1)
+        one, other = np.triu_indices(count)
+        squares = np.empty((*mean.shape, count))
+        squares[..., one, other] = squares[..., other, one] = products
+        variances, axes = np.linalg.eigh(squares - mean[..., :, None] * mean[..., None, :])
+        everyone = statistics.sum(axis=-2)[..., None, :]
+        most = everyone[..., 1 + count :][..., one == other].mean(axis=-1, keepdims=True)
+        most = most / np.maximum(everyone[..., :1], TINY)  # the mean of all squares
+        least = LEAST * np.maximum(most, TINY)
+        repairs = of_counts + (variances < least).sum(axis=(-2, -1))
+        return mean, np.maximum(variances, least), axes, repairs
+
+
 def _positive(counts: Floats, alpha: float = 0.0) -> tuple[Floats, NDArray[np.int64]]:
     """Return counts of shape (..., classes, width) that are positive, and how many were not."""
     if alpha:
