@@ -39,8 +39,8 @@ from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
 from vertibayes.words import duration, size
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.queries.tables.costs import Costs, choose_ways
 from vertibayes_protocols.queries.tables.counting import Cost, kept_costs
+from vertibayes_protocols.queries.tables.masked_costs import MaskedCosts, choose_shuffled
 from vertibayes_protocols.queries.tables.ways import WAYS
 from vertibayes_protocols.settings import MASKED_TABLES, CountBy
 from vertibayes_protocols.site.data import SiteData
@@ -104,11 +104,11 @@ def forced(kind: str) -> Iterator[None]:
     both = {
         "products": lambda costs, size: (never, costs.products(size)),
         "shuffles": lambda costs, size: (costs.shuffle(size), never),
-    }.get(kind, Costs._both)
-    kept_costs.cache_clear(), choose_ways.cache_clear()
-    with patch.object(Costs, "_both", both):
+    }.get(kind, MaskedCosts._both)
+    kept_costs.cache_clear(), choose_shuffled.cache_clear()
+    with patch.object(MaskedCosts, "_both", both):
         yield
-    kept_costs.cache_clear(), choose_ways.cache_clear()
+    kept_costs.cache_clear(), choose_shuffled.cache_clear()
 
 
 def row(study: Study, predicted: Forecast, took: Took | None, name: str, way: str) -> list[object]:
