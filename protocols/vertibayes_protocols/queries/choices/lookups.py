@@ -32,8 +32,8 @@ from vertibayes_protocols.queries.choices.scored_tables import (
     Lookup,
     Names,
 )
-from vertibayes_protocols.queries.tables.counting import MOST_CELLS, Group
-from vertibayes_protocols.queries.tables.masked import Holders, cells_of, divided
+from vertibayes_protocols.queries.tables.counting import MOST_CELLS, Group, Holders
+from vertibayes_protocols.queries.tables.masked import cells_of, divided
 from vertibayes_protocols.queries.tables.masked_costs import (
     CHOICE_BYTES_PER_CELL,
     FUNCTION_BYTES_PER_RECORD,

@@ -41,10 +41,10 @@ from vertibayes_protocols.queries.tables.counting import (
     TABLE_BYTES,
     TABLE_BYTES_PER_CELL,
     Group,
+    Holders,
     grouped,
 )
 from vertibayes_protocols.queries.tables.masked import (
-    Holders,
     MaskedPlan,
     cells_of,
     check_multiplied,

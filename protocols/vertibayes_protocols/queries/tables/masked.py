@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from math import prod
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from vertibayes_mpc.shuffled_tables import (
 )
 from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.tables.counting import Group, TablePlan
+from vertibayes_protocols.queries.tables.counting import Group, Holders, TablePlan
 from vertibayes_protocols.queries.tables.masked_costs import (
     Columns,
     MaskedCosts,
@@ -49,7 +49,6 @@ from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Rows
 
-Holders: TypeAlias = tuple[Party, ...]  # of a table, sorted
 COMPLETE = "how many records are complete in the columns of tables that miss values"
 
 
