@@ -154,7 +154,7 @@ def test_a_candidate_whose_table_nobody_could_hold_is_none():
         assert k2(counter) == k2(plain)
 
 
-def test_a_plan_mixes_both_ways_and_keeps_the_order_of_the_query():
+def test_a_plan_mixes_products_and_shuffles_and_keeps_the_order_of_the_query():
     data = drawn([3, 4, 40, 2], 3000)
     families = [Family("v0", ("v2",)), Family("v0", ("v1",)), Family("v2"), Family("v3", ("v1",))]
     with federate(split_columns(data, 2)) as federation:

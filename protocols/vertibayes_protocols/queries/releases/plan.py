@@ -51,12 +51,7 @@ from vertibayes_protocols.queries.tables.masked import (
     divided,
     plan_products,
 )
-from vertibayes_protocols.queries.tables.masked_costs import (
-    LOOKUP_PS_PER_BYTE,
-    TERM_BYTES,
-    Columns,
-    MaskedCosts,
-)
+from vertibayes_protocols.queries.tables.masked_costs import LOOKUP_PS_PER_BYTE, TERM_BYTES, Columns
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Rows, axis_lengths
@@ -200,9 +195,9 @@ class ReleasePlan:
     @cached_property
     def _held(self) -> int:
         """The bytes that cells, and the plans of all parts, take beside one part."""
-        costs: MaskedCosts = self.counted.costs
-        cells = sum(size.cells for group in self.groups for size in costs.sizes(*group))
-        terms = costs.listed_terms([group.prefix for group in self.groups])
+        costs = self.counted.costs
+        cells: int = sum(size.cells for group in self.groups for size in costs.sizes(*group))
+        terms: int = costs.listed_terms([group.prefix for group in self.groups])
         return TABLE_BYTES_PER_CELL * cells + TABLE_BYTES * len(self.groups) + TERM_BYTES * terms
 
     @property
