@@ -23,7 +23,7 @@ from vertibayes_protocols.queries.opening.meet import different_numbers
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.settings import MASKED_TABLES, PAILLIER, CountBy
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
-from vertibayes_protocols.study import BY_MASKED_TABLES, CHOICE_INDICATORS, Study
+from vertibayes_protocols.study import CHOICE_INDICATORS, NEEDS_MASKED_TABLES, Study
 from vertibayes_protocols.variables import Variable
 
 STUDY_BYTES = 16
@@ -222,9 +222,9 @@ def open_study(
     """
     people = None
     if count_by != MASKED_TABLES and choices:
-        raise ValueError(f"{BY_MASKED_TABLES}: choices and releases need masked columns")
+        raise ValueError(f"{NEEDS_MASKED_TABLES}: choices and releases need masked columns")
     if count_by != MASKED_TABLES and alignment is not None and alignment.level != 1:
-        raise ValueError(f"{BY_MASKED_TABLES}: alignments at level 2 need masked columns")
+        raise ValueError(f"{NEEDS_MASKED_TABLES}: alignments at level 2 need masked columns")
     dealer = "" if count_by == PAILLIER else dealer
     if alignment is not None:
         study = study or session.role.randomness.bytes(STUDY_BYTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from vertibayes_protocols.queries.tables.counting import grouped
 from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.queries.tables.ways import WAYS, costs_of
 from vertibayes_protocols.query import At
+from vertibayes_protocols.settings import CountBy
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows
 
@@ -213,6 +215,10 @@ def test_a_table_that_no_part_can_hold_is_named():
         counter = counter_of(federation, PRODUCT, memory=4_000)
         with pytest.raises(ValueError, match=r"the table of .* takes .* bytes of memory"):
             counter.check([Family("xray", ("dysp", "asia"))])
+
+
+def test_each_way_that_a_study_can_name_has_a_plan():
+    assert set(get_args(CountBy)) == set(WAYS)
 
 
 @pytest.mark.parametrize("way", OTHERS)
