@@ -44,6 +44,11 @@ class Federation(NamedTuple):
         self.session.close()
 
 
+def budget_for(memory: int, sites: int) -> int:
+    """Return the `memory_budget` of `federate` that lets a query take so much at each party."""
+    return -(-memory * (sites + 1) * 4 // 3)
+
+
 def federate(
     data: Mapping[Party, SiteData],
     *,
@@ -66,7 +71,8 @@ def federate(
         What sites remember of earlier sessions; nothing if None.
     memory_budget : int, default=2**30
         Bytes for all parties together: a quarter of it holds masked columns, and more of these are
-        kept in files; the rest is for the queries, which are cut to fit.
+        kept in files; the rest is for the queries, which are cut to fit. A policy's `most_memory`
+        limits a query too.
     randomness : Randomness, optional
         The operating system's if None; a test may inject another.
     placements : mapping of Party to Placement, optional
@@ -94,8 +100,8 @@ def federate(
     keys = {party: KeyPair.generate(source) for party in (*data, DEALER)}
     public = {party: pair.public for party, pair in keys.items()}
     share = memory_budget * 3 // 4 // (len(data) + 1)
-    rules = policy or FREE
-    rules = replace(rules, most_memory=max(min(rules.most_memory, share), 1))
+    most = share if policy is None else min(policy.most_memory, share)
+    rules = replace(policy or FREE, most_memory=max(most, 1))
     analyst = AnalystRole(ANALYST, source, public_keys=public)
     roles = {
         site: SiteRole(

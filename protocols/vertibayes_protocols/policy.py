@@ -250,6 +250,7 @@ ALLOW_ALL = Policy(  # each party answers every query
     most_released_tables=1 << 62,
     most_released_cells=1 << 62,
     most_choice_bits=1 << 62,
+    most_memory=1 << 50,
     exact_sums=True,
     exact_neighbours=True,
     most_epsilon=math.inf,

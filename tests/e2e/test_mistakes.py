@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -260,7 +261,10 @@ def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option,
             "structure_records must be between 1 and 20, the number of records, got 21",
         ),
         (["--structure-records", 15], "they would leave out 5"),
-        (["--memory", "100B"], "--memory lets a query take 25: allow more memory or fewer parents"),
+        (
+            ["--memory", "100B"],
+            "take 25: allow more memory or fewer parents (it fits with --memory of 1MiB)",
+        ),
         (["--validate", "scv", "--target", "q"], "--target q: no such column; there are a, b"),
     ],
 )
@@ -274,6 +278,25 @@ def test_an_error_in_the_arguments_comes_without_warnings_of_the_data(
     data = ["--data", "f.csv", "--sites", 2]
     assert_refused(capsys, tmp_path, reason, *data, *options)
     assert "  a: '?' is taken as a state" in learn(capsys, tmp_path / "results", *data)[2]
+
+
+@pytest.mark.parametrize("way", ["masked-tables", "scalar-product", "paillier"])
+def test_tables_that_do_not_fit_are_refused_before_a_cost_is_promised(tmp_path, capsys, way):
+    path = write(
+        tmp_path / "f.csv", "abcd", np.random.default_rng(1).integers(0, 12, (300, 4)).tolist()
+    )
+    source = ["--data", path, "--sites", 2, "--categorical", "a,b,c,d", "--count-by", way]
+    little = ["--memory", "40KiB" if way == "masked-tables" else "2MiB"]
+    code, _, errors = learn(capsys, tmp_path / "no", *source, *little)
+    assert code == 2 and "expected:" not in errors and not (tmp_path / "no").exists()
+    memory = re.search(r"it fits with --memory of (\d+MiB)", errors)[1]
+    assert (int(memory[:-3]) > 100) == (way == "paillier")  # where a run takes too long here
+    if way != "paillier":
+        assert learn(capsys, tmp_path / "x", *source, "--memory", memory)[0] == 0
+    fewer = "; --max-parents 2 fits as it is)" in errors
+    assert fewer == (way == "scalar-product")  # otherwise a table of a pair is as large
+    if fewer:
+        assert learn(capsys, tmp_path / "y", *source, *little, "--max-parents", 2)[0] == 0
 
 
 def test_constraints_about_columns_that_are_left_out_are_named(tmp_path, capsys):

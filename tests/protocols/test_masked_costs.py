@@ -18,9 +18,11 @@ from vertibayes.structure.k2 import k2_widest
 from vertibayes.structure.learners import k2, search_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
+from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries.tables.counting import batches, grouped
 from vertibayes_protocols.queries.tables.masked import MaskedPlan
 from vertibayes_protocols.queries.tables.masked_costs import Load, MaskedCosts, choose_shuffled
+from vertibayes_protocols.queries.tables.ways import WAYS
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows, Variable
@@ -141,6 +143,25 @@ def test_a_run_that_cannot_end_opens_nothing():
             k2(counter)
         assert not counter.ledger.tables and not counter.calls
         assert all(not role.ledger.tables for role in federation.roles.values())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_of_tables_that_do_not_fit_the_largest_is_named(way):
+    data = drawn([2, 300, 2, 300], 500)
+    with federate(split_columns(data, 2), memory_budget=40) as federation:
+        counter = SecureCounter.of(federation, count_by=way)
+        families = [Family("v0", ("v2",)), Family("v1", ("v2", "v3")), Family("v0", ("v3",))]
+        with pytest.raises(
+            ValueError, match=r"the table of v1, v2, v3 takes .* may take 10: allow"
+        ):
+            counter.check(families)
+
+
+def test_one_budget_of_a_process_is_the_only_limit_of_its_queries():
+    data = split_columns(drawn([2, 2], 20), 2)
+    for policy, most in ((None, 1 << 34), (Policy(most_memory=1 << 20, free_tables=True), 1 << 20)):
+        with federate(data, policy=policy, memory_budget=1 << 36) as federation:
+            assert SecureCounter.of(federation).study.memory == most
 
 
 def test_a_candidate_whose_table_nobody_could_hold_is_none():

@@ -32,6 +32,7 @@ from vertibayes.cli.outputs import write_model
 from vertibayes.cli.phases import STRENGTHS, STRUCTURE, VALIDATION
 from vertibayes.cli.run import Run
 from vertibayes.cli.source import Source
+from vertibayes.cli.table_memory import check_memory
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
@@ -128,6 +129,7 @@ def learn_at(place: Place, task: Task, run: Run) -> tuple[Learned, dict[str, Any
         cost, held, apart = None, None, opened.sender is not None
         if isinstance(source, SecureCounter):
             source, held = task.validations.parted(source)
+            check_memory(source, task.options, apart=apart)
             cost = expected(source, task.options, apart=apart)
         notes = notices(source, task.options), task.validations.warnings()
         run.warn(chain(opened.warnings, *notes))

@@ -13,7 +13,7 @@ Everything here follows from public sizes, in integers, so that all parties deci
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
@@ -145,11 +145,23 @@ class Load(Protocol):
 L = TypeVar("L", bound=Load)
 
 
+class TooLargeError(ValueError):
+    """A table takes more memory than a query may take at a party."""
+
+    def __init__(self, family: Family, needed: int, most: int, advice: str) -> None:
+        super().__init__(
+            f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at each "
+            f"party, and a query may take {most:,}: {advice}"
+        )
+        self.needed, self.parents = needed, len(family.parents)
+
+
 class TableCosts(ABC, Generic[L]):
     """What the tables of a study cost by one way of counting, over some of its records."""
 
     nothing: L  # the load of no table
     overhead: ClassVar[float] = 1.5  # seconds of a query for each second of `work`, in a forecast
+    advice: ClassVar[str] = "allow more memory or fewer parents, or count by masked-tables"
     # What the opening of the study takes: bytes that each site keeps, bytes on all links, rounds.
     stored_bytes: int = 0
     commitment_bytes: int = 0
@@ -180,8 +192,22 @@ class TableCosts(ABC, Generic[L]):
         return Cost(self.work(load), load.cost.bytes).weight
 
     def checked(self, groups: Iterable[Group]) -> Iterable[L]:
-        """Go through the loads of groups that may not be countable; raises as `load`."""
-        return map(self.load, groups)
+        """Return the loads of groups that may not be countable; refuses the largest table."""
+        loads, refused = list[L](), list[TooLargeError]()
+        for group in groups:
+            try:
+                loads.append(self.load(group))
+            except TooLargeError as error:
+                refused.append(error)
+        if refused:
+            raise max(refused, key=lambda error: error.needed)
+        return loads
+
+    def check_memory(self, needed: Mapping[Family, int]) -> None:
+        """Refuse the largest of some tables if it takes more memory than a query may take."""
+        largest = max(needed, key=needed.__getitem__, default=None)
+        if largest is not None and needed[largest] > self.memory:
+            raise TooLargeError(largest, needed[largest], self.memory, self.advice)
 
     def total(self, groups: Iterable[Group]) -> L:
         """Return the load of one query for groups of tables."""

@@ -47,7 +47,7 @@ from vertibayes_protocols.queries.tables.counting import (
 )
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.study import Study
-from vertibayes_protocols.variables import axis_lengths
+from vertibayes_protocols.variables import Family, axis_lengths
 
 Names: TypeAlias = tuple[str, ...]  # of variables
 TOGETHER = "its values of each record, if the first of these sites works with another of them"
@@ -153,7 +153,7 @@ def load_of(costs: PaillierCosts, groups: tuple[Group, ...]) -> Load:
     columns = [costs.columns_of(family.members) for family in families]
     tables = dict(zip(columns, families, strict=True))
     pairs = Counter(column for table in tables if len(table) == 2 for column in table)
-    work, vectors, holders = 0, 0, 1
+    work, vectors, holders, needed = 0, 0, 1, dict[Family, int]()
     encrypted, sent, filled = set[Column](), set[tuple[Column, Party]](), Counter[Link]()
     for table, family in tables.items():
         if len(table) == 1:
@@ -172,13 +172,8 @@ def load_of(costs: PaillierCosts, groups: tuple[Group, ...]) -> Load:
             encrypted.add(owner)
             sent.add(link)
         filled[last.site, owner.site] += prod(most) * passes * last.states
-        needed = costs.memory_of(Load(vectors=passes * (len(chain) - 1)))
-        if needed > costs.memory:
-            raise ValueError(
-                f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
-                f"each party, and `memory` lets a query take {costs.memory:,}: allow more memory "
-                "or fewer parents, or count by masked-tables"
-            )
+        needed[family] = costs.memory_of(Load(vectors=passes * (len(chain) - 1)))
+    costs.check_memory(needed)
     answers = sum(-(-slots // costs.slots) for slots in filled.values())
     work += answers * (ANYBODY_PS + DECRYPT_PS) + filled.total() * costs.slot_bits * SQUARE_PS
     size = costs.ciphertext_bytes * (vectors * costs.records + 2 * answers)

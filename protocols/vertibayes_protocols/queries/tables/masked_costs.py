@@ -19,7 +19,7 @@ from vertibayes_mpc.masked_tables.plan import STEP_BYTES
 from vertibayes_mpc.ring import TILE_CELLS, TILE_ROWS, Ring
 from vertibayes_protocols.queries.tables.counting import Cost, Group, TableCosts
 from vertibayes_protocols.study import Study
-from vertibayes_protocols.variables import axis_lengths
+from vertibayes_protocols.variables import Family, axis_lengths
 
 KEPT_GROUPS = 1_024  # of tables, for the next query, or the other parties of a process
 
@@ -112,6 +112,7 @@ class MaskedCosts(TableCosts[Load]):
     """The costs of a study's tables by masked columns."""
 
     nothing = Load()
+    advice = "allow more memory or fewer parents"
 
     def __init__(self, study: Study, records: int, missing: bool) -> None:
         super().__init__(study, records, missing)
@@ -320,14 +321,12 @@ def choose_shuffled(costs: MaskedCosts, group: Group) -> Shuffled:
     mixed = sum(w[not by_shuffle] for w, by_shuffle in zip(weights, shuffled, strict=True))
     if all_shuffled := sum(w[0] for w in weights) <= mixed + extension.weight:
         shuffled = [True] * len(sizes)
+    needed = dict[Family, int]()
     for family, size, by_shuffle in zip(group.families, sizes, shuffled, strict=True):
         if by_shuffle and not costs.can_shuffle(size):
-            needed = costs.shuffling_memory + costs.shuffle_memory(size)
-            raise ValueError(
-                f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
-                f"each party, and `memory` lets a query take {costs.memory:,}: allow more memory "
-                "or fewer parents"
-            )
+            load = Load(shuffle_bytes=costs.shuffle_memory(size), cells=size.cells, tables=1)
+            needed[family] = costs.memory_with_tables(load)
+    costs.check_memory(needed)
     chosen = [each[not by_shuffle] for each, by_shuffle in zip(both, shuffled, strict=True)]
     cost = sum(chosen, Cost() if all_shuffled else extension)
     shuffles = [size for size, by_shuffle in zip(sizes, shuffled, strict=True) if by_shuffle]

@@ -54,7 +54,7 @@ from vertibayes_protocols.queries.tables.counting import (
 )
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.study import Study
-from vertibayes_protocols.variables import axis_lengths
+from vertibayes_protocols.variables import Family, axis_lengths
 
 WAY = "scalar products"
 Names: TypeAlias = tuple[str, ...]  # of a table's variables
@@ -143,7 +143,7 @@ class ProductCosts(TableCosts[Load]):
 
     def load(self, group: Group) -> Load:
         """Return the load of a group's tables; a ValueError if one cannot be counted."""
-        total = Load({}, groups=1)
+        total, needed = Load({}, groups=1), dict[Family, int]()
         for family in group.families:
             cells = prod(self.lengths[name] for name in family.members)
             holders = self.study.holders_of(family.members)
@@ -155,13 +155,9 @@ class ProductCosts(TableCosts[Load]):
                     "fewer parents"
                 )
             table = Load({holders: cells}, 1, 0, self._cost(holders, cells))
-            if (needed := self.memory_with_tables(table)) > self.memory:
-                raise ValueError(
-                    f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
-                    f"each party, and `memory` lets a query take {self.memory:,}: allow more "
-                    "memory or fewer parents, or count by masked-tables"
-                )
+            needed[family] = self.memory_with_tables(table)
             total = total.plus(table)
+        self.check_memory(needed)
         return total
 
     def _cost(self, holders: Holders, cells: int) -> Cost:
