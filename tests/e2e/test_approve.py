@@ -75,6 +75,12 @@ def test_a_wrong_digest_is_refused_also_of_a_study_that_is_approved(capsys, fold
     assert code == 2 and "--digest is not that of" in error
 
 
+def test_a_study_by_another_way_is_refused_for_its_way(capsys, folder):
+    change(study_of(folder), '# count_by = "masked-tables"', 'count_by = "paillier"')
+    code, _, error = approve(capsys, folder, "--yes")
+    assert code == 2 and "study.count_by: approved studies count by masked-tables" in error
+
+
 def test_the_digest_is_that_of_the_analyst(capsys, folder):
     shown = approve(capsys, folder, "--yes")[1]
     line = next(line for line in shown.splitlines() if line.startswith("Digest: "))

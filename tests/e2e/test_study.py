@@ -98,6 +98,14 @@ def test_an_approved_study_counts_by_masked_tables(capsys, tmp_path):
     assert code == 2 and "study.count_by: approved studies count by masked-tables" in output
 
 
+def test_a_holdout_needs_masked_tables(capsys, folder):
+    study = folder / "analyst" / "study.toml"
+    change(study, '# count_by = "masked-tables"', 'count_by = "paillier"')
+    change(study, "# [validation]", '[validation]\ntarget = "sex"\nvalidate = ["holdout"]\n#')
+    code, output, _ = run(capsys, "check", study)
+    assert code == 2 and re.search(r"line \d+: validation.validate: holdout needs masked", output)
+
+
 def test_check_has_the_parties_of_a_study_meet(capsys, folder):
     study = folder / "analyst" / "study.toml"
     code, output, _ = run(capsys, "check", study, "--meet")

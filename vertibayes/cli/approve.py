@@ -7,7 +7,7 @@ from getpass import getuser
 from pathlib import Path
 
 from vertibayes.cli.confirming import agree
-from vertibayes.cli.contracts import contract_of
+from vertibayes.cli.contracts import check_approvable, contract_of
 from vertibayes.cli.what_leaves import noises_of, own_variables, predicted_from, what_leaves
 from vertibayes.contract import most_bits, steps_of_contract, widest
 from vertibayes.words import counted
@@ -164,6 +164,7 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
         names = ", ".join(own.analysts)
         reason = f"{file.party!r} is not an analyst that {own.source.path} pins: {names}"
         raise file.source.error(("analyst", "name"), reason)
+    check_approvable(file)
     if file.dealer != own.dealer:
         reason = f"{file.dealer!r} is not the dealer that {own.source.path} pins: {own.dealer!r}"
         raise file.source.error(("dealer", "name"), reason)

@@ -31,6 +31,16 @@ def has_contract(file: StudyFile) -> bool:
     return "release" in file.source.values
 
 
+def check_approvable(file: StudyFile) -> None:
+    """Refuse the file of a study that needs no approval, or that no owner can approve."""
+    if not has_contract(file):
+        reason = 'missing; sites approve what a study releases: add [release] with rule = "cut"'
+        raise file.source.error(("release",), reason)
+    if file.count_by != MASKED_TABLES:
+        reason = "approved studies count by masked-tables: remove it, or [release]"
+        raise file.source.error(("study", "count_by"), reason)
+
+
 def contract_of(file: StudyFile, analyst_key: bytes | None = None) -> Contract:
     """Return the contract of a study's file.
 
@@ -46,12 +56,7 @@ def contract_of(file: StudyFile, analyst_key: bytes | None = None) -> Contract:
     ValueError
         If the file does not say what a contract needs; the message names the line and the key.
     """
-    if not has_contract(file):
-        reason = 'missing; sites approve what a study releases: add [release] with rule = "cut"'
-        raise file.source.error(("release",), reason)
-    if file.count_by != MASKED_TABLES:
-        reason = "approved studies count by masked-tables: remove it, or [release]"
-        raise file.source.error(("study", "count_by"), reason)
+    check_approvable(file)
     if not file.variables:
         reason = "missing; an approved study lists its variables, in its order"
         raise file.source.error(("study", "variables"), reason)

@@ -14,6 +14,8 @@ from vertibayes.options import Options
 from vertibayes.settings import LEARNER, LEARNING, VALIDATION
 from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.deployment.tables import Table
+from vertibayes_protocols.settings import MASKED_TABLES
+from vertibayes_protocols.study import NEEDS_MASKED_TABLES
 
 COUNTS_TWICE = (
     "learns from sites with different records and counts a person at two sites twice; an alignment "
@@ -71,6 +73,8 @@ def validations_of(file: StudyFile) -> Validations:
     table.end()
     with placed(table):
         validations.check()
+    if "holdout" in validations.validate and file.count_by != MASKED_TABLES:
+        raise table.error("validate", f"holdout needs masked columns: {NEEDS_MASKED_TABLES}")
     if validations.public is not None and not validations.public.is_file():
         raise table.error("public", f"{validations.public}: no such file")
     return validations
