@@ -60,7 +60,10 @@ def test_the_model_is_that_of_the_pooled_records(capsys, folder, tmp_path):
 def test_a_study_that_counts_by_paillier_needs_no_dealer(capsys, folder, tmp_path):
     rmtree(folder / "dealer")
     study = folder / "analyst" / "study.toml"
+    pinned = study.read_text(encoding="utf-8")
     change(study, '# count_by = "masked-tables"', 'count_by = "paillier"')
+    without = re.sub(r"(?m)^\[dealer\][^\[]*", "", study.read_text(encoding="utf-8"))
+    study.write_text(without, encoding="utf-8")
     code, output, _ = run(capsys, "check", study, "--meet")
     assert code == 0 and "ok      the sites have the keys and the version of this" in output
     with small_keys():
@@ -70,6 +73,9 @@ def test_a_study_that_counts_by_paillier_needs_no_dealer(capsys, folder, tmp_pat
     found = json.loads((tmp_path / "out" / "structure.json").read_text())
     assert [tuple(edge) for edge in found["edges"]] == list(plain.network.structure.edges)
     change(study, 'count_by = "paillier"', 'count_by = "masked-tables"')
+    code, output, _ = run(capsys, "check", study)
+    assert code == 2 and "dealer: missing; expected [dealer] with name and public_key" in output
+    study.write_text(pinned, encoding="utf-8")
     rmtree(folder / "analyst" / "study")
     code, _, error = learn_study(capsys, folder, tmp_path / "masked")
     assert code and "dealer" in error

@@ -15,6 +15,7 @@ from vertibayes_protocols.deployment.parts import party_name
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole, read_roster
 from vertibayes_protocols.deployment.tables import Table, TomlFile
 from vertibayes_protocols.public_keys import decode_public, decode_signing
+from vertibayes_protocols.settings import PAILLIER
 
 WORDS: Mapping[RosterRole, str] = {
     "site": "a site", "dealer": "the dealer", "analyst": "an analyst",
@@ -186,7 +187,8 @@ def _own(file: TomlFile, role: RosterRole, roster: Roster | None) -> dict[Party,
     if role in file.values:
         with file.table(role) as table:
             return {table.made("name", party_name): table.made("public_key", decode_public)}
-    if roster is None:
+    has_none = role == "dealer" and file.table("study").values.get("count_by") == PAILLIER
+    if roster is None and not has_none:
         reason = (
             f"missing; expected [{role}] with name and public_key, or a roster: "
             f"`vertibayes roster pin {file.path.name} ROSTER`"
