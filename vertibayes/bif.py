@@ -91,7 +91,9 @@ def _model(
     parents: Mapping[str, tuple[str, ...]],
     cpts: Mapping[str, NDArray[np.float64]],
 ) -> Model:
-    if not variables or set(parents) != set(variables):
+    if not variables:
+        raise ValueError("it has no variables")
+    if set(parents) != set(variables):
         raise ValueError("variables and their probabilities do not match")
     return Model(Structure(parents), variables, cpts)
 
@@ -221,7 +223,7 @@ def _blocks(tokens: list[str]) -> Iterator[list[str]]:
         elif token not in "(),|[]":
             block.append(token)
     if block:
-        raise ValueError("it is cut short")
+        raise ValueError("it is cut short, or not in blocks of braces")
 
 
 def _states(block: list[str]) -> tuple[str, ...]:

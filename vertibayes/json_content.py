@@ -17,7 +17,9 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path}: nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}, line {error.lineno}: not JSON ({_why(error)})") from None
-    except (OSError, ValueError) as error:  # other encodings, and numbers of thousands of digits
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not JSON: it is not text in UTF-8") from None
+    except (OSError, ValueError) as error:  # as numbers of thousands of digits
         raise ValueError(f"{path}: cannot be read ({error})") from None
 
 

@@ -130,6 +130,7 @@ def bad_options():
         "--structure c: no such column; there are a, b",
     )
     yield structure, {"s.json": "[]"}, "s.json: not a structure; expected {"
+    yield structure, {"s.json": b"\xff\xfe"}, "s.json: not JSON: it is not text in UTF-8"
     known = ["--sites", "2", "--constraints", "c.json"]
     yield known, {"c.json": '{"tiers": [["a"], ["b"],]}'}, "not JSON (remove the comma before the"
     yield known, {"c.json": ""}, "vertibayes: c.json, line 1: not JSON (the file is empty)"
@@ -170,7 +171,7 @@ def test_bad_options(tmp_path, capsys, monkeypatch, options, files, reason):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.csv").write_text(GOOD)
     for name, text in files.items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     assert_refused(capsys, tmp_path, reason, "--data", "good.csv", *options)
 
 

@@ -157,7 +157,7 @@ def test_a_start_is_refused_before_a_record_is_read(capsys, tmp_path, table):
     path.write_text(json.dumps({"nodes": [*NAMES, "constant"], "edges": []}))
     assert_refused(capsys, tmp_path, "--start: the column 'constant' is left out", *data, *tabu)
     path.write_text(json.dumps({"nodes": NAMES[:3], "edges": []}))
-    reason = "start: the structure lacks variables: d"
+    reason = "--start: the structure lacks variables: d"
     assert_refused(capsys, tmp_path, reason, *data, *tabu, "--exclude", "constant")
 
 

@@ -276,7 +276,8 @@ def test_files_of_other_writers_are_read(alarm_network, tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "do not match"),
+        ("", "it has no variables"),
+        ("A letter about a network.", "not in blocks of braces"),
         ("variable a {", "cut short"),
         (
             "variable a { type discrete [ 2 ] { x, y };}\nprobability ( a ) {\n  table 0.5;\n}",
@@ -303,7 +304,7 @@ GOOD = write_xmlbif(asked())
     ("text", "reason"),
     [
         ("", "no element found"),
-        ("<BIF></BIF>", "do not match"),
+        ("<BIF></BIF>", "it has no variables"),
         (GOOD[:-40], "unclosed token|mismatched tag|no element found"),
         (GOOD.replace("<GIVEN>age", "<GIVEN>agf"), "no variable 'agf'"),
         (GOOD.replace("0.75 0.25</", "0.75</"), "the table of age has 1 numbers, not 2"),

@@ -182,11 +182,11 @@ def test_the_required_edges_belong_to_the_start():
 
 
 BAD_STARTS = [
-    ([], ["n0", "n1"], {}, "start: the structure lacks variables: n2"),
-    ([], ["n0", "n1", "n2", "q"], {}, "start: the structure has nodes that are no variables: q"),
-    ([("n0", "n1")], None, {"forbidden": (("n0", "n1"),)}, "start: n0 -> n1 contradicts"),
-    ([("n0", "n1")], None, {"required": (("n1", "n0"),)}, "start: the structure must not have a"),
-    ([("n0", "n2"), ("n1", "n2")], None, {}, "start: n2 has too many parents: n0, n1"),
+    ([], ["n0", "n1"], {}, "`start`: the structure lacks variables: n2"),
+    ([], ["n0", "n1", "n2", "q"], {}, "`start`: the structure has nodes that are no variables: q"),
+    ([("n0", "n1")], None, {"forbidden": (("n0", "n1"),)}, "`start`: n0 -> n1 contradicts"),
+    ([("n0", "n1")], None, {"required": (("n1", "n0"),)}, "`start`: the structure must not have a"),
+    ([("n0", "n2"), ("n1", "n2")], None, {}, "`start`: n2 has too many parents: n0, n1"),
 ]
 
 

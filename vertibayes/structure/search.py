@@ -63,7 +63,7 @@ class Search:
             try:
                 object.__setattr__(self, "start", self._with_required(self.start))
             except ValueError as error:
-                raise ValueError(f"start: {error}") from None
+                raise ValueError(f"`start`: {error}") from None
 
     def _with_required(self, start: Structure) -> Structure:
         """Return a structure with the required edges; refuse one that is not in the search."""
