@@ -112,6 +112,16 @@ def test_a_holdout_needs_masked_tables(capsys, folder):
     assert code == 2 and re.search(r"line \d+: validation.validate: holdout needs masked", output)
 
 
+def test_tables_beyond_the_memory_of_a_study_are_refused_with_what_fits(capsys, folder, tmp_path):
+    study = folder / "analyst" / "study.toml"
+    change(study, '# memory = "1GiB" ', 'memory = "1kB" ')
+    code, _, error = learn_study(capsys, folder, tmp_path / "out")
+    assert code == 2 and "expected:" not in error
+    assert "memory in study.toml and most_memory in each [policy] of 1MiB" in error
+    change(study, 'memory = "1kB" ', 'memory = "1MiB" ')
+    assert learn_study(capsys, folder, tmp_path / "more")[0] == 0
+
+
 def test_check_has_the_parties_of_a_study_meet(capsys, folder):
     study = folder / "analyst" / "study.toml"
     code, output, _ = run(capsys, "check", study, "--meet")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.options import Options, families_of
+from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import budget_for
 from vertibayes_protocols.queries.tables.counting import TooLargeError, grouped
 from vertibayes_protocols.queries.tables.ways import costs_of
@@ -24,11 +25,13 @@ def check_memory(counter: SecureCounter, options: Options, *, apart: bool) -> No
         _check(counter, options)
     except TooLargeError as error:
         needed = _memory_for(counter.study, options, families_of(counter, options), error.needed)
-        needed = needed if apart else budget_for(needed, len(counter.study.sites))
-        both = " and most_memory in each [policy]" if apart else ""
-        advice = f"it fits with `memory`{both} of {-(-needed >> 20)}MiB"
+        memory, parents = "memory in study.toml and most_memory in each [policy]", "max_parents ="
+        if not apart:
+            needed = budget_for(needed, len(counter.study.sites))
+            memory, parents = "`memory`", "`max_parents`"
+        advice = f"it fits with {memory} of {-(-needed >> 20)}MiB"
         if most := _most_parents(counter, options, error.parents):
-            advice += f"; `max_parents` {most} fits as it is"
+            advice += f"; {parents} {most} fits as it is"
         raise ValueError(f"{error} ({advice})") from None
 
 
@@ -50,7 +53,7 @@ def _most_parents(counter: SecureCounter, options: Options, refused: int) -> int
     """Return the largest number of parents, below a refused one, whose tables fit; 0 if none."""
     if options.structure is None:
         for most in range(refused - 1, 0, -1):
-            with suppress(TooLargeError):
+            with suppress(ValueError, QueryRefusedError):
                 _check(counter, replace(options, max_parents=most))
                 return most
     return 0
