@@ -298,6 +298,8 @@ def test_tables_that_do_not_fit_are_refused_before_a_cost_is_promised(tmp_path, 
     assert fewer == (way == "scalar-product")  # otherwise a table of a pair is as large
     if fewer:
         assert learn(capsys, tmp_path / "y", *source, *little, "--max-parents", 2)[0] == 0
+        tan = "--algorithm", "tan", "--class-variable", "a", "--memory", "200kB"
+        assert "fits with --memory of 1MiB)" in learn(capsys, tmp_path / "z", *source, *tan)[2]
 
 
 def test_constraints_about_columns_that_are_left_out_are_named(tmp_path, capsys):

@@ -53,7 +53,8 @@ def _most_parents(counter: SecureCounter, options: Options, refused: int) -> int
     """Return the largest number of parents, below a refused one, whose tables fit; 0 if none."""
     if options.structure is None:
         for most in range(refused - 1, 0, -1):
+            fewer = replace(options, max_parents=most)
             with suppress(ValueError, QueryRefusedError):
-                _check(counter, replace(options, max_parents=most))
-                return most
+                _check(counter, fewer)
+                return most if families_of(counter, fewer) else 0  # tan asks for none with one
     return 0
