@@ -225,6 +225,8 @@ def test_each_way_that_a_study_can_name_has_a_plan():
 def test_choices_and_columns_of_several_holders_need_masked_tables(way):
     data = data_of(a="xy", b="z")
     with small_keys(), federate(data) as federation:
+        with pytest.raises(ValueError, match=r"`count_by` must be one of .*, got 'Paillier'"):
+            open_study(federation.session, federation.sites, "dealer", count_by="Paillier")
         with pytest.raises(ValueError, match="`count_by` must be masked-tables: choices"):
             open_study(federation.session, federation.sites, "dealer", choices=True, count_by=way)
         study = open_study(federation.session, federation.sites, "dealer", count_by=way)

@@ -202,6 +202,7 @@ MISTAKES = [
     (lambda c: fit(HillClimbSearch(start_dag=DAG([("a", "b")]), **QUIET), c), "the same variables"),
     (lambda c: fit(ExpertInLoop(ci_test="pearsonr"), c), "a test of pgmpy .* got Pearsonr"),
     (lambda c: fit(ExpertInLoop(ci_test="chi"), c), "Unknown CI test: 'chi'"),
+    (lambda c: fit(HillClimbSearch(), pd.DataFrame()), "a Counter expected, .*got DataFrame"),
     (lambda c: fit(Reads(), c), "reads records, which a counter does not have"),
     (lambda c: CountedScore(c).score(DAG([("a", "tub")])), "no variable 'a'"),
     (lambda c: CountedTest(c, ChiSquare)("tub", "tub"), "a variable appears twice"),

@@ -49,7 +49,8 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
     Raises
     ------
     TypeError
-        If the estimator needs more of the records than scores, tests and CPTs do.
+        If the estimator needs more of the records than scores, tests and CPTs do, or the counter
+        is none.
     ValueError
         If a parameter does not fit; no table is asked for then. Also if pgmpy asks for a table that
         is too large.
@@ -65,6 +66,10 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
     >>> sorted(search.causal_graph_.nodes)
     ['x', 'y']
     """
+    if not callable(getattr(counter, "tables", None)):
+        raise TypeError(
+            f"a Counter expected, as SecureCounter.of(federation), got {type(counter).__name__}"
+        )
     if isinstance(estimator, DiscreteMLE | DiscreteBayesianEstimator):
         _fit_cpts(estimator, counter, model)
         return estimator
