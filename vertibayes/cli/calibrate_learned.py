@@ -68,6 +68,8 @@ class Request:
     def checked(self) -> Request:
         """Return the request with its mixing filled in; refuse what cannot be."""
         self._check_network()
+        if self.structure and self.covariance == "full":
+            raise ValueError("--covariance full excludes --structure: a network has states")
         stays = not (self.changes or self.leaving or self.asleep)
         given: Mixing = self.mixing or ("relay" if stays else "mean")
         if given == "relay":
