@@ -188,7 +188,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Normal:
+class JointGaussian:
     """The joint normal density of several numbers given y, with all covariances of each class.
 
     With no other feature the classifier is quadratic discriminant analysis. A record in which one
