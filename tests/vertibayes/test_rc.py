@@ -137,6 +137,16 @@ def test_naive_bayes_of_calibrated_statistics_is_the_same_from_a_file(tmp_path, 
     assert read_naive_bayes(path).predict_proba(w.data) == pytest.approx(ours, abs=1e-9)
 
 
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_a_number_beyond_all_reach_leaves_the_prior(covariance):
+    w = world(50, 1, covariance=covariance)
+    model = to_naive_bayes(w.classifier, w.schema, start_of(w))
+    w.data.numbers["z0"][:] = 1e200
+    with np.errstate(over="ignore"):
+        found = model.predict_proba(w.data)
+    assert found == pytest.approx(np.tile(np.exp(model.class_log_prior_), (50, 1)))
+
+
 def test_naive_bayes_of_another_schema_is_refused():
     w, other = world(50, 1), world(50, 1, numbers=1)
     with pytest.raises(ValueError, match="must be naive Bayes with the schema's class"):
