@@ -21,7 +21,6 @@ values there, beside the entropy of these values, both in the data.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import process_time
@@ -249,20 +248,17 @@ PARTS = {"cost": cost_table, "auc": auc_table}
 def main() -> None:
     """Print the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--sets", nargs="+", choices=TARGETS, default=list(TARGETS))
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=3, help="how many")
-    given = arguments(parser)
-    if not given.data:
-        parser.error("specify --data FOLDER")
+    given = arguments(parser, data=True)
     if given.seeds < 2:
         parser.error(f"--seeds must be at least 2 for a standard deviation, got {given.seeds}")
     seeds = range(given.seed, given.seed + given.seeds)
     print(f"seeds {seeds[0]} to {seeds[-1]}")
     for part in given.parts:
-        PARTS[part](Path(given.data), given.sets, seeds)
+        PARTS[part](given.data, given.sets, seeds)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ each.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -149,17 +148,14 @@ def draw(rows: Sequence[Sequence[object]]) -> None:
 def main() -> None:
     """Print the table, and draw it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--sets", nargs="+", choices=FILES, default=list(FILES))
     parser.add_argument("--seed", type=int, default=0, help="of the columns' sites")
-    given = arguments(parser)
-    if not given.data:
-        parser.error("specify --data FOLDER")
+    given = arguments(parser, data=True)
     print(f"seed {given.seed}")
     rows: list[list[object]] = []
 
     def measured() -> Iterable[list[object]]:
-        for case in cases(Path(given.data), given.sets, given.seed):
+        for case in cases(given.data, given.sets, given.seed):
             rows.append(row(case, given.seed))
             yield rows[-1]
 
