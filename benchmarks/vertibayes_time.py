@@ -8,7 +8,8 @@ structure is Asia's, several times for more attributes). "Tables" are masked tab
 project does, from the keys and commitments to the counts. "Products" are scalar products of two
 parties as in the paper, on a ring, one for each cell of a family that lies at both sites. Seconds
 are the processor's, of all parties, in one process; those of tables include sessions, approval and
-the encoding of messages, those of products do not. Megabytes of products are two masked vectors
+the encoding of messages, those of products do not. Seconds of tables
+are the median of three runs, those of products of one. Megabytes of products are two masked vectors
 each.
 """
 
