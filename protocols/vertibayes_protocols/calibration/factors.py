@@ -223,8 +223,7 @@ class JointGaussian:
         precision = (axes / variances[..., None, :]) @ np.swapaxes(axes, -1, -2)
         linear = (precision @ mean[..., None])[..., 0]
         constant = np.log(2 * np.pi * variances).sum(axis=-1) + (linear * mean).sum(axis=-1)
-        one, other = self.pairs
-        products = np.where(one == other, -0.5, -1.0) * precision[..., one, other]
+        products = np.where(np.equal(*self.pairs), -0.5, -1.0) * precision[..., *self.pairs]
         values = np.concatenate([-0.5 * constant[..., None], linear, products], axis=-1)
         return Weights(values, repairs)
 
