@@ -31,7 +31,7 @@ from vertibayes_mpc.paillier.messages import Answer, EncryptedColumns, MaskedCou
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.opening import open_study
-from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Meet
 from vertibayes_protocols.queries.opening.joining_by_keys import CommittedKey, JoiningByKey
 from vertibayes_protocols.queries.tables.encrypted import TOGETHER, OwnCounts, PaillierPlan
@@ -326,7 +326,7 @@ def test_a_replayed_column_ends_the_session(monkeypatch):
 def test_chosen_records_are_the_same_at_all_sites():
     """Sites choose the same records by their common seed."""
     data = data_of(60, **THREE)
-    policy = Policy(free_tables=True, fewest_records=5)
+    policy = replace(FREE, fewest_records=5)
     with federate(data, policy=policy) as federation:
         counter = SecureCounter(opened(federation))
         parts = [

@@ -10,6 +10,8 @@
                              count by masked tables
     site -> analyst          Committed: a mark of the study, the same at all sites
 
+A site refuses a way of counting that its policy does not name (`Policy.count_by`): who must not work
+together differs. Its ledger notes another way than masked tables, with the dealer.
 A study that counts by paillier has no dealer, and its columns stay where they are: its sites join
 it by their keys (`vertibayes_protocols.queries.opening.joining_by_keys`).
 
@@ -151,6 +153,8 @@ class Commit(Query[Joined, None]):
             Fact(REVEALED, site, tuple(party for party in study.parties if party != site))
             for site in at.shown_by(study.sites)
         ]
+        if not study.is_masked:
+            says += [Fact(_way(study), site, ()) for site in at.shown_by(study.sites)]
         stored = costs_of(study, study.records, missing=True).stored_bytes
         takes = Planned(study.memory, stored=stored, less=LESS)  # memory: of each of its queries
         return replace(saying(study.parties, says), takes=[takes])
@@ -166,6 +170,8 @@ class Commit(Query[Joined, None]):
     def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
         """Agree on ids, seed and keys, and send the masked columns."""
         study = self.study
+        if not study.is_masked:
+            site.remark(_way(study))
         site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
         if study.count_by == PAILLIER:
             yield from join_by_keys(site, study)
@@ -210,6 +216,10 @@ class Commit(Query[Joined, None]):
         ids = {name: [name.encode()] for name in study.variables}
         analyst.joined = Joined(study, commitments_of(study, ids, b""), None, mark)
         return analyst.joined
+
+
+def _way(study: Study) -> str:
+    return f"tables are counted by {study.count_by}; the dealer is {study.dealer or 'nobody'}"
 
 
 def _exchange_joinings(
