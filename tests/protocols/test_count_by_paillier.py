@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.paillier_worlds import small_key, small_keys
+from tests.paillier_worlds import integers, small_key, small_keys
 from tests.party_memory import measured
 from tests.protocols.small import count, data_of, plain, study_of
 from tests.structure_worlds import example
@@ -28,11 +26,13 @@ from vertibayes_mpc.errors import (
 from vertibayes_mpc.paillier import PrivateKey
 from vertibayes_mpc.paillier.interchange import from_phe_private
 from vertibayes_mpc.paillier.messages import Answer, EncryptedColumns, MaskedCounts, Masks
+from vertibayes_mpc.paillier.plan import slot_bits
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Meet
+from vertibayes_protocols.queries.opening import joining_by_keys
 from vertibayes_protocols.queries.opening.joining_by_keys import CommittedKey, JoiningByKey
 from vertibayes_protocols.queries.tables.encrypted import TOGETHER, OwnCounts, PaillierPlan
 from vertibayes_protocols.queries.tables.tables import ask_tables
@@ -40,7 +40,7 @@ from vertibayes_protocols.query import At
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows
 
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "paillier.json").read_text())
+GENERATE = PrivateKey.generate  # keys of full size
 WAY = {"count_by": "paillier"}
 THREE = {"a": "xy", "b": "z", "c": "w"}
 TABLES = [("x", "z"), ("z", "x"), ("y",), ("w", "y", "z"), ("z", "w", "x", "y")]
@@ -106,7 +106,7 @@ def test_a_dealer_is_missing_from_no_other_study_and_takes_no_part_as_a_site():
 
 
 def test_each_study_has_new_keys_unless_an_owner_gives_one(monkeypatch):
-    drawn = iter([small_key(128), small_key(256), small_key(128)])
+    drawn = iter([small_key(128), small_key(256, 1), small_key(128)])
     monkeypatch.setattr(PrivateKey, "generate", lambda: next(drawn))
     data = data_of(a="x", b="z")
     with federate(data) as federation:
@@ -158,6 +158,28 @@ def test_a_modulus_that_is_easy_to_factor_is_refused_by_whoever_receives_it(
         assert caught.value.party == "b"
 
 
+def test_a_site_that_claims_anothers_modulus_lets_it_read_a_third_sites_records(monkeypatch, sent):
+    """The owner of a table sends the last site's modulus as its own: no secret is passed on."""
+    data, same = data_of(a="x", b="y", c="z"), {"a": 1, "b": 2, "c": 1}
+
+    def counted():
+        with federate(data) as federation:
+            for party, number in same.items():
+                federation.roles[party].paillier = small_key(256, number)
+            count(federation, opened(federation).study, ("x", "y", "z"))
+
+    with pytest.raises(UnknownFaultyPartyError, match="have a common factor") as caught:
+        counted()
+    assert caught.value.parties == ("a", "c")
+    monkeypatch.setattr(joining_by_keys, "_check_coprime", lambda _: None)
+    counted()
+    (passed,) = (m for a, b, m in sent if (a, b) == ("b", "c") and type(m) is EncryptedColumns)
+    plaintexts = small_key(256, 1).decrypt(integers(passed.values))  # at c, with its own key
+    slots = [(p.bit_length() - 1) // slot_bits(len(plaintexts)) for p in plaintexts]
+    x, y = data["a"].codes["x"], data["b"].codes["y"]
+    assert slots == (x + len(data["a"].variables["x"].states) * y).tolist()
+
+
 def test_a_site_that_sends_two_moduli_is_found_out_before_a_column_is_encrypted(monkeypatch, sent):
     other = replace_modulus(small_key(128))
     with federate(data_of(**THREE)) as federation:
@@ -193,11 +215,10 @@ class Noting(SecureCounter):
 @pytest.mark.parametrize("sites", [2, 3])
 def test_bytes_and_rounds_are_as_predicted(sites):
     """At keys of full size, which the prediction has."""
-    key = PrivateKey(*(int(VECTORS[name], 16) for name in "pq"))
     _, data = example("asia", 60)
     with federate(split_columns(data, sites)) as federation:
         for role in federation.roles.values():
-            role.paillier = key
+            role.paillier = GENERATE()
         counter = Noting.of(federation, order=list(data.variables), **WAY)
         before = federation.traffic.rounds
         k2(counter, max_parents=1)
@@ -208,11 +229,10 @@ def test_bytes_and_rounds_are_as_predicted(sites):
 
 
 def test_no_party_takes_more_memory_than_planned():
-    key = PrivateKey(*(int(VECTORS[name], 16) for name in "pq"))
     data = data_of(100, a="xy", b="zv", c="w")
     with federate(data) as federation:
         for role in federation.roles.values():
-            role.paillier = key
+            role.paillier = GENERATE()
         joined = opened(federation).joined
         families = [Family("x", (last,)) for last in "zvw"] + [Family("w", ("x", "z"))]
         query, _ = ask_tables(joined, families, False, Rows())
@@ -339,6 +359,8 @@ def test_chosen_records_are_the_same_at_all_sites():
 def test_labels_of_two_queries_and_studies_differ():
     with federate(data_of(a="x", b="z")) as federation:
         labels = set()
+        for number, role in enumerate(federation.roles.values(), 1):
+            role.paillier = small_key(256, number)
         for _ in range(2):
             joined = opened(federation, study=b"one").joined
             for number, missing in ((1, False), (1, True), (2, False)):

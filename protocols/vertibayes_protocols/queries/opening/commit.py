@@ -10,10 +10,10 @@
                              count by masked tables
     site -> analyst          Committed: a mark of the study, the same at all sites
 
-A site refuses a way of counting that its policy does not name (`Policy.count_by`): who must not work
-together differs. Its ledger notes another way than masked tables, with the dealer.
-A study that counts by paillier has no dealer, and its columns stay where they are: its sites join
-it by their keys (`vertibayes_protocols.queries.opening.joining_by_keys`).
+A site refuses a way of counting that its policy does not name (`Policy.count_by`): who must not
+work together differs. Its ledger notes another way than masked tables, with the dealer. A study
+that counts by paillier has no dealer, and its columns stay where they are: its sites join it by
+their keys (`vertibayes_protocols.queries.opening.joining_by_keys`).
 
 Every label of the study depends on the common seed, the ids, the states, the holders and the name
 of an alignment at level 2: parties that were sent different studies, or that rejoined a study with

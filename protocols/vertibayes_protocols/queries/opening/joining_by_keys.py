@@ -6,9 +6,9 @@
 
 There is no dealer. A site draws a key for each study that it joins, or has one from its owner
 (`SiteRole.paillier`). Every receiver refuses a modulus that is too short or easy to factor
-(`vertibayes_mpc.moduli`). The messages are sealed in the session
-(`vertibayes_protocols.seal`), and all moduli are in the label of every message of a table, so that
-a site that sends another modulus to one receiver is noticed before any number is decrypted.
+(`vertibayes_mpc.moduli`), and two moduli with a common factor: a table's owner that sends the third
+site's modulus as its own would let that one read the records of the second. The messages are sealed
+in the session (`vertibayes_protocols.seal`).
 
 Security: as `vertibayes_mpc.paillier.counting`. Leakage: none. Cost: two rounds and one; 300 bytes
 between two sites, and to the analyst.
@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
+from math import gcd
 from typing import ClassVar
 
-from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from vertibayes_mpc.paillier import PrivateKey, PublicKey
 from vertibayes_mpc.randomness import KEY_BYTES, StreamKey, label
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
@@ -94,4 +96,13 @@ def _keys(moduli: Mapping[Party, bytes]) -> dict[Party, PublicKey]:
             keys[party] = PublicKey(int.from_bytes(modulus, "little"))
         except ValueError as error:
             raise MalformedMessageError(party, str(error)) from None
+    _check_coprime(keys)
     return keys
+
+
+def _check_coprime(keys: Mapping[Party, PublicKey]) -> None:
+    """Refuse moduli with a common factor: a site that claims another's lets it read records."""
+    for one, other in combinations(keys, 2):
+        if gcd(keys[one].modulus, keys[other].modulus) != 1:
+            reason = "their moduli have a common factor: one may have sent the other's as its own"
+            raise UnknownFaultyPartyError((one, other), reason)
