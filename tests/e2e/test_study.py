@@ -17,8 +17,8 @@ from tests.paillier_worlds import small_keys
 from tests.protocols.deployment.parties import (
     SITES,
     change,
-    count_by,
     changed_key,
+    count_by,
     deployment,
     pooled,
     records,

@@ -188,12 +188,36 @@ def test_a_site_that_sends_two_moduli_is_found_out_before_a_column_is_encrypted(
             opened(federation)
 
 
-def test_a_site_that_sends_the_analyst_another_modulus_is_named_before_a_table(monkeypatch):
+@pytest.mark.parametrize("columns", [{"a": "x", "b": "z"}, {"a": "x", "b": "y", "c": "z"}])
+def test_a_site_that_sends_the_analyst_another_modulus_is_named_before_a_table(
+    monkeypatch, columns
+):
+    """It says that all have received this modulus: another site would be blamed at a table."""
+    other = replace_modulus(small_key(128))
+
+    def lie(message):
+        digest = joining_by_keys._digests({"a": other(message).modulus})
+        return replace(other(message), digests=(*digest, *message.digests[1:]))
+
+    with monkeypatch.context() as patched, federate(data_of(**columns)) as federation:
+        change_first(patched, CommittedKey, "a", lie)
+        with pytest.raises(UnknownFaultyPartyError, match="that a sent to the analyst") as caught:
+            opened(federation)
+    assert caught.value.parties == ("a", "b")
+    with monkeypatch.context() as patched, federate(data_of(**columns)) as federation:
+        change_first(patched, CommittedKey, "a", other)
+        with pytest.raises(MalformedMessageError, match="that a sent to the analyst") as caught:
+            opened(federation)
+    assert caught.value.party == "a"
+
+
+@pytest.mark.parametrize("digests", [(), (b"",) * 2, (bytes(32),) * 3])
+def test_odd_digests_of_moduli_are_refused(monkeypatch, digests):
     with federate(data_of(a="x", b="z")) as federation:
-        change_first(monkeypatch, CommittedKey, "a", replace_modulus(small_key(128)))
-        study = opened(federation).study
-        with pytest.raises(UnexpectedMessageError, match="of another table or step"):
-            count(federation, study, ("x", "z"))
+        change_first(monkeypatch, CommittedKey, "b", lambda m: replace(m, digests=digests))
+        with pytest.raises((MalformedMessageError, UnknownFaultyPartyError)) as caught:
+            opened(federation)
+    assert "b" in (getattr(caught.value, "party", ""), *getattr(caught.value, "parties", ()))
 
 
 def replace_modulus(key):

@@ -2,7 +2,8 @@
 
     site -> sites      JoiningByKey: its part of the common seed, the modulus N of its key
     site -> sites      digests of these messages            (queries.opening.comparing)
-    site -> analyst    CommittedKey: a mark of the study, the same at all sites, and N
+    site -> analyst    CommittedKey: a mark of the study, the same at all sites, N, and digests of
+                       the N of all sites, which must be those of what the analyst receives
 
 There is no dealer. A site draws a key for each study that it joins, or has one from its owner
 (`SiteRole.paillier`). Every receiver refuses a modulus that is too short or easy to factor
@@ -11,7 +12,7 @@ site's modulus as its own would let that one read the records of the second. The
 in the session (`vertibayes_protocols.seal`).
 
 Security: as `vertibayes_mpc.paillier.counting`. Leakage: none. Cost: two rounds and one; 300 bytes
-between two sites, and to the analyst.
+between two sites, and to the analyst, and 33 bytes a site to the analyst.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import gcd
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from vertibayes_mpc.errors import MalformedMessageError, UnknownFaultyPartyError
+from vertibayes_mpc.labelled import LABEL_BYTES
 from vertibayes_mpc.paillier import PrivateKey, PublicKey
 from vertibayes_mpc.randomness import KEY_BYTES, StreamKey, label
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
@@ -46,10 +48,11 @@ class JoiningByKey(Message):
 
 @dataclass(frozen=True, slots=True)
 class CommittedKey(Committed):
-    """A site has joined the study, and has this key."""
+    """A site has joined the study, has this key, and knows these of all sites, in their order."""
 
     kind: ClassVar[str] = "committed key"
     modulus: bytes
+    digests: tuple[bytes, ...]
 
 
 def join_by_keys(site: SiteRole, study: Study) -> Program[None]:
@@ -70,22 +73,42 @@ def join_by_keys(site: SiteRole, study: Study) -> Program[None]:
     commitments = commitments_of(study, _ids(study), seed)
     site.leave_study()
     mark = label("mark", commitments.study)
-    keys = _keys({party: joinings[party].modulus for party in study.sites})
-    site.joined = Joined(study, commitments, StreamKey(seed), mark, keys, key)
-    yield from send({site.analyst: CommittedKey(mark, modulus)})
+    moduli = {party: joinings[party].modulus for party in study.sites}
+    site.joined = Joined(study, commitments, StreamKey(seed), mark, _keys(moduli), key)
+    yield from send({site.analyst: CommittedKey(mark, modulus, _digests(moduli))})
 
 
 def receive_keys(study: Study) -> Program[Joined]:
     """Join a study as the analyst, with the keys of its sites."""
-    expect = Expect(CommittedKey, KEY_BYTES + MOST_BYTES)
-    received = yield from exchange({}, dict.fromkeys(study.sites, expect))
-    keys = _keys({site: message.modulus for site, message in received.items()})
-    return Joined(study, commitments_of(study, _ids(study), b""), None, mark_of(received), keys)
+    cells = KEY_BYTES + MOST_BYTES + (LABEL_BYTES + 1) * len(study.sites)
+    received = yield from exchange({}, dict.fromkeys(study.sites, Expect(CommittedKey, cells)))
+    mark = mark_of(received)
+    moduli = {site: received[site].modulus for site in study.sites}
+    keys, digests = _keys(moduli), _digests(moduli)
+    for site, message in received.items():
+        if len(message.digests) != len(digests):
+            raise MalformedMessageError(site, "its digests have a wrong number")
+        for other, ours, theirs in zip(study.sites, digests, message.digests, strict=True):
+            if ours != theirs:
+                _blame(other, site)
+    return Joined(study, commitments_of(study, _ids(study), b""), None, mark, keys)
 
 
 def _ids(study: Study) -> dict[str, list[bytes]]:
     """Name the columns: as none is committed, none needs an id that is used once."""
     return {name: [name.encode()] for name in study.variables}
+
+
+def _blame(sender: Party, site: Party) -> NoReturn:
+    """Blame who has sent the analyst another modulus than a site says, or that site."""
+    reason = f"the modulus that {sender} sent to the analyst differs from what {site} says"
+    if sender == site:
+        raise MalformedMessageError(site, reason)
+    raise UnknownFaultyPartyError(sorted((sender, site)), f"{reason}: one of them lies")
+
+
+def _digests(moduli: Mapping[Party, bytes]) -> tuple[bytes, ...]:
+    return tuple(label("modulus", modulus) for modulus in moduli.values())
 
 
 def _keys(moduli: Mapping[Party, bytes]) -> dict[Party, PublicKey]:
