@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import chain, combinations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from tests.paillier_worlds import (
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.integers import jacobi, uniform_below
-from vertibayes_mpc.paillier import TablePlan, keys, open_tables
+from vertibayes_mpc.paillier import TablePlan, counting, keys, open_tables
 from vertibayes_mpc.paillier.messages import (
     Answer,
     EncryptedColumns,
@@ -223,6 +224,42 @@ def test_a_second_and_a_fourth_site_read_nothing_of_the_third():
     ours = integers(answering(program, plan, known, step=2).outbox[FOURTH].values)
     assert [linked(*pair) for pair in zip(known, ours, strict=True)] == [None] * RECORDS
     assert KEY.decrypt(ours) == [1 << bits * int(state) for state in z]
+
+
+def work_of(plan, y):
+    """Return what the second site raises to which powers, in order, for its column."""
+    column, work = KEY.encrypt([1] * RECORDS * len(plan.chains), SeededRandomness()), []
+    program = program_of(KEY, plan, plan.tables[0][1], y, Draws())
+    with patch.object(keys, "powmod", lambda b, e, n: work.append(e.bit_length()) or pow(b, e, n)):
+        answering(program, plan, column)
+    return work
+
+
+def moved_one_by_one(public, ciphertext, bits, places, is_zero):
+    """Work for the place of one record alone, as it is picked."""
+
+    class Lazy:
+        def __getitem__(self, at):
+            return public.zero(ciphertext) if at < 0 else public.shift(ciphertext, bits * at)
+
+    return Lazy()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("states", [3, 30])
+def test_how_long_a_second_site_works_shows_missing_values_and_states(monkeypatch, states, whole):
+    """It would if it worked for each record's own place. 30 states are counted in two passes."""
+    columns = columns_of(2, states, 40)
+    settings = {"tables": (columns,), "complete": False, "whole": frozenset(columns[1:] * whole)}
+    plan = plan_of(KEY, RECORDS, **settings)
+    least = 0 if whole else -1
+    others = [np.full(RECORDS, state) for state in sorted({least, 0, states - 1})]
+    others.append(GENERATOR.integers(least, states, RECORDS))
+    assert len({tuple(work_of(plan, y)) for y in others}) == 1
+    is_counted = whole and states == 3
+    assert (max(work_of(plan, others[0])) == N.bit_length()) != is_counted, "c^N, where it may be"
+    monkeypatch.setattr(counting, "_each_place", moved_one_by_one)
+    assert len({sum(work_of(plan, y)) for y in others}) == len(others)
 
 
 # ---- outside the model: sites that must not work together ----------------------------------------

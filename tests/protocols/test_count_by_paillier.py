@@ -11,7 +11,7 @@ import pytest
 from tests.paillier_worlds import integers, small_key, small_keys
 from tests.party_memory import measured
 from tests.protocols.small import count, data_of, plain, study_of
-from tests.structure_worlds import example
+from tests.structure_worlds import example, with_gaps
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.forecast import forecast
 from vertibayes.splitting import split_columns
@@ -34,8 +34,16 @@ from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Meet
 from vertibayes_protocols.queries.opening import joining_by_keys
 from vertibayes_protocols.queries.opening.joining_by_keys import CommittedKey, JoiningByKey
-from vertibayes_protocols.queries.tables.encrypted import TOGETHER, OwnCounts, PaillierPlan
+from vertibayes_protocols.queries.tables.counting import Group
+from vertibayes_protocols.queries.tables.encrypted import (
+    ANYBODY_PS,
+    TOGETHER,
+    OwnCounts,
+    PaillierPlan,
+    load_of,
+)
 from vertibayes_protocols.queries.tables.tables import ask_tables
+from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.query import At
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows
@@ -221,7 +229,7 @@ def test_odd_digests_of_moduli_are_refused(monkeypatch, digests):
 
 
 def replace_modulus(key):
-    modulus = key.public.modulus.to_bytes(16, "little")
+    modulus = key.public.modulus.to_bytes(key.public.plaintext_bytes, "little")
     return lambda message: replace(message, modulus=modulus)
 
 
@@ -280,6 +288,47 @@ def test_a_hopeless_request_is_refused_before_it_is_sent_and_says_what_it_takes(
         counter = SecureCounter(opened(federation, memory=40_000_000))
         with pytest.raises(ValueError, match=r"the table of x, z takes [\d,]+ bytes of memory"):
             counter.check([Family("x", ("z",))])
+
+
+def test_time_and_bytes_are_planned_for_the_longest_key_and_values_that_may_be_missing():
+    whole = data_of(40, a="x", b="y", c="z")
+    work = {}
+    for name, data in ("whole", whole), ("gaps", {s: with_gaps(d, 0.1) for s, d in whole.items()}):
+        with federate(data) as federation:
+            federation.roles["c"].paillier = GENERATE(3072)
+            joined = opened(federation).joined
+            query, _ = ask_tables(joined, [Family("x", ("y", "z"))], False, Rows())
+            plan = query.plan(At.of(federation.roles["a"]))
+        short = costs_of(joined.study, 40, False).total(query.groups)
+        work[name] = plan.costs.total(query.groups).cost
+        assert joined.key_bits == (3072,) and work[name].bytes == 1.5 * short.cost.bytes
+        assert 2.0 < work[name].picoseconds / short.cost.picoseconds < 2.9
+        assert plan.planned.seconds > work[name].picoseconds / 1e12
+    more = work["gaps"].picoseconds - work["whole"].picoseconds
+    assert more > 40 * 2.8 * ANYBODY_PS, "a power for each record of the site between"
+
+
+def test_a_key_of_more_than_3072_bits_is_refused_by_its_own_site_and_by_all_others(monkeypatch):
+    key = GENERATE(3200)
+    with federate(data_of(a="x", b="z")) as federation:
+        federation.roles["b"].paillier = key
+        with pytest.raises(QueryRefusedError, match="its key has more than 3072 bits") as refused:
+            opened(federation)
+        assert refused.value.site == "b"
+    with federate(data_of(a="x", b="z")) as federation:
+        longer = replace_modulus(key)
+        change_first(monkeypatch, JoiningByKey, "b", longer)
+        with pytest.raises(MalformedMessageError) as caught:
+            opened(federation)
+    assert caught.value.party == "b"
+
+
+def test_few_queries_are_kept_also_of_refused_ones():
+    with federate(data_of(**THREE)) as federation:
+        study = opened(federation).study
+    for records in range(20, 120):
+        costs_of(study, records, False).total((Group("x", ("y", "z")),))
+    assert load_of.cache_info().currsize <= 16
 
 
 # ---- what sites note -----------------------------------------------------------------------------

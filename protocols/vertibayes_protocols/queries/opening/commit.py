@@ -67,7 +67,11 @@ from vertibayes_protocols.queries.opening.commit_checks import (
 from vertibayes_protocols.queries.opening.comparing import compare
 from vertibayes_protocols.queries.opening.describe import REVEALED
 from vertibayes_protocols.queries.opening.joined import Committed, commitments_of, mark_of
-from vertibayes_protocols.queries.opening.joining_by_keys import join_by_keys, receive_keys
+from vertibayes_protocols.queries.opening.joining_by_keys import (
+    check_own_key,
+    join_by_keys,
+    receive_keys,
+)
 from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -162,6 +166,8 @@ class Commit(Query[Joined, None]):
     def fits(self, site: SiteRole, plan: None) -> None:
         """Refuse a study that is not as the site has pinned, declared or aligned it."""
         check_at_site(site, self.study)
+        if self.study.count_by == PAILLIER:
+            check_own_key(site)
 
     def fits_dealer(self, dealer: DealerRole, plan: None) -> None:
         """Refuse a study of other parties or of more records than the dealer expects."""

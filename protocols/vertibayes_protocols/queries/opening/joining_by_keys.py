@@ -33,7 +33,7 @@ from vertibayes_protocols.queries.opening.joined import Committed, commitments_o
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.study import Joined, Study
 
-MOST_BYTES = 1024  # of a modulus
+MOST_BYTES = 384  # of a modulus: longer ones make the work of all parties many times as much
 KEYS = "keys or parts of the common seed"
 
 
@@ -53,6 +53,12 @@ class CommittedKey(Committed):
     kind: ClassVar[str] = "committed key"
     modulus: bytes
     digests: tuple[bytes, ...]
+
+
+def check_own_key(site: SiteRole) -> None:
+    """Refuse a key of the site's owner that the other parties would refuse."""
+    if site.paillier is not None and site.paillier.public.plaintext_bytes > MOST_BYTES:
+        raise ValueError(f"its key has more than {8 * MOST_BYTES} bits")
 
 
 def join_by_keys(site: SiteRole, study: Study) -> Program[None]:
@@ -115,6 +121,8 @@ def _keys(moduli: Mapping[Party, bytes]) -> dict[Party, PublicKey]:
     """Return the public keys, or blame the sender of a modulus that is not safe to use."""
     keys = dict[Party, PublicKey]()
     for party, modulus in moduli.items():
+        if len(modulus) > MOST_BYTES:
+            raise MalformedMessageError(party, f"its modulus has more than {8 * MOST_BYTES} bits")
         try:
             keys[party] = PublicKey(int.from_bytes(modulus, "little"))
         except ValueError as error:
