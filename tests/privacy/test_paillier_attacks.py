@@ -310,6 +310,46 @@ def test_an_owner_that_lies_is_noticed_by_an_honest_analyst(world):
     assert caught.value.parties == (FIRST, SECOND)
 
 
+def lying_last_site(plan, public):
+    """Moves each record to bits of its own, in place of counting, under masks of 0."""
+    inbox = yield Round({}, {FIRST: Expect(EncryptedColumns, 10_000)})
+    total = 1
+    for place, ciphertext in enumerate(integers(inbox[FIRST].values)):
+        total = total * public.shift(ciphertext, bits_of(plan, place)) % public.square
+    (count,) = plan.answers_of(SECOND, 0).values()
+    label, answers = plan.label_of(0), [total] + [1] * (count - 1)
+    masks = Masks(label, to_bytes([0] * count, 32))
+    yield Round({FIRST: Answer(label, to_bytes(answers, 64)), "analyst": masks}, {})
+
+
+def bits_of(plan, record):
+    """Return where a record's state 0 goes: state 1 goes a slot further, between other records."""
+    pair, offset = divmod(record, plan.slot_bits)
+    return 2 * plan.slot_bits * pair + offset
+
+
+def test_a_last_site_that_lies_reads_a_column_together_with_the_analyst():
+    """Of each record, from one answer: a bit for each state. An honest analyst ends the run."""
+    plan, x = plan_of(KEY, RECORDS, (2, 2)), GENERATOR.integers(0, 2, RECORDS)
+    programs = programs_of(KEY, plan, x, np.zeros(RECORDS))
+    programs[SECOND] = lying_last_site(plan, KEY.public)
+    outputs, _ = run_all(programs | {"analyst": open_messages()})
+    (read, *_) = outputs["analyst"]
+    states = [read >> bits_of(plan, record) + plan.slot_bits & 1 for record in range(RECORDS)]
+    assert states == x.tolist()
+    programs = programs_of(KEY, plan, x, np.zeros(RECORDS))
+    programs[SECOND] = lying_last_site(plan, KEY.public)
+    with pytest.raises(UnknownFaultyPartyError, match="do not add up"):
+        run_all(programs | {"analyst": open_tables(plan)})
+
+
+def open_messages():
+    """Receive what the owner has decrypted, and the masks: an analyst that colludes."""
+    yield Round({}, {SECOND: Expect(Masks, 10_000)})
+    inbox = yield Round({}, {FIRST: Expect(MaskedCounts, 10_000)})
+    return integers(inbox[FIRST].values)
+
+
 def test_an_owner_reads_counts_alone_under_a_modulus_made_for_it(monkeypatch):
     """3 divides 7 - 1: masks and randomizers modulo 21^2 leave a group of order 3 free."""
     monkeypatch.setattr(keys, "FEWEST_BITS", 0)
