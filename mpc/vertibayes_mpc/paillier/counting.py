@@ -26,9 +26,9 @@ Who may work together: of a table of two sites, any two; the analyst and either 
 and no more. Of a table of three sites and more, THE OWNER MUST NOT WORK WITH THE THIRD SITE OR ONE
 AFTER IT: it decrypts what they receive, and reads the other sites' records. Only the analyst may
 see the masks: an owner who reads the last site's link to the analyst reads the table.
-Leakage: the tables, to the analyst; n, and the names and numbers of states of columns, to all. How
-long a site between others works does not depend on its records but for single operations of Python
-and gmpy2, which are not constant-time: each record is moved to all places, and made 0 if it may be.
+Leakage: the tables, to the analyst; n, and the names and numbers of states of columns, to all. A
+site between others does the same operations whatever its records have: it moves each to all places,
+and makes each 0 if one may be. Python's and gmpy2's arithmetic is not constant-time.
 Cost: k + 1 rounds for k sites. n ciphertexts from each site to the next (512 bytes each at 2048
 bits), few back, and as many integers modulo N from both to the analyst.
 

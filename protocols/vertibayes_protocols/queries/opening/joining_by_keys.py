@@ -12,7 +12,7 @@ site's modulus as its own would let that one read the records of the second. The
 in the session (`vertibayes_protocols.seal`).
 
 Security: as `vertibayes_mpc.paillier.counting`. Leakage: none. Cost: two rounds and one; 300 bytes
-between two sites, and to the analyst, and 33 bytes a site to the analyst.
+between two sites, and to the analyst, and 33 bytes per site to the analyst.
 """
 
 from __future__ import annotations
