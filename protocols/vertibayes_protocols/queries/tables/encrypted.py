@@ -110,7 +110,7 @@ class PaillierCosts(TableCosts[Load]):
         self.anybody_ps, self.square_ps = int(power * ANYBODY_PS), int(multiply * SQUARE_PS)
         self.receive_ps, self.multiply_ps = int(multiply * RECEIVE_PS), int(multiply * MULTIPLY_PS)
         self.ciphertext_bytes = int(longer * FEWEST_BITS / 4)
-        self.key_bytes, self.held_bytes = int(longer**3 * KEY_BYTES), int(longer * HELD_BYTES)
+        self.key_bytes, self.held_bytes = int(longer**2 * KEY_BYTES), int(longer * HELD_BYTES)
         sites = len(study.sites)
         self.commitment_bytes = sites * sites * (FEWEST_BITS // 8 + 300)
         self.commitment_rounds = 3
