@@ -4,9 +4,10 @@
         [--most 300] [--seed 0]
 
 FOLDER has asia/asia.bif and alarm/alarm.bif, of which the records are drawn (--seed) and dealt to
-the sites. Each row learns structure and CPTs in one process, after a run that is not measured.
-Seconds are the processor's, of all parties, once the study is open; bytes, of all links, and rounds
-are of opening it too. What is predicted is of the tables that K2 asked for (`vertibayes.forecast`).
+the sites. Each row learns structure and CPTs in one process. A run by masked tables for
+each number of sites is not measured: it shows which tables K2 asks for, and what is predicted is of
+these (`vertibayes.forecast`). Seconds are the processor's, of all parties, once the study is open;
+bytes, of all links, and rounds are of opening it too.
 Masked tables are also counted all by products and all by shuffles, of which the planner chooses.
 A way of which more than `--most` seconds are predicted is not run: its row has the prediction
 alone. A network that differs from that of pooled records ends the benchmark.
@@ -15,11 +16,9 @@ alone. A network that differs from that of pooled records ends the benchmark.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from time import process_time
 from typing import TypeAlias
 from unittest.mock import patch
@@ -39,8 +38,8 @@ from vertibayes.splitting import split_columns
 from vertibayes.structure.learners import k2
 from vertibayes.words import duration, size
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.queries.tables.costs import Costs, choose_ways
 from vertibayes_protocols.queries.tables.counting import Cost, kept_costs
+from vertibayes_protocols.queries.tables.masked_costs import MaskedCosts, choose_shuffled
 from vertibayes_protocols.queries.tables.ways import WAYS
 from vertibayes_protocols.settings import MASKED_TABLES, CountBy
 from vertibayes_protocols.site.data import SiteData
@@ -66,13 +65,14 @@ WAYS_AND_KINDS: list[tuple[CountBy, str]] = [
     (MASKED_TABLES, "shuffles"),
     *((way, "") for way in WAYS),
 ]
+Calls: TypeAlias = list[Sequence[Family]]
 Took: TypeAlias = tuple[float, int, int]  # seconds, bytes, rounds
 
 
 class Noting(SecureCounter):
     """A counter that keeps which families it asked for, call by call."""
 
-    asked: list[Sequence[Family]]
+    asked: Calls
 
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
         self.asked.append(list(families))
@@ -104,11 +104,11 @@ def forced(kind: str) -> Iterator[None]:
     both = {
         "products": lambda costs, size: (never, costs.products(size)),
         "shuffles": lambda costs, size: (costs.shuffle(size), never),
-    }.get(kind, Costs._both)
-    kept_costs.cache_clear(), choose_ways.cache_clear()
-    with patch.object(Costs, "_both", both):
+    }.get(kind, MaskedCosts._both)
+    kept_costs.cache_clear(), choose_shuffled.cache_clear()
+    with patch.object(MaskedCosts, "_both", both):
         yield
-    kept_costs.cache_clear(), choose_ways.cache_clear()
+    kept_costs.cache_clear(), choose_shuffled.cache_clear()
 
 
 def row(study: Study, predicted: Forecast, took: Took | None, name: str, way: str) -> list[object]:
@@ -131,17 +131,14 @@ def row(study: Study, predicted: Forecast, took: Took | None, name: str, way: st
 
 
 def one_of(
-    data: SiteData, sites: int, way: CountBy, kind: str, most: float, name: str
+    data: SiteData, sites: int, way: CountBy, kind: str, most: float, name: str, asked: Calls
 ) -> list[object]:
     """Predict a way, and run it unless it takes too long; return its row."""
-    counter, took = learned(data, sites, MASKED_TABLES)
     with federate(split_columns(data, sites), memory_budget=MEMORY) as federation:
         study = Noting.of(federation, order=list(data.variables), count_by=way).study
-    predicted = forecast(study, counter.asked)
+    predicted = forecast(study, asked)
     predicted = replace(predicted, seconds=predicted.seconds - forecast(study, []).seconds)
-    done = took if way == MASKED_TABLES else None
-    if way != MASKED_TABLES and predicted.seconds <= most:
-        done = learned(data, sites, way)[1]
+    done = learned(data, sites, way)[1] if predicted.seconds <= most else None
     said = f"{way}, {kind}" if kind else way
     print(
         f"{name}, {sites} sites, {said}: {duration(predicted.seconds)} and "
@@ -154,22 +151,21 @@ def one_of(
 def main() -> None:
     """Measure every case, print its rows as they are done, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--parts", default="asia,alarm")
     parser.add_argument("--sites", default="2,3")
     parser.add_argument("--records", type=int, help="of all parts; 1,000 and 10,000 if not given")
     parser.add_argument("--most", type=float, default=300.0, help="seconds of a run, as predicted")
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     slowness()  # which measures this machine once
     rows = []
     for name in given.parts.split(","):
         network = read_bif((given.data / name / f"{name}.bif").read_text())
         data = sample(network, given.records or RECORDS[name], seed=given.seed)
         for sites in map(int, given.sites.split(",")):
-            learned(data, sites, MASKED_TABLES)
+            asked = learned(data, sites, MASKED_TABLES)[0].asked
             for way, kind in WAYS_AND_KINDS:
                 with forced(kind):
-                    rows.append(one_of(data, sites, way, kind, given.most, name))
+                    rows.append(one_of(data, sites, way, kind, given.most, name, asked))
     print(table("count_by", HEADINGS, rows))
 
 

@@ -8,10 +8,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import crc_arrays
 import numpy as np
 import pandas as pd
+from crc_arrays import Nodes, Rule
 
-from vertibayes.calibration.crc import collaborative_rc
 from vertibayes.calibration.models import error_rates, scales_of
 from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes.calibration.topologies import Changing, network_of, node_names
@@ -29,25 +30,23 @@ SETS = {
     "adult": ("income", ["adult_train.csv.gz", "adult_test.csv.gz"]),
     "letter": ("letter", ["letter.csv.gz"]),
 }  # class, files
+# Letter's numbers from 0 to 15 as categories, by which the paper's figures of RC are reproduced.
+LETTERS = "letter, categories"
 FEW = 10  # a number with so many values or fewer is a category
 TEST = 8000  # records of the test, at most
 ROUNDS, RATE = 64, 0.05
 
 
-class Rule(NamedTuple):
-    """How nodes bring statistics together."""
-
-    mixing: str
-    start: str
-
-
 RULES = {
-    "mean": Rule("mean", "uniform"),
+    "mean": Rule("mean"),
+    "without the node": Rule("others"),
     "mean, data": Rule("mean", "data"),
-    "metropolis": Rule("metropolis", "uniform"),
+    "metropolis": Rule("metropolis"),
     "metropolis, data": Rule("metropolis", "data"),
-    "relay": Rule("relay", "uniform"),
+    "relay": Rule("relay"),
     "relay, data": Rule("relay", "data"),
+    "mean, no repairs": Rule("mean", repairs=False),
+    "without the node, no repairs": Rule("others", repairs=False),
 }
 
 
@@ -90,14 +89,15 @@ class Scores(NamedTuple):
 @cache
 def load(source: Source) -> tuple[Schema, LocalData]:
     """Read all records; a missing value (`?` in Adult) is a value like any other."""
-    target, files = SETS[source.name]
+    target, files = SETS[source.name.removesuffix(", categories")]
+    few = 16 if source.name == LETTERS else FEW
     parts = [pd.read_csv(source.folder / "uci" / file, skipinitialspace=True) for file in files]
     frame = pd.concat(parts, ignore_index=True)
     frame[target] = frame[target].astype(str).str.strip().str.rstrip(".")
     variables, numbers, features = {}, {}, {}
     for name, column in frame.items():
         is_number = pd.api.types.is_numeric_dtype(column)
-        many = name != target and column.nunique() > FEW
+        many = name != target and column.nunique() > few
         if many and (is_number or source.text == "codes"):
             values = column if is_number else pd.factorize(column, sort=True)[0]
             numbers[name] = np.asarray(values, float)
@@ -167,18 +167,20 @@ def given(source: Source, repetition: int, setting: Setting) -> Given:
     return Given(own, dict(zip(names, parts, strict=True)), network(setting, generator))
 
 
-def rounds(source: Source, repetition: int, setting: Setting, rule: Rule) -> Iterator[np.ndarray]:
-    """Yield the statistics of all nodes after each round."""
+def nodes_of(source: Source, repetition: int, setting: Setting) -> Nodes:
+    """Return the nodes of a repetition as arrays."""
     run = given(source, repetition, setting)
     columns, classes = run.split.examples
-    examples = {
-        name: Examples(columns[places], classes[places]) for name, places in run.parts.items()
-    }
-    calibration = collaborative_rc(
-        run.split.classifier, examples, run.network, ROUNDS, rate=RATE,
-        iterations=setting.iterations, mixing=rule.mixing, start=rule.start,
-    )  # fmt: skip
-    return (state.statistics for state in calibration)
+    places = np.stack([*run.parts.values()])
+    return Nodes(run.split.classifier, columns[places], classes[places], run.network)
+
+
+def rounds(
+    source: Source, repetition: int, setting: Setting, rule: Rule
+) -> tuple[Nodes, Iterator[np.ndarray]]:
+    """Return the nodes, and their statistics after each round."""
+    nodes = nodes_of(source, repetition, setting)
+    return nodes, crc_arrays.rounds(nodes, ROUNDS, rule, RATE, setting.iterations)
 
 
 def network(setting: Setting, generator: np.random.Generator) -> Graph | Changing:
@@ -191,8 +193,10 @@ def network(setting: Setting, generator: np.random.Generator) -> Graph | Changin
 
 def last_scores(source: Source, repetition: int, setting: Setting, rule: Rule) -> Scores:
     """Return the errors of all nodes after the last round."""
-    *_, last = rounds(source, repetition, setting, rule)
-    return scores(split(source, setting.nodes * setting.each, repetition), last)
+    nodes, states = rounds(source, repetition, setting, rule)
+    *_, last = states
+    own = split(source, setting.nodes * setting.each, repetition)
+    return Scores(*(crc_arrays.errors_of(nodes, last, e, rule) for e in (own.examples, own.test)))
 
 
 def gaps_by_round(
@@ -206,5 +210,5 @@ def gaps_by_round(
         own.classifier, own.examples, ROUNDS, rate=RATE, start=start
     ).last
     goal = error_rates(own.classifier, reference[None], few)[0]
-    states = rounds(source, repetition, setting, rule)
+    _, states = rounds(source, repetition, setting, rule)
     return np.array([error_rates(own.classifier, s, few).mean() - goal for s in states])

@@ -172,7 +172,7 @@ def copies_of(generator, rule, nodes: int = NODES, slots: int = 1) -> dict[int, 
 
     def merge(previous: Estimate, received: Estimate, update, _) -> Estimate:
         found = merged(previous, received, update)
-        return Estimate(rule(previous.steps, received.steps), found.values)
+        return Estimate(rule(previous.weights, received.weights), found.values)
 
     with patch("vertibayes_protocols.gossip.merge", merge):
         states = enumerate(gossip(np.eye(nodes), max(SETTLED), generator, slots=slots), 1)

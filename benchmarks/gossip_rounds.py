@@ -4,7 +4,7 @@
 
 An estimate is a weighted mean of all nodes' updates. n times the sum of its squared weights is how
 many times the noise of the federated model it has (copies): 1 if all weights are equal. Counters
-are that of Algorithm 4 as printed, and the project's, which adds up as equation 27.
+are that of Algorithm 4 as printed, and the project's: it adds up, as that of equation 27, to 100.
 """
 
 from __future__ import annotations

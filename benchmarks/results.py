@@ -241,7 +241,7 @@ PAGE = {
         {"oracle": ("OUE",)},
         also=("dp_naive_bayes_local_fetched",),
     ),
-    "crc_tables": Shown(findings=2),
+    "crc_tables": Shown(findings=3, also=("crc_tables_letter", "crc_tables_repairs")),
     "answers_holdout": Shown(
         ("table", "hold-outs", "AUC over folds", "AUC held out", "AUC inside"),
         {

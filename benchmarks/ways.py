@@ -2,9 +2,10 @@
 
     python benchmarks/ways.py [--repeats 5]
 
-Each row asks one query of several tables that share their prefix, in each way by force. Seconds are
-the processor's, of all parties in one process; bytes are of all links. The constants of
-`protocols/vertibayes_protocols/queries/tables/costs` are fitted to such a table.
+Each row asks one query of several tables that share their prefix, all by products or
+all by shuffle. Seconds are the processor's, of all parties in one process; bytes are of all links.
+The constants of `protocols/vertibayes_protocols/queries/tables/masked_costs` are fitted to such a
+table.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from vertibayes.counting.revealed_tables import RevealedTables
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.queries.tables import masked
-from vertibayes_protocols.queries.tables.costs import Costs, Load, Ways
 from vertibayes_protocols.queries.tables.counting import Cost, Group
+from vertibayes_protocols.queries.tables.masked_costs import Load, MaskedCosts, Shuffled
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.variables import Family, Variable
 
@@ -61,12 +62,12 @@ def records_of(records: int, states: tuple[int, ...], last: int, missing: bool) 
 
 @contextmanager
 def forced(shuffled: bool) -> Iterator[None]:
-    """Have all parties count in one way."""
+    """Have all parties count by shuffles, or by products."""
 
-    def way(_costs: Costs, group: Group) -> Ways:
-        return Ways((shuffled,) * len(group.families), Load())
+    def chosen(_costs: MaskedCosts, group: Group) -> Shuffled:
+        return Shuffled((shuffled,) * len(group.families), Load())
 
-    with patch.object(masked, "choose_ways", way):
+    with patch.object(masked, "choose_shuffled", chosen):
         yield
 
 
@@ -104,7 +105,7 @@ def main() -> None:
             study = SecureCounter.of(federation).study
         holders = {name: (f"site-{i % SITES}",) for i, name in enumerate(data.variables)}
         study = type(study)(**{**vars(study), "holders": holders})
-        costs = Costs(study, records, False)
+        costs = MaskedCosts(study, records, False)
         sizes = costs.sizes(prefix, lasts)
         by: dict[bool, Callable[[], Cost]] = {
             True: lambda c=costs, s=sizes: sum(map(c.shuffle, s), Cost()),

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from vertibayes.dag import Structure
-from vertibayes.options import Options
+from vertibayes.options import STRUCTURES, Options
 from vertibayes.released import check_options, steps_of_study
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.constraints import Constraints
@@ -23,7 +23,7 @@ BAYESIAN_NETWORK = "bayesian_network"
 def options_json(options: Options) -> dict[str, Any]:
     """Return options as JSON: the content of the files that they name, not the files' names."""
     values = options.as_json()
-    for name in ("structure", "start"):
+    for name in STRUCTURES:
         if (given := getattr(options, name)) is not None:
             values[name] = [[node, [*own]] for node, own in given.parents.items()]
     return values
@@ -40,7 +40,7 @@ def options_of_json(content: Mapping[str, Any]) -> Options:
         )
     values = dict(content)
     try:
-        for name in ("structure", "start"):
+        for name in STRUCTURES:
             if values[name] is not None:
                 values[name] = Structure({n: tuple(ps) for n, ps in values[name]})
         if values["ordering"] is not None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from vertibayes.edges import Edge
 from vertibayes_protocols.variables import Family
 
 if TYPE_CHECKING:
     from networkx import DiGraph
+
+AnyStructure: TypeAlias = "Structure | DiGraph[str]"  # a DAG of pgmpy is such a graph
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Structure:
         return cls(parents)
 
     @classmethod
-    def from_networkx(cls, graph: DiGraph[str] | Structure) -> Structure:
+    def from_networkx(cls, graph: AnyStructure) -> Structure:
         """Make a structure from a directed graph of networkx; a DAG and a model of pgmpy are such.
 
         Raises

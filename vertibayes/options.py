@@ -26,6 +26,7 @@ from vertibayes.structure.learners import (
 from vertibayes.structure.search import Pairs, Progress, Search, never
 from vertibayes_protocols.variables import Family, Rows, Variable
 
+STRUCTURES = "structure", "start"
 OF_SEARCHES = "algorithm", "ordering", "constraints", "start", "class_variable", "max_seconds"
 
 
@@ -99,11 +100,11 @@ class Options:
     write_synthetic: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("structure", "start"):
+        for name in STRUCTURES:
             if (given := getattr(self, name)) is not None:
                 object.__setattr__(self, name, Structure.from_networkx(given))
         for setting in LEARNING:
-            if setting.name not in ("ordering", "constraints", "structure", "start"):
+            if setting.name not in ("ordering", "constraints", *STRUCTURES):
                 try:
                     setting.checked(getattr(self, setting.name))
                 except ValueError as error:
@@ -142,7 +143,7 @@ class Options:
         """Return the options as JSON data; of given structures, only that there are some."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         values["constraints"] = self.constraints.as_json()
-        for name in ("structure", "start"):
+        for name in STRUCTURES:
             values[name] = None if values[name] is None else "given"
         values["ordering"] = None if self.ordering is None else list(self.ordering)
         return values

@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from vertibayes_protocols.calibration.choices import Mixing, Start
+from vertibayes_protocols.calibration.choices import Covariance, Mixing, Start
 from vertibayes_protocols.release import Rule, RuleKind
 from vertibayes_protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
@@ -318,6 +318,9 @@ SIMULATION = (  # of nodes in this process
     Setting("numbers", "texts", "Columns that stay numbers, between the least and the largest "
             "value in the file; all: each column with three or more different numbers, except "
             "those that categorical, cut or bounds name.", (), shown="COLUMN,...|all"),
+    Setting("covariance", "text", "Whether numbers are independent within a class (diagonal), or "
+            "have all their covariances there (full): quadratic discriminant analysis.", "diagonal",
+            choices=get_args(Covariance)),
 )  # fmt: skip
 
 USED_BY = {  # which rules use a setting of a rule

@@ -16,7 +16,7 @@ All nodes are vectorized: row i of each array is node i. A party between machine
 
 Security: none of its own. What travels is the mean of updates that their nodes have already
 protected by whole copies of noise (`vertibayes_protocols.accounting`); each is as private as its
-noise. Leakage: an estimate of few steps shows few updates; the first of a node is its update.
+noise. Leakage: an estimate of small weight shows few updates; the first of a node is its update.
 
 References
 ----------
@@ -39,22 +39,22 @@ ADDS_UP_TO = 100
 class Estimate(NamedTuple):
     """Estimates of the mean update of all nodes."""
 
-    steps: NDArray[np.int64]  # t: the weight of each estimate in a merge; 0: none came yet
+    weights: NDArray[np.int64]  # t, of each estimate in a merge; 0: none came yet
     values: Floats  # theta
 
     def rows(self, places: NDArray[np.integer]) -> Estimate:
         """Return the estimates of some nodes."""
-        return Estimate(self.steps[places], self.values[places])
+        return Estimate(self.weights[places], self.values[places])
 
 
 def merge(
     previous: Estimate, received: Estimate, update: Floats, adds_up_to: int = ADDS_UP_TO
 ) -> Estimate:
-    """Return the nodes' new estimates ([1]_, equation 26); Algorithm 4 has a `adds_up_to` of 1."""
-    total = previous.steps + received.steps + 1
-    sums = previous.steps[:, None] * previous.values + received.steps[:, None] * received.values
-    steps = np.minimum(total, np.maximum(adds_up_to, received.steps + 1))
-    return Estimate(steps, (sums + update) / total[:, None])
+    """Return the nodes' new estimates ([1]_, equation 26); Algorithm 4 has an `adds_up_to` of 1."""
+    total = previous.weights + received.weights + 1
+    sums = previous.weights[:, None] * previous.values + received.weights[:, None] * received.values
+    weights = np.minimum(total, np.maximum(adds_up_to, received.weights + 1))
+    return Estimate(weights, (sums + update) / total[:, None])
 
 
 class GossipNodes:
@@ -87,9 +87,9 @@ class GossipNodes:
 
 
 def _replaced(
-    old: Estimate, nodes: NDArray[np.integer], steps: NDArray[np.int64], values: Floats
+    old: Estimate, nodes: NDArray[np.integer], weights: NDArray[np.int64], values: Floats
 ) -> Estimate:
     """Return estimates with those of some nodes replaced."""
-    new = Estimate(old.steps.copy(), old.values.copy())
-    new.steps[nodes], new.values[nodes] = steps, values
+    new = Estimate(old.weights.copy(), old.values.copy())
+    new.weights[nodes], new.values[nodes] = weights, values
     return new

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 from vertibayes_mpc.commitments import BLOCK_ROWS, MOST_INDICATORS
 from vertibayes_mpc.randomness import SystemRandomness
@@ -23,7 +23,7 @@ from vertibayes_protocols.queries.opening.meet import different_numbers
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.settings import MASKED_TABLES, PAILLIER, CountBy
 from vertibayes_protocols.site.hidden_rows import CarriedColumns
-from vertibayes_protocols.study import BY_MASKED_TABLES, CHOICE_INDICATORS, Study
+from vertibayes_protocols.study import CHOICE_INDICATORS, NEEDS_MASKED_TABLES, Study
 from vertibayes_protocols.variables import Variable
 
 STUDY_BYTES = 16
@@ -221,10 +221,12 @@ def open_study(
         As `Session.ask`.
     """
     people = None
+    if count_by not in (ways := get_args(CountBy)):
+        raise ValueError(f"`count_by` must be one of {', '.join(ways)}, got {count_by!r}")
     if count_by != MASKED_TABLES and choices:
-        raise ValueError(f"{BY_MASKED_TABLES}: choices and releases need masked columns")
+        raise ValueError(f"{NEEDS_MASKED_TABLES}: choices and releases need masked columns")
     if count_by != MASKED_TABLES and alignment is not None and alignment.level != 1:
-        raise ValueError(f"{BY_MASKED_TABLES}: alignments at level 2 need masked columns")
+        raise ValueError(f"{NEEDS_MASKED_TABLES}: alignments at level 2 need masked columns")
     dealer = "" if count_by == PAILLIER else dealer
     if alignment is not None:
         study = study or session.role.randomness.bytes(STUDY_BYTES)

@@ -20,7 +20,7 @@ from vertibayes_mpc.rounds import Party, Program
 from vertibayes_protocols.approval import Asked
 from vertibayes_protocols.effects import Effects
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
-from vertibayes_protocols.study import BY_MASKED_TABLES, Joined, Study
+from vertibayes_protocols.study import NEEDS_MASKED_TABLES, Joined, Study
 from vertibayes_protocols.wire import FREE
 
 R_co = TypeVar("R_co", covariant=True)
@@ -123,7 +123,7 @@ class StudyQuery(Query[R_co, P]):
         if at.joined is None or at.joined.study.id != self.study:
             raise ValueError("it has not committed to this study")
         if not self.by_any_way and not at.joined.study.is_masked:
-            raise ValueError(f"{BY_MASKED_TABLES}: {self.kind!r} needs masked columns")
+            raise ValueError(f"{NEEDS_MASKED_TABLES}: {self.kind!r} needs masked columns")
         return at.joined
 
 

@@ -21,7 +21,7 @@ from vertibayes_protocols.wire import FREE
 CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 MOST_BLOCK_ROWS = 1 << 20
 MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all others
-BY_MASKED_TABLES = "`count_by` must be masked-tables"
+NEEDS_MASKED_TABLES = "`count_by` must be masked-tables"
 MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
 
@@ -77,9 +77,9 @@ class Study:
         if (self.dealer == "") != (self.count_by == PAILLIER):
             raise ValueError("a study has a dealer unless it counts by paillier (count_by)")
         if not self.is_masked and self.alignment:
-            raise ValueError(f"{BY_MASKED_TABLES}: no site knows the rows of the study")
+            raise ValueError(f"{NEEDS_MASKED_TABLES}: no site knows the rows of the study")
         if not self.is_masked and any(len(held) > 1 for held in self.holders.values()):
-            raise ValueError(f"{BY_MASKED_TABLES}: a column has several holders")
+            raise ValueError(f"{NEEDS_MASKED_TABLES}: a column has several holders")
 
     @property
     def is_masked(self) -> bool:

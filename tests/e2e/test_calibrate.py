@@ -122,6 +122,25 @@ def test_numbers_stay_numbers(data, tmp_path, capsys, which):
     assert [row[0] for row in read_rows(tmp_path / "new.out.csv")[1:]] == ["no", "yes"]
 
 
+def test_numbers_with_covariances_are_quadratic_discriminant_analysis(data, tmp_path, capsys):
+    out, options = tmp_path / "out", ("--covariance", "full", "--nodes", 4)
+    code, _, error = calibrate(
+        capsys, out, "--data", data, *FEW, "--numbers", "all", *options, "--network", "ring"
+    )
+    assert code == 0, error
+    model = read_naive_bayes(out / "naive_bayes.json")
+    assert model.cov_.shape == (2, 2, 2) and (model.cov_[:, 0, 1] != 0).all()
+    code, _, error = calibrate(
+        capsys, tmp_path / "one", "--data", data, *FEW, "--bounds", "age=0,100", *options
+    )
+    assert code != 0 and "--covariance full needs two or more columns that stay numbers" in error
+    (structure := tmp_path / "structure.json").write_text(json.dumps({"nodes": ["y"], "edges": []}))
+    code, _, error = calibrate(
+        capsys, tmp_path / "two", "--data", data, *FEW, "--structure", structure, *options
+    )
+    assert code != 0 and "--covariance full excludes --structure" in error
+
+
 def test_a_network_of_states_is_calibrated_on_a_network_of_a_file(data, tmp_path, capsys):
     structure, network = tmp_path / "structure.json", tmp_path / "network.json"
     edges = [["y", "a"], ["a", "b"], ["y", "b"], ["z", "y"]]

@@ -127,7 +127,9 @@ def test_the_model_predicts_from_what_a_file_has(data, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda model: model.update(version=2), "its version is 2, expected 1"),
+        (lambda model: model.update(version=3), "its version is 3, expected 1 or 2"),
+        (lambda model: model.update(version=2), "'covariances' is missing"),
+        (lambda model: model.update(version=2, covariances=[[[1, 2], [2, 1]]] * 2), "definite"),
         (lambda model: model.pop("target"), "'target' is missing"),
         (lambda model: model["features"][0].update(bounds=[1, 0]), "bounds must be finite and asc"),
         (lambda model: model["features"][0].update(variance=[0, 1]), "variance of 'age' must be"),

@@ -30,8 +30,8 @@ from vertibayes_mpc.shuffled_tables.site import _Chains
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.opening import open_study
-from vertibayes_protocols.queries.tables.costs import Costs, choose_ways
 from vertibayes_protocols.queries.tables.counting import Cost, kept_costs
+from vertibayes_protocols.queries.tables.masked_costs import MaskedCosts, choose_shuffled
 from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.transports.local import EnvelopedPackets
@@ -137,11 +137,11 @@ def notes(monkeypatch):
 @pytest.fixture
 def all_shuffled(monkeypatch):
     """Count each table by shuffle, as wide ones are."""
-    monkeypatch.setattr(Costs, "shuffle", lambda *_: Cost(0, 0))
-    for kept in (kept_costs, choose_ways):
+    monkeypatch.setattr(MaskedCosts, "shuffle", lambda *_: Cost(0, 0))
+    for kept in (kept_costs, choose_shuffled):
         kept.cache_clear()
     yield
-    for kept in (kept_costs, choose_ways):
+    for kept in (kept_costs, choose_shuffled):
         kept.cache_clear()
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.party_memory import measured
-from tests.protocols.test_ways import drawn
+from tests.protocols.test_masked_costs import drawn
 from vertibayes.splitting import split_columns
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.randomness import KeyPair, SystemRandomness
@@ -28,7 +28,7 @@ from vertibayes_protocols.federation import federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Choose, Commit, Release, Tables
-from vertibayes_protocols.queries.tables.costs import Costs
+from vertibayes_protocols.queries.tables.masked_costs import MaskedCosts
 from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.query import At, Query
 from vertibayes_protocols.release import FamilyTables, Rule
@@ -143,7 +143,7 @@ def test_many_small_products_take_more_than_their_columns():
     with federation, measured(federation) as taken:
         federation.session.ask(query)
         plan = query.plan(At.of(federation.roles["site-1"]))
-    costs = Costs(study.study, 40, missing=False)
+    costs = MaskedCosts(study.study, 40, missing=False)
     columns = [costs.columns_of(group.prefix) for group in plan.multiplied]
     extended, rows = (sum(each) for each in list(zip(*columns, strict=True))[:2])
     words = 40 * (3 * extended + 2 * costs.indicators) + rows * costs.indicators * costs.parties
@@ -223,7 +223,7 @@ def test_a_query_of_millions_of_cells_is_refused_before_it_is_read_or_planned():
 
 def test_a_study_whose_masked_columns_take_too_much_is_refused():
     federation, study = opened([200] * 3, 100, choices=True)
-    stored = Costs(study.study, 100, missing=True).stored_bytes
+    stored = MaskedCosts(study.study, 100, missing=True).stored_bytes
     assert stored == federation.roles["site-1"].holder.commitments.masked_bytes
     query = Commit.of(study.study)
     for role in roles(federation, most_stored=stored - 1, most_memory=1 << 62):

@@ -42,8 +42,8 @@ from vertibayes_protocols.queries.choices import lookups as lookups_module
 from vertibayes_protocols.queries.choices.choose import Choose, portions, score_error
 from vertibayes_protocols.queries.choices.lookups import ChoiceLookups, choice_lookups
 from vertibayes_protocols.queries.choices.scored_tables import ChoiceTables
-from vertibayes_protocols.queries.tables import costs as costs_module
-from vertibayes_protocols.queries.tables.costs import most_kept
+from vertibayes_protocols.queries.tables import masked_costs
+from vertibayes_protocols.queries.tables.masked_costs import most_kept
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Joined
 from vertibayes_protocols.variables import Family, Rows, Variable
@@ -383,7 +383,7 @@ def test_kept_sums_are_not_used_if_the_query_would_not_fit_beside_them(monkeypat
 
 
 def test_no_more_sums_are_kept_than_a_session_may_keep(monkeypatch):
-    monkeypatch.setattr(costs_module, "MOST_KEPT", 8)
+    monkeypatch.setattr(masked_costs, "MOST_KEPT", 8)
     federation, _ = committed(DATA)
     for asked in (ASKED, LATER, PREFIXES, LATER):
         assert chosen(federation, asked) == oracle(DATA, STUDY, asked)
@@ -393,12 +393,12 @@ def test_no_more_sums_are_kept_than_a_session_may_keep(monkeypatch):
 
 def test_kept_sums_and_a_query_fit_the_memory_of_a_study_together(monkeypatch):
     memory = choice_lookups(STUDY, PREFIXES).planned.memory
-    monkeypatch.setattr(costs_module, "KEPT_PART", 1)
-    monkeypatch.setattr(costs_module, "KEPT_BYTES", memory // 10)
+    monkeypatch.setattr(masked_costs, "KEPT_PART", 1)
+    monkeypatch.setattr(masked_costs, "KEPT_BYTES", memory // 10)
     study = replace(STUDY, memory=memory)
     assert most_kept(study) == 10
     assert not choice_lookups(study, PREFIXES).fits, "all of the memory is for what is kept"
-    monkeypatch.setattr(costs_module, "KEPT_PART", 10)
+    monkeypatch.setattr(masked_costs, "KEPT_PART", 10)
     study = replace(STUDY, memory=2 * memory)
     federation, _ = committed(DATA, study)
     for asked in (ASKED, LATER, PREFIXES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from vertibayes_protocols.queries.tables.counting import grouped
 from vertibayes_protocols.queries.tables.tables import ask_tables
 from vertibayes_protocols.queries.tables.ways import WAYS, costs_of
 from vertibayes_protocols.query import At
+from vertibayes_protocols.settings import CountBy
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows
 
@@ -242,10 +244,16 @@ def test_a_table_that_no_part_can_hold_is_named():
             counter.check([Family("xray", ("dysp", "asia"))])
 
 
+def test_each_way_that_a_study_can_name_has_a_plan():
+    assert set(get_args(CountBy)) == set(WAYS)
+
+
 @pytest.mark.parametrize("way", OTHERS)
 def test_choices_and_columns_of_several_holders_need_masked_tables(way):
     data = data_of(a="xy", b="z")
     with small_keys(), federate(data) as federation:
+        with pytest.raises(ValueError, match=r"`count_by` must be one of .*, got 'Paillier'"):
+            open_study(federation.session, federation.sites, "dealer", count_by="Paillier")
         with pytest.raises(ValueError, match="`count_by` must be masked-tables: choices"):
             open_study(federation.session, federation.sites, "dealer", choices=True, count_by=way)
         study = open_study(federation.session, federation.sites, "dealer", count_by=way)

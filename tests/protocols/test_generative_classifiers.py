@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from vertibayes.dag import Structure
 from vertibayes.network import Network
@@ -219,3 +221,67 @@ def test_statistics_far_from_valid_have_finite_weights(seed, size, times):
         assert np.isfinite(chances).all() and chances.sum(axis=1) == pytest.approx(np.ones(5))
     negative = (statistics[:, [0, 1, 4, 5]] < 0).sum()
     assert classifier.weights(statistics).repairs >= negative
+
+
+def numbers_of(records, seed, count=3):
+    """Numbers whose means and covariances depend on the class, between bounds that cut none."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 3, records)
+    mixing = np.eye(count) + generator.normal(scale=0.5, size=(3, count, count))
+    values = 5 * y[:, None] + np.einsum(
+        "nij,nj->ni", mixing[y], generator.normal(size=(records, count))
+    )
+    numerics = {f"z{i}": Numeric(f"z{i}", -99.0, 99.0) for i in range(count)}
+    schema = Schema(Variable("y", ("a", "b", "c")), numerics)
+    columns = dict(zip(numerics, values.T, strict=True))
+    return schema, LocalData(schema.variables, {"y": y}, numerics, columns)
+
+
+def full_classifier(schema):
+    scales = {name: Scale(i - 1.0, i + 2.0) for i, name in enumerate(schema.numerics)}
+    return naive_bayes(schema, scales, covariance="full")
+
+
+def test_full_covariances_are_quadratic_discriminant_analysis():
+    schema, data = numbers_of(200, 1)
+    classifier = full_classifier(schema)
+    y, x = data.codes["y"], np.stack([*data.numbers.values()], axis=1)
+    # scikit-learn divides by n - 1 unless a covariance estimator is given
+    theirs = QuadraticDiscriminantAnalysis(
+        solver="eigen", covariance_estimator=EmpiricalCovariance()
+    ).fit(x, y)
+    weights, repairs = classifier.weights(sums(classifier, data))
+    ours = posterior(classifier.columns(data), weights)
+    assert ours == pytest.approx(theirs.predict_proba(x), abs=1e-9) and not repairs
+
+
+def test_the_covariance_of_one_number_is_its_variance():
+    """Far from valid statistics too: both repair them by the same rule."""
+    schema, data = numbers_of(30, 2, count=1)
+    full, plain = full_classifier(schema), naive_bayes(schema, {"z0": Scale(-1.0, 2.0)})
+    assert full.columns(data) == pytest.approx(plain.columns(data))
+    moved = np.random.default_rng(3).normal(scale=9.0, size=(20, 3, 4))
+    statistics = sums(plain, data) + moved - moved.mean(axis=1, keepdims=True)
+    one, other = full.weights(statistics), plain.weights(statistics)
+    assert one.values == pytest.approx(other.values) and (one.repairs == other.repairs).all()
+    assert one.repairs.any() and (one.repairs == 0).any()
+
+
+def test_a_record_without_a_number_is_left_out_of_the_covariances():
+    schema, data = numbers_of(50, 4)
+    complete = data.rows(np.arange(1, 50))
+    data.numbers["z1"][0] = np.nan
+    classifier = full_classifier(schema)
+    prior = sums(classifier, data)[:, 1:]  # without the counts of the classes
+    assert prior == pytest.approx(sums(classifier, complete)[:, 1:])
+
+
+def test_uniform_covariances_prefer_no_class_and_repaired_ones_have_finite_weights():
+    schema, data = numbers_of(50, 5)
+    classifier = full_classifier(schema)
+    even = predicted(classifier, classifier.uniform(9.0), data)
+    assert even == pytest.approx(np.full((50, 3), 1 / 3))
+    moved = np.random.default_rng(6).normal(scale=99.0, size=(9, 3, classifier.width))
+    moved -= moved.mean(axis=1, keepdims=True)  # updates keep the sums over the classes
+    weights, repairs = classifier.weights(classifier.uniform(9.0) + moved)
+    assert np.isfinite(weights).all() and (repairs > 0).all()

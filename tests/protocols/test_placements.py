@@ -15,8 +15,8 @@ from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import Commit, Describe, Meet, Publish
 from vertibayes_protocols.queries.columns.publish import RecordNoise
 from vertibayes_protocols.queries.columns.split import Split
-from vertibayes_protocols.queries.tables.costs import Costs, choose_ways
 from vertibayes_protocols.queries.tables.counting import grouped
+from vertibayes_protocols.queries.tables.masked_costs import MaskedCosts, choose_shuffled
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.study_people import Placement
@@ -255,7 +255,7 @@ def test_the_bytes_of_a_commitment_are_those_of_all_holders(at):
     federation = started(data, placements, policy=free(fewest_records=1))
     study = replace(study_of(federation), block_rows=1 << 15)
     sent = measured(federation, lambda: federation.session.ask(Commit.of(study)))
-    said = Costs(study, study.records, missing=False).commitment_bytes
+    said = MaskedCosts(study, study.records, missing=False).commitment_bytes
     assert said <= sent <= 1.05 * said + 10_000
 
 
@@ -268,9 +268,9 @@ def test_the_bytes_of_tables_of_several_holders_are_about_those_that_costs_say(n
     study = replace(study_of(federation), block_rows=1 << 15)
     federation.session.ask(Commit.of(study))
     sent = measured(federation, lambda: count(federation, study, names, missing=missing))
-    costs = Costs(study, study.records, missing)
+    costs = MaskedCosts(study, study.records, missing)
     (group,), (size,) = grouped([Family(names[0], names[1:])]), costs.sizes(names[:-1], names[-1:])
-    shuffled = choose_ways(costs, group).shuffled[0]
+    shuffled = choose_shuffled(costs, group).shuffled[0]
     products = costs.extension(names[:-1]) + costs.products(size)
     said = (costs.shuffle(size) if shuffled else products).bytes
     assert 0.7 * said <= sent <= 1.1 * said + 20_000

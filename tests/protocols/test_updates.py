@@ -128,14 +128,14 @@ def test_more_gone_than_agreed_and_all_gone_are_errors_that_name_them():
         (Step, {"values": np.zeros(3)}, "p01"),
         (Step, {"values": np.full(21, np.nan)}, "p01"),
         (Step, {"values": np.full(21, 1e300)}, "p01"),
-        (Step, {"steps": 0}, "p01"),
-        (Step, {"steps": 16}, "p01"),  # four iterations: 1, 3, 7, 15
-        (Step, {"steps": 2**62}, "p01"),
+        (Step, {"weight": 0}, "p01"),
+        (Step, {"weight": 16}, "p01"),  # four iterations: 1, 3, 7, 15
+        (Step, {"weight": 2**62}, "p01"),
         (Step, {"to": "p01"}, "p01"),
         (Step, {"to": "stranger"}, "p01"),
-        (Delivered, {"steps": np.array([16]), "values": np.zeros((1, 21))}, "analyst"),
-        (Delivered, {"steps": np.zeros(9, np.int64)}, "analyst"),
-        (Delivered, {"values": np.full((1, 21), np.inf), "steps": np.array([1])}, "analyst"),
+        (Delivered, {"weights": np.array([16]), "values": np.zeros((1, 21))}, "analyst"),
+        (Delivered, {"weights": np.zeros(9, np.int64)}, "analyst"),
+        (Delivered, {"values": np.full((1, 21), np.inf), "weights": np.array([1])}, "analyst"),
     ],
 )
 def test_estimates_that_no_site_can_have_computed_blame_their_sender(kind, change, blamed):

@@ -18,35 +18,35 @@ def run(updates, iterations, seed=0, **options):
     return list(gossip(np.asarray(updates), iterations, np.random.default_rng(seed), **options))
 
 
-def estimate(steps, value):
-    return Estimate(np.array([steps]), np.array([[float(value)]]))
+def estimate(weight, value):
+    return Estimate(np.array([weight]), np.array([[float(value)]]))
 
 
 def test_equation_26_by_hand():
     found = merge(estimate(2, 10.0), estimate(5, 4.0), np.array([[20.0]]))
-    assert found.steps.tolist() == [8], "equation 27"
+    assert found.weights.tolist() == [8], "equation 27"
     assert found.values.tolist() == [[(2 * 10 + 5 * 4 + 20) / 8]]
     printed = merge(estimate(2, 10.0), estimate(5, 4.0), np.array([[20.0]]), adds_up_to=1)
-    assert printed.steps.tolist() == [6], "Algorithm 4"
+    assert printed.weights.tolist() == [6], "Algorithm 4"
     assert printed.values.tolist() == found.values.tolist()
     first = merge(estimate(0, 0.0), estimate(0, 0.0), np.array([[20.0]]))
-    assert first.steps.tolist() == [1] and first.values.tolist() == [[20.0]]
+    assert first.weights.tolist() == [1] and first.values.tolist() == [[20.0]]
 
 
 def test_the_counter_adds_up_to_100_and_then_grows_by_one():
-    update, highest, steps = np.zeros((1, 1)), estimate(0, 0.0), []
+    update, highest, weights = np.zeros((1, 1)), estimate(0, 0.0), []
     for _ in range(9):
         highest = merge(highest, highest, update)
-        steps += highest.steps.tolist()
-    assert steps == [1, 3, 7, 15, 31, 63, 100, 101, 102]
-    assert merge(estimate(90, 0.0), estimate(20, 0.0), update).steps.tolist() == [100]
-    assert merge(estimate(90, 0.0), estimate(120, 0.0), update).steps.tolist() == [121]
+        weights += highest.weights.tolist()
+    assert weights == [1, 3, 7, 15, 31, 63, 100, 101, 102]
+    assert merge(estimate(90, 0.0), estimate(20, 0.0), update).weights.tolist() == [100]
+    assert merge(estimate(90, 0.0), estimate(120, 0.0), update).weights.tolist() == [121]
 
 
 def test_of_several_messages_the_last_two_are_kept():
     nodes = GossipNodes(np.zeros((2, 1)))
     nodes.receive(np.array([1, 1, 1]), Estimate(np.array([1, 2, 3]), np.array([[1.0], [2], [3]])))
-    assert (nodes.previous.steps.tolist(), nodes.received.steps.tolist()) == ([0, 2], [0, 3])
+    assert (nodes.previous.weights.tolist(), nodes.received.weights.tolist()) == ([0, 2], [0, 3])
     nodes.receive(np.array([1]), Estimate(np.array([9]), np.array([[9.0]])))
     assert (nodes.previous.values[1], nodes.received.values[1]) == (3.0, 9.0)
 
@@ -66,7 +66,7 @@ def test_an_estimate_is_a_weighted_mean_of_updates(nodes, iterations, seed, opti
         assert (weights >= 0).all()
         assert weights.sum(axis=1) == pytest.approx(np.ones(nodes), abs=1e-12)
         assert (np.diag(weights) > 0).all()
-        assert state.estimates.steps.min() >= 1
+        assert state.estimates.weights.min() >= 1
 
 
 # 1 is the federated model; a node's own update is an estimate of weight 300.
@@ -125,10 +125,10 @@ def test_a_node_of_many_neighbours_has_more_weight():
 def test_a_message_that_is_late_arrives_later():
     ring = [[1], [0]]
     early = run(np.eye(2), 1, neighbours=ring)[0].estimates
-    assert early.steps.tolist() == [2, 2], "an estimate of 1, its own update, and none before"
+    assert early.weights.tolist() == [2, 2], "an estimate of 1, its own update, and none before"
     late = [run(np.eye(2), 1, seed, neighbours=ring, latest=1)[0] for seed in range(40)]
-    steps = np.array([state.estimates.steps for state in late])
-    assert {1, 2} == set(steps.ravel().tolist())
+    weights = np.array([state.estimates.weights for state in late])
+    assert {1, 2} == set(weights.ravel().tolist())
 
 
 def test_a_node_that_left_sends_nothing_and_changes_no_more():

@@ -227,6 +227,7 @@ MISTAKES = [
             (DiscreteMLE(state_names={"smoke": ["yes"]}), "state"),
         )
     ),
+    (lambda c: fit(HillClimbSearch(), pd.DataFrame()), "a Counter expected, .*got DataFrame"),
     (lambda c: fit(Reads(), c), "reads records, which a counter does not have"),
     (lambda c: CountedScore(c).score(DAG([("a", "tub")])), "no variable 'a'"),
     (lambda c: CountedTest(c, ChiSquare)("tub", "tub"), "a variable appears twice"),

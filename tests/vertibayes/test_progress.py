@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from tests.e2e.command import run
-from tests.protocols.test_ways import drawn
+from tests.protocols.test_masked_costs import drawn
 from vertibayes.cli.progress import Lines, Progress, duration, progress_shown
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import federate

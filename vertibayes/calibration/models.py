@@ -13,7 +13,13 @@ from vertibayes_protocols.calibration.classifier import (
     GenerativeClassifier,
     Scale,
 )
-from vertibayes_protocols.calibration.factors import Categorical, Floats, Gaussian, Prior
+from vertibayes_protocols.calibration.factors import (
+    Categorical,
+    Floats,
+    Gaussian,
+    JointGaussian,
+    Prior,
+)
 from vertibayes_protocols.calibration.local import posterior
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import LocalData
@@ -42,6 +48,14 @@ def to_naive_bayes(
             mean, variance, _ = factor.moments(part)
             model.theta_[factor.numeric.name] = factor.centre + factor.spread * mean
             model.var_[factor.numeric.name] = factor.spread**2 * variance
+        elif isinstance(factor, JointGaussian):
+            means, covariances = factor.moments(part)
+            spreads = np.array([number.spread for number in factor.numbers])
+            model.cov_ = covariances * np.outer(spreads, spreads)
+            for place, number in enumerate(factor.numbers):
+                name = number.numeric.name
+                model.theta_[name] = number.centre + number.spread * means[:, place]
+                model.var_[name] = model.cov_[:, place, place]
     fitted = {*model.feature_log_prob_, *model.theta_}
     if fitted != set(schema.features) or classifier.target.states != schema.target.states:
         raise ValueError(

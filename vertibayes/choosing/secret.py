@@ -8,7 +8,7 @@ from itertools import combinations
 from vertibayes_protocols.approval import Winners
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.open_study import OpenStudy
-from vertibayes_protocols.queries.tables.costs import Costs, choice_room
+from vertibayes_protocols.queries.tables.masked_costs import MaskedCosts, choice_room
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Variable
 
@@ -81,7 +81,7 @@ def fits_of(study: Study, *, missing: bool = False) -> Callable[[Family], bool]:
     a set has no more candidates. The answer follows from public sizes, and is the same for all
     parties.
     """
-    costs = Costs(study, study.records, missing)
+    costs = MaskedCosts(study, study.records, missing)
 
     def fits(family: Family) -> bool:
         *prefix, last = family.members

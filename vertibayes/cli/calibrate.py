@@ -108,7 +108,13 @@ def _schema(
     if structure is not None:
         _check_structure(request, structure, sites, data)
     names = sites.order if structure is None else structure.nodes
-    return Schema(target, {name: columns[name] for name in names if name != target.name})
+    schema = Schema(target, {name: columns[name] for name in names if name != target.name})
+    if request.covariance == "full" and len(schema.numeric) < 2:
+        raise ValueError(
+            "--covariance full needs two or more columns that stay numbers, got "
+            f"{len(schema.numeric)}: name them in --numbers or --bounds"
+        )
+    return schema
 
 
 def _check_structure(request: Request, structure: Structure, sites: Sites, data: SiteData) -> None:
@@ -129,9 +135,11 @@ def _check_structure(request: Request, structure: Structure, sites: Sites, data:
         raise ValueError(f"--structure has no edge from or to {request.target!r}, the target")
 
 
-def _classifier(schema: Schema, structure: Structure | None, data: LocalData) -> FactoredClassifier:
+def _classifier(
+    request: Request, schema: Schema, structure: Structure | None, data: LocalData
+) -> FactoredClassifier:
     if structure is None:
-        return naive_bayes(schema, scales_of(data))
+        return naive_bayes(schema, scales_of(data), covariance=request.covariance)
     return network_classifier(schema.target.name, schema.variables, structure.families)
 
 
@@ -152,7 +160,7 @@ def _scenario(
             f"--nodes must be at most {training.records} (the number of records to learn from), "
             f"got {len(nodes)}"
         )
-    classifier = _classifier(schema, structure, training)
+    classifier = _classifier(request, schema, structure, training)
     pooled = classifier.examples(training)
     sizes = node_sizes("equal", len(nodes), training.records, dealing)
     parts = drift_parts(training, sizes, request.drift, dealing, target=request.target)

@@ -108,10 +108,11 @@ class Validations:
         """
         if "holdout" not in self.validate or self.target is None:
             return counter, None
-        if not counter.study.is_masked:
-            raise ValueError("`count_by` must be masked-tables: the validation holdout needs it")
         from vertibayes.holdout import check_classes, held_out
+        from vertibayes_protocols.study import NEEDS_MASKED_TABLES
 
+        if not counter.study.is_masked:
+            raise ValueError(f"{NEEDS_MASKED_TABLES}: the validation holdout needs masked columns")
         rows, left = held_out(counter.records, self.holdout, self.seed)
         check_classes(part := counter.within(rows), self.target)
         return counter.within(left), part

@@ -68,6 +68,10 @@ class NaiveBayes:
         ``log P(x | y)`` of each categorical feature, in nats, as scikit-learn's CategoricalNB.
     theta_, var_ : dict of str to ndarray of shape (n_classes,)
         Mean and variance of each number within each class, in its own unit.
+    cov_ : ndarray of shape (n_classes, n_numbers, n_numbers) or None
+        All covariances of the numbers within each class, in the order of the schema, of a model
+        that calibration has made so: quadratic discriminant analysis. A record in which a number
+        is missing is then predicted without the numbers.
     swamped_ : tuple of str
         The numbers whose variance in some class is below its standard error under the noise.
 
@@ -76,6 +80,8 @@ class NaiveBayes:
     ValueError
         If `alpha` or `floor` is negative or not finite.
     """
+
+    cov_: Floats | None = None
 
     def __init__(self, schema: Schema, *, alpha: float = 1.0, floor: float = 0.0) -> None:
         for name, value in (("alpha", alpha), ("floor", floor)):
@@ -215,13 +221,24 @@ class NaiveBayes:
             self._check(data, name)
             padded = np.vstack([log_prob.T, np.zeros(len(self.classes_))])
             total += padded[np.asarray(data.codes[name], np.intp)]
-        for name, theta in self.theta_.items():
+        for name in self.theta_:
             self._check(data, name)
+        if self.cov_ is not None:
+            return total + self._joint_density(data, self.cov_)
+        for name, theta in self.theta_.items():
             values = data.numbers[name][:, None]
             variance = self.var_[name]
             density = -0.5 * (np.log(2 * np.pi * variance) + (values - theta) ** 2 / variance)
             total += np.where(np.isnan(values), 0.0, density)
         return total
+
+    def _joint_density(self, data: LocalData, covariances: Floats) -> Floats:
+        """Return the log density of all numbers in each class; 0 where a number is missing."""
+        numbers = np.stack([data.numbers[name] for name in self.theta_], axis=1)
+        apart = numbers[:, None] - np.stack([*self.theta_.values()], axis=1)
+        distance = np.einsum("nci,cij,ncj->nc", apart, np.linalg.inv(covariances), apart)
+        constant = np.linalg.slogdet(2 * np.pi * covariances).logabsdet
+        return np.where(np.isnan(distance), 0.0, -0.5 * (constant + distance))
 
     def predict_log_proba(self, data: LocalData) -> Floats:
         """Return ``log P(y | x)`` of each record: shape (n, n_classes).

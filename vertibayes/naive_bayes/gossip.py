@@ -100,7 +100,7 @@ def gossip(
 ) -> Iterator[Iteration]:
     """Run gossip among nodes and return their estimates after each iteration, one by one.
 
-    The counter of an estimate adds up to `adds_up_to`, and then grows by 1 in each iteration: 1 is
+    The weight of an estimate adds up to `adds_up_to`, and then grows by 1 in each iteration: 1 is
     Algorithm 4 as printed, and 2**53 is equation 27 alone.
     """
     nodes = GossipNodes(updates, adds_up_to)
@@ -161,11 +161,11 @@ class _Mail:
         if not messages:
             return
         receivers = np.concatenate([to for to, _ in messages])
-        steps = np.concatenate([sent.steps for _, sent in messages])
+        weights = np.concatenate([sent.weights for _, sent in messages])
         values = np.concatenate([sent.values for _, sent in messages])
         order = self.generator.permutation(len(receivers))
         order = order[present[receivers[order]]]
-        self.nodes.receive(receivers[order], Estimate(steps[order], values[order]))
+        self.nodes.receive(receivers[order], Estimate(weights[order], values[order]))
 
 
 # ---- models --------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from pgmpy.base import DAG
 from pgmpy.structure_score import BIC, BaseStructureScore
 
 from vertibayes.counting.counter import Counter
-from vertibayes.pgmpy.tables import Tables, nobody
+from vertibayes.pgmpy.tables import Tables, no_records
 from vertibayes_protocols.variables import Family
 
-Scoring: TypeAlias = "Callable[..., BaseStructureScore]"  # takes data, and state_names=
+Scoring: TypeAlias = Callable[..., BaseStructureScore]  # takes data, and state_names=
 Testing: TypeAlias = Callable[..., Any]  # takes data=
 
 
@@ -48,8 +48,8 @@ class CountedScore(BaseStructureScore):  # type: ignore[misc]
         self.counter, self.scoring = counter, scoring
         names = {name: sorted(v.states) for name, v in counter.variables.items()}  # as pgmpy does
         self.tables = Tables(counter)
-        super().__init__(nobody(counter), state_names=names)
-        self._prior = scoring(nobody(counter), state_names=names)
+        super().__init__(no_records(counter), state_names=names)
+        self._prior = scoring(no_records(counter), state_names=names)
         _check_discrete(self._prior, "supported_datatype", "score")
         self._scores: dict[Family, float] = {}
 
@@ -103,7 +103,7 @@ class CountedTest:
 
     def __init__(self, counter: Counter, testing: Testing) -> None:
         self.counter, self.testing, self.tables = counter, testing, Tables(counter)
-        _check_discrete(testing(data=nobody(counter)), "data_types", "test")
+        _check_discrete(testing(data=no_records(counter)), "data_types", "test")
         self._results: dict[Family, tuple[float, float, float]] = {}
 
     def run_test(self, X: str, Y: str, Z: Iterable[str] = ()) -> tuple[float, float]:  # noqa: N803

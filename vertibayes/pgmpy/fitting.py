@@ -18,7 +18,7 @@ from pgmpy.structure_score import get_scoring_method
 from vertibayes.counting.counter import Counter
 from vertibayes.dag import Structure
 from vertibayes.pgmpy.counted import CountedScore, CountedTest
-from vertibayes.pgmpy.tables import Tables, nobody
+from vertibayes.pgmpy.tables import Tables, no_records
 from vertibayes_protocols.variables import Family
 
 Estimator = TypeVar("Estimator")
@@ -26,6 +26,10 @@ Estimator = TypeVar("Estimator")
 HILL_CLIMBING = "_legal_operations_dag"
 STEPS = HILL_CLIMBING, "_test_all"  # of HillClimbSearch, and of ExpertInLoop
 FEWEST_ROWS = 2  # that pgmpy's searches accept
+COUNTED: Mapping[str, tuple[type[CountedScore | CountedTest], Callable[..., Any]]] = {
+    "scoring_method": (CountedScore, get_scoring_method),
+    "ci_test": (CountedTest, get_ci_test),
+}
 
 
 def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Estimator:
@@ -49,7 +53,8 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
     Raises
     ------
     TypeError
-        If the estimator needs more of the records than scores, tests and CPTs do.
+        If the estimator needs more of the records than scores, tests and CPTs do, or the counter
+        is none.
     ValueError
         If a parameter does not fit: of `HillClimbSearch`, `DiscreteMLE` and
         `DiscreteBayesianEstimator` before a table is asked for, while pgmpy checks some of the
@@ -66,18 +71,22 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
     >>> sorted(search.causal_graph_.nodes)
     ['x', 'y']
     """
+    if not callable(getattr(counter, "tables", None)):
+        raise TypeError(
+            f"a Counter expected, as SecureCounter.of(federation), got {type(counter).__name__}"
+        )
     if isinstance(estimator, DiscreteMLE | DiscreteBayesianEstimator):
         _fit_cpts(estimator, counter, model)
         return estimator
-    given = {name: getattr(estimator, name) for name in _COUNTED if hasattr(estimator, name)}
-    if not given:
+    own = {name: getattr(estimator, name) for name in COUNTED if hasattr(estimator, name)}
+    if not own:
         raise TypeError(
             f"{type(estimator).__name__} cannot learn from counts: expected a search of pgmpy with "
             "`scoring_method` or `ci_test`, DiscreteMLE or DiscreteBayesianEstimator"
         )
     if model is not None:
         raise ValueError(f"{type(estimator).__name__} learns the structure: give it no `model`")
-    counted = {name: _COUNTED[name](counter, value) for name, value in given.items()}
+    counted = {name: _counted(counter, name, value) for name, value in own.items()}
     _check_max_indegree(estimator, counter)
     if missing := [name for name, variable in counter.variables.items() if variable.missing]:
         raise ValueError(
@@ -91,7 +100,7 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
         vars(estimator).update(counted, **{n: _in_one_call(s, tables) for n, s in steps.items()})
         estimator.fit(_unreadable(counter))  # type: ignore[attr-defined]
     finally:
-        vars(estimator).update(given)
+        vars(estimator).update(own)
         for name in steps:
             del vars(estimator)[name]
     return estimator
@@ -132,48 +141,30 @@ def _in_one_call(step: Callable[..., Any], tables: Sequence[Tables]) -> Callable
     return asking
 
 
-def _score_of(counter: Counter, given: Any) -> CountedScore:
-    """Return the score that an estimator names."""
-    if isinstance(given, CountedScore):
-        return given
-    if given is None or isinstance(given, str):
-        given = type(get_scoring_method(given, nobody(counter)))
-    return CountedScore(counter, _maker(given, "scoring_method"))
-
-
-def _test_of(counter: Counter, given: Any) -> CountedTest:
-    """Return the test that an estimator names."""
-    if isinstance(given, CountedTest):
-        return given
-    if given is None or isinstance(given, str):
-        given = type(get_ci_test(given, data=nobody(counter)))
-    return CountedTest(counter, _maker(given, "ci_test"))
-
-
-_COUNTED: Mapping[str, Callable[[Counter, Any], CountedScore | CountedTest]] = {
-    "scoring_method": _score_of,
-    "ci_test": _test_of,
-}
-
-
-def _maker(given: Any, name: str) -> Callable[..., Any]:
-    """Refuse what makes no score or test, as one that has records already."""
-    if not callable(given) or hasattr(given, "data"):
+def _counted(counter: Counter, name: str, value: Any) -> CountedScore | CountedTest:
+    """Return the score or test of an estimator over a counter."""
+    kind, named = COUNTED[name]
+    if isinstance(value, kind):
+        return value
+    maker = value
+    if value is None or isinstance(value, str):
+        maker = type(named(value, no_records(counter)))
+    if not callable(maker) or hasattr(maker, "data"):  # one that has records already
         raise ValueError(
             f"`{name}` must be a name, a class or a function that makes one of its data, got "
-            f"{type(given).__name__}"
+            f"{type(value).__name__}"
         )
-    return given  # type: ignore[no-any-return]
+    return kind(counter, maker)
 
 
 def _check_max_indegree(estimator: Any, counter: Counter) -> None:
     """Refuse a search that may ask for wider tables than the sites allow."""
-    most, given = counter.most_variables, getattr(estimator, "max_indegree", 0)
-    widest = len(counter.variables) if given is None else given + 1
+    most, indegree = counter.most_variables, getattr(estimator, "max_indegree", 0)
+    widest = len(counter.variables) if indegree is None else indegree + 1
     if most is not None and min(widest, len(counter.variables)) > most:
         raise ValueError(
             f"`max_indegree` must be at most {most - 1} (the sites allow tables of {most} "
-            f"variables), got {given}"
+            f"variables), got {indegree}"
         )
 
 

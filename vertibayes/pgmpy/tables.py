@@ -58,7 +58,7 @@ class Tables:
         return DataFrame(columns)
 
 
-def nobody(counter: Counter) -> DataFrame:
+def no_records(counter: Counter) -> DataFrame:
     """Return a data frame without records."""
     variables = counter.variables.values()
     return DataFrame({v.name: Categorical([], categories=sorted(v.states)) for v in variables})

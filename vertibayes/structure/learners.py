@@ -7,7 +7,7 @@ from functools import partial
 
 from vertibayes.choosing import Chooser, chooser_of, follow
 from vertibayes.counting.counter import Counter
-from vertibayes.dag import Structure
+from vertibayes.dag import AnyStructure, Structure
 from vertibayes.structure.algorithms import ALGORITHMS, DEFAULT, algorithm_of
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.search import Progress, Search, TimeIsUp, never, silent
@@ -24,7 +24,7 @@ def learn_structure(
     *,
     max_parents: int | None = None,
     constraints: Constraints = Constraints(),
-    start: Structure | None = None,
+    start: AnyStructure | None = None,
     missing: bool = False,
     rows: Rows = Rows(),
     ordering: Sequence[str] | None = None,
@@ -195,7 +195,7 @@ def search_of(
     *,
     max_parents: int | None = None,
     constraints: Constraints = Constraints(),
-    start: Structure | None = None,
+    start: AnyStructure | None = None,
     missing: bool = False,
     rows: Rows = Rows(),
     ordering: Sequence[str] | None = None,
@@ -242,7 +242,7 @@ def max_parents_of(source: Counter | Chooser, algorithm: str, given: int | None)
     return min(most, max(widest - 1, 0))
 
 
-def check_start(algorithm: str, start: Structure | None) -> None:
+def check_start(algorithm: str, start: AnyStructure | None) -> None:
     """Refuse a structure to start from, for an algorithm that starts from none."""
     if start is not None and not algorithm_of(algorithm).starts:
         able = " or ".join(name for name, how in ALGORITHMS.items() if how.starts)

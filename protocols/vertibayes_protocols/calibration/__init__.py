@@ -1,6 +1,6 @@
 """Calibration without a server: nodes of a communication network reach one classifier.
 
-    factors       the factors of naive Bayes and of Bayesian networks: columns, and theta
+    factors       the factors of naive Bayes, normal densities and networks: columns, theta
     classifier    GenerativeClassifier: additive statistics, and theta in closed form
     starts        what nodes start from; the statistics that follow from a relay's sums
     local         LRC: a node moves statistics towards its own records        ([1]_, Algorithm 3)

@@ -184,10 +184,8 @@ class StudyFile(_OwnFile):
         if twice := [name for name in numbers.values if name in states.values]:
             raise numbers.error(twice[0], "it is also in [states]: declare states or bounds")
         with file.table("study") as study:
-            folder, values = (
-                study.path("folder", "study"),
-                study.take_all((VARIABLES, MEMORY, COUNT_BY)),
-            )
+            folder = study.path("folder", "study")
+            values = study.take_all((VARIABLES, MEMORY, COUNT_BY))
             chosen = study.take(SITES)
         values |= file.taken("run", RUN)
         own, pins = _own(file, "analyst", chosen)

@@ -61,8 +61,8 @@ from vertibayes_protocols.queries.choices.lookups import (
     lookups_beside,
 )
 from vertibayes_protocols.queries.choices.scored_tables import Kept
-from vertibayes_protocols.queries.tables.costs import most_kept
 from vertibayes_protocols.queries.tables.masked import look_up_held, plan_products, share_parts
+from vertibayes_protocols.queries.tables.masked_costs import most_kept
 from vertibayes_protocols.query import (
     At,
     Give,

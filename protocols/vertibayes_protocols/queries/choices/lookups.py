@@ -32,18 +32,18 @@ from vertibayes_protocols.queries.choices.scored_tables import (
     Lookup,
     Names,
 )
-from vertibayes_protocols.queries.tables.costs import (
+from vertibayes_protocols.queries.tables.counting import MOST_CELLS, Group, Holders
+from vertibayes_protocols.queries.tables.masked import cells_of, divided
+from vertibayes_protocols.queries.tables.masked_costs import (
     CHOICE_BYTES_PER_CELL,
     FUNCTION_BYTES_PER_RECORD,
     FUNCTION_PS_PER_RECORD,
     LOOKUP_PS_PER_BYTE,
     MOST_TERMS,
     SCORE_BYTES,
-    Costs,
+    MaskedCosts,
     choice_room,
 )
-from vertibayes_protocols.queries.tables.counting import MOST_CELLS, Group
-from vertibayes_protocols.queries.tables.masked import Holders, cells_of, divided
 from vertibayes_protocols.query import check_most
 from vertibayes_protocols.study import Study
 
@@ -271,8 +271,8 @@ class ChoiceLookups:
         return Planned(memory, self.counted.picoseconds + LOOKUP_PS_PER_BYTE * sent)
 
     @cached_property
-    def _costs(self) -> Costs:
-        return Costs(self.tables.study, self.tables.records, missing=True)
+    def _costs(self) -> MaskedCosts:
+        return MaskedCosts(self.tables.study, self.tables.records, missing=True)
 
     @cached_property
     def _prefixes(self) -> list[Names]:

@@ -77,7 +77,7 @@ from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.settings import PAILLIER
 from vertibayes_protocols.storage.block_file import BlockFile
-from vertibayes_protocols.study import BY_MASKED_TABLES, CHOICE_INDICATORS, Joined, Study
+from vertibayes_protocols.study import CHOICE_INDICATORS, NEEDS_MASKED_TABLES, Joined, Study
 
 ID_BYTES = 16
 MASKS = "masks of a site, shared with the dealer"
@@ -128,7 +128,7 @@ class Commit(Query[Joined, None]):
         study = self.study
         contract.check_parties(self.kind, self.parties, dealer=True)
         if not study.is_masked:
-            raise ValueError(f"{BY_MASKED_TABLES}: an owner has approved it")
+            raise ValueError(f"{NEEDS_MASKED_TABLES}: approved studies count by masked tables")
         if contract.queries:
             if not {*study.variables} <= {*contract.variables}:
                 raise ValueError("the query names variables that the contract does not have")

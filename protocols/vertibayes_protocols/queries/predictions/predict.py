@@ -44,7 +44,7 @@ from vertibayes_protocols import wire
 from vertibayes_protocols.effects import Effects, Number, Planned, Scored
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.odds import Odds, OddsShape, digest_of
-from vertibayes_protocols.queries.tables.costs import LOOKUP_PS_PER_BYTE
+from vertibayes_protocols.queries.tables.masked_costs import LOOKUP_PS_PER_BYTE
 from vertibayes_protocols.query import At, Give, StudyQuery, check_most, check_variables
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.study import Joined, Study

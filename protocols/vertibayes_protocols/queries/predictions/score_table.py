@@ -54,7 +54,7 @@ from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.odds import OddsShape
 from vertibayes_protocols.queries.predictions.predict import OddsQuery
 from vertibayes_protocols.queries.releases.plan import ReleaseNoise, by_rule, function_of
-from vertibayes_protocols.queries.tables.costs import LOOKUP_PS_PER_BYTE
+from vertibayes_protocols.queries.tables.masked_costs import LOOKUP_PS_PER_BYTE
 from vertibayes_protocols.query import At, Give
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole

@@ -37,21 +37,21 @@ from vertibayes_protocols.budget import Cost, Released
 from vertibayes_protocols.effects import ByRule, Noise, Planned
 from vertibayes_protocols.gaussian import rho_of_shares, scale_of
 from vertibayes_protocols.ledger import RevealedTable
-from vertibayes_protocols.queries.tables.costs import LOOKUP_PS_PER_BYTE, TERM_BYTES, Columns, Costs
 from vertibayes_protocols.queries.tables.counting import (
     TABLE_BYTES,
     TABLE_BYTES_PER_CELL,
     Group,
+    Holders,
     grouped,
 )
 from vertibayes_protocols.queries.tables.masked import (
-    Holders,
     MaskedPlan,
     cells_of,
     check_multiplied,
     divided,
     plan_products,
 )
+from vertibayes_protocols.queries.tables.masked_costs import LOOKUP_PS_PER_BYTE, TERM_BYTES, Columns
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Rows, axis_lengths
@@ -195,9 +195,9 @@ class ReleasePlan:
     @cached_property
     def _held(self) -> int:
         """The bytes that cells, and the plans of all parts, take beside one part."""
-        costs: Costs = self.counted.costs
-        cells = sum(size.cells for group in self.groups for size in costs.sizes(*group))
-        terms = costs.listed_terms([group.prefix for group in self.groups])
+        costs = self.counted.costs
+        cells: int = sum(size.cells for group in self.groups for size in costs.sizes(*group))
+        terms: int = costs.listed_terms([group.prefix for group in self.groups])
         return TABLE_BYTES_PER_CELL * cells + TABLE_BYTES * len(self.groups) + TERM_BYTES * terms
 
     @property

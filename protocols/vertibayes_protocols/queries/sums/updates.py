@@ -59,11 +59,11 @@ KEPT = 2  # of the estimates that arrive at a site in one iteration, the last th
 
 @dataclass(frozen=True, slots=True)
 class Step(Message):
-    """A site's estimate, for a peer: float64 of shape (k,), and its counter t."""
+    """A site's estimate, for a peer: float64 of shape (k,), and its weight t."""
 
     kind: ClassVar[str] = "gossip step"
     to: str
-    steps: int
+    weight: int
     values: Floats = field(repr=False)
 
 
@@ -72,7 +72,7 @@ class Delivered(Message):
     """The last estimates for a site: int64 of shape (m,) and float64 of shape (m, k), m <= 2."""
 
     kind: ClassVar[str] = "gossip delivered"
-    steps: NDArray[np.int64]
+    weights: NDArray[np.int64]
     values: Floats = field(repr=False)
 
 
@@ -140,8 +140,8 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
         return max(1, len(self.members) - self.terms.absent(len(self.members)))
 
     @property
-    def most_steps(self) -> int:
-        """The largest counter that an estimate can have: 1, 3, 7 and so on, then one more each."""
+    def most_weight(self) -> int:
+        """A bound on the weight of an estimate: 1, 3, 7 and so on, then one more each."""
         return min((1 << self.iterations) - 1, ADDS_UP_TO + self.iterations)
 
     def plan(self, at: At) -> SumPromise:
@@ -175,16 +175,16 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
         node = GossipNodes(update[None])
         others = [member for member in self.members if member != site.party]
         for iteration in range(self.iterations):
-            steps, values = node.estimate()
+            weights, values = node.estimate()
             peer = others[uniform_below(len(others), site.randomness)] if others else site.party
-            outbox = {site.analyst: Step(peer, int(steps[0]), values[0])}
+            outbox = {site.analyst: Step(peer, int(weights[0]), values[0])}
             if iteration == self.iterations - 1:
                 yield from send(outbox)
                 return
             expect = {site.analyst: Expect(Delivered, KEPT * (terms.counts + 1) + 64)}
             message = (yield from exchange(outbox, expect))[site.analyst]
-            arrived = _estimates(self, message.steps, message.values, site.analyst)
-            node.receive(np.zeros(len(arrived.steps), np.intp), arrived)
+            arrived = _checked(self, Estimate(message.weights, message.values), site.analyst)
+            node.receive(np.zeros(len(arrived.weights), np.intp), arrived)
 
     def run_analyst(self, analyst: AnalystRole, plan: SumPromise) -> Program[ReleasedUpdates]:
         """Carry estimates from site to site, and keep the first and the last."""
@@ -207,21 +207,22 @@ class Updates(StatisticsQuery[ReleasedUpdates, SumPromise]):
         return ReleasedUpdates(updates, last, tuple(sent), plan)
 
 
-def _estimates(query: Updates, steps: NDArray[np.int64], values: Floats, sender: Party) -> Estimate:
+def _checked(query: Updates, sent: Estimate, sender: Party) -> Estimate:
     """Return estimates that a peer has sent; blame it for any that no site can have computed."""
-    terms = query.terms
-    fits = steps.ndim == 1 and len(steps) <= KEPT and values.shape == (len(steps), terms.counts)
-    if not fits or (steps < 1).any() or (steps > query.most_steps).any():
-        raise MalformedMessageError(sender, "sent estimates of another shape, or of wrong steps")
+    terms, (weights, values) = query.terms, sent
+    fits = weights.ndim == 1 and values.shape == (weights.size, terms.counts)
+    possible = (weights >= 1) & (weights <= query.most_weight)
+    if not (fits and weights.size <= KEPT and possible.all()):
+        raise MalformedMessageError(sender, "sent estimates of another shape, or of wrong weights")
     if not ((values >= terms.lowest) & (values <= terms.highest)).all():  # nan is not either
         raise MalformedMessageError(sender, "sent estimates beyond what the terms allow")
-    return Estimate(steps, values)
+    return sent
 
 
 def _check_steps(query: Updates, steps: Mapping[Party, Step]) -> None:
     for sender, step in steps.items():
-        count = np.array([step.steps if 0 <= step.steps <= query.most_steps else 0])
-        _ = _estimates(query, count, step.values[None], sender)
+        weight = np.array([step.weight if 0 <= step.weight <= query.most_weight else 0])
+        _ = _checked(query, Estimate(weight, step.values[None]), sender)
         if step.to not in query.members or (step.to == sender and len(query.members) > 1):
             raise MalformedMessageError(sender, f"sent an estimate to {step.to!r}, not a peer")
 
@@ -236,4 +237,4 @@ def _carried(steps: Mapping[Party, Step], counts: int) -> dict[Party, Delivered]
 
 def _delivered(arrived: list[Step], counts: int) -> Delivered:
     values = np.array([step.values for step in arrived], np.float64).reshape(-1, counts)
-    return Delivered(np.array([step.steps for step in arrived], np.int64), values)
+    return Delivered(np.array([step.weight for step in arrived], np.int64), values)

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ TABLE_BYTES, TABLE_BYTES_PER_CELL = 2_500, 32  # of revealed tables, at one part
 LEAST_WEIGHT = 10**12  # picoseconds of work: a query of less is not divided,
 MOST_PARTS = 16  # and one of more into so many: a session that breaks loses one of them
 KEPT_COSTS = 16  # for the next query, or the other parties of a process
+Holders: TypeAlias = tuple[Party, ...]  # of a table, sorted
 ASKED = "which tables are asked, over which records"
 
 

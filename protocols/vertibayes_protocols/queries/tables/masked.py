@@ -1,6 +1,6 @@
 """Tables of masked columns, which the sites sent when they committed: by products or by shuffle.
 
-`vertibayes_protocols.queries.tables.costs` chooses one of both for each table. The figures,
+`vertibayes_protocols.queries.tables.masked_costs` chooses one of both for each table. The figures,
 security and costs are those of `vertibayes_mpc.masked_tables` and `vertibayes_mpc.shuffled_tables`,
 whose generators this module wraps. Leakage: how many records are complete in a shuffled table, if
 other records drop out of it, to its holders.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from math import prod
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +38,17 @@ from vertibayes_mpc.shuffled_tables import (
 )
 from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.ledger import Fact
-from vertibayes_protocols.queries.tables.costs import Columns, Costs, Ways, choose_ways
-from vertibayes_protocols.queries.tables.counting import Group, TablePlan
+from vertibayes_protocols.queries.tables.counting import Group, Holders, TablePlan
+from vertibayes_protocols.queries.tables.masked_costs import (
+    Columns,
+    MaskedCosts,
+    Shuffled,
+    choose_shuffled,
+)
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.study import Joined, Study
 from vertibayes_protocols.variables import Rows
 
-Holders: TypeAlias = tuple[Party, ...]  # of a table, sorted
 COMPLETE = "how many records are complete in the columns of tables that miss values"
 
 
@@ -89,19 +93,19 @@ def check_multiplied(study: Study, names: Sequence[str], why: str) -> None:
 class MaskedPlan(TablePlan):
     """How the parties count the tables of one query from masked columns."""
 
-    costs_type: ClassVar[type[Costs]] = Costs
+    costs_type: ClassVar[type[MaskedCosts]] = MaskedCosts
     by_products: bool = False
 
     @cached_property
-    def _ways(self) -> list[Ways]:
-        return [choose_ways(self.costs, group) for group in self.groups]
+    def _chosen(self) -> list[Shuffled]:
+        return [choose_shuffled(self.costs, group) for group in self.groups]
 
     @cached_property
     def shuffled(self) -> tuple[bool, ...]:
         """Of each table, in the order of the query, whether it is counted by shuffle."""
         if self.by_products:
             return tuple(False for group in self.groups for _ in group.families)
-        return tuple(chain.from_iterable(ways.shuffled for ways in self._ways))
+        return tuple(chain.from_iterable(chosen.shuffled for chosen in self._chosen))
 
     @cached_property
     def multiplied(self) -> tuple[Group, ...]:
@@ -109,9 +113,9 @@ class MaskedPlan(TablePlan):
         if self.by_products:
             return self.groups
         groups = []
-        for group, (ways, _) in zip(self.groups, self._ways, strict=True):
-            if not all(ways):
-                lasts = [last for last, way in zip(group.lasts, ways, strict=False) if not way]
+        for group, (shuffled, _) in zip(self.groups, self._chosen, strict=True):
+            if not all(shuffled):
+                lasts = [z for z, skip in zip(group.lasts, shuffled, strict=False) if not skip]
                 groups.append(Group(group.prefix, tuple(lasts)))
         return tuple(groups)
 
@@ -125,8 +129,8 @@ class MaskedPlan(TablePlan):
         """The plan of the tables that are counted by shuffle."""
         tables = tuple(
             tuple(map(self.joined.study.place, family.members))
-            for family, way in zip(self.families, self.shuffled, strict=True)
-            if way
+            for family, by_shuffle in zip(self.families, self.shuffled, strict=True)
+            if by_shuffle
         )
         commitments = self.joined.commitments
         return ShufflePlan(commitments, tables, self.selection, self.missing, self.number)
@@ -158,7 +162,7 @@ class MaskedPlan(TablePlan):
         """Add up the shares."""
         products = iter((yield from open_tables(self.products)))
         shuffles = iter((yield from open_shuffled(self.shuffles)))
-        return [next(shuffles if way else products) for way in self.shuffled]
+        return [next(shuffles if by_shuffle else products) for by_shuffle in self.shuffled]
 
 
 def plan_products(
@@ -173,7 +177,7 @@ def plan_products(
     return Plan(joined.commitments, tuple(places), joined.selection(rows), missing, number)
 
 
-def divided(costs: Costs, groups: Iterable[Group], memory: int) -> list[list[Group]]:
+def divided(costs: MaskedCosts, groups: Iterable[Group], memory: int) -> list[list[Group]]:
     """Divide groups into parts whose products fit the memory; a group that does not is a part."""
     parts, columns = list[list[Group]](), Columns()
     for group in groups:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc.commitments import Holder
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.ring import Elements, Ring
-from vertibayes_mpc.rounds import Expect, Party, Program, exchange
+from vertibayes_mpc.rounds import Expect, Program, exchange
 from vertibayes_mpc.scalar_product import (
     Multiplier,
     Product,
@@ -47,6 +47,7 @@ from vertibayes_protocols.effects import Planned
 from vertibayes_protocols.queries.tables.counting import (
     Cost,
     Group,
+    Holders,
     TableCosts,
     TablePlan,
     joint_states,
@@ -56,7 +57,6 @@ from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import axis_lengths
 
 WAY = "scalar products"
-Holders: TypeAlias = tuple[Party, ...]  # of a table, sorted
 Names: TypeAlias = tuple[str, ...]  # of a table's variables
 Piece: TypeAlias = tuple[Names, range]  # a table, and which of its cells
 MOST_HOLDERS = 6  # of one table: seven need 132,294 sub-protocols, and 1,182,363 vectors
@@ -84,13 +84,7 @@ class Sizes(NamedTuple):
 
 @cache
 def sizes_of(factors: tuple[int, ...]) -> Sizes:
-    """Return what a sub-protocol and those below it need; of each factor, how many parties have it.
-
-    Examples
-    --------
-    >>> [sizes_of((1,) * holders).vectors for holders in (2, 3, 4, 5)]
-    [2, 15, 148, 2145]
-    """
+    """Return what a sub-protocol and all below need; of each factor, how many parties have it."""
     parties, joint = sum(factors), [size for size in factors if size > 1]
     sent = factors.count(1) * (parties - 1)
     dealt = sum(parties - size for size in joint)
@@ -102,6 +96,17 @@ def sizes_of(factors: tuple[int, ...]) -> Sizes:
             below = (*rest, sum(factors[at] for at in merged))
             total = total.plus(sizes_of(tuple(sorted(below))))
     return total
+
+
+def sizes_of_holders(count: int) -> Sizes:
+    """Return what one product of so many holders needs.
+
+    Examples
+    --------
+    >>> [sizes_of_holders(count).vectors for count in (2, 3, 4, 5)]
+    [2, 15, 148, 2145]
+    """
+    return sizes_of((1,) * count)
 
 
 class Load(NamedTuple):
@@ -163,7 +168,7 @@ class ProductCosts(TableCosts[Load]):
         elements, shares = cells * self.records, self.ring.packed_size(cells) * len(holders)
         if len(holders) == 1:
             return Cost(elements * COUNT_PS, shares)
-        sizes = sizes_of((1,) * len(holders))
+        sizes = sizes_of_holders(len(holders))
         sent = sizes.vectors * self.ring.packed_size(elements)
         return Cost(elements * sizes.work * ELEMENT_PS, sent + shares)
 
@@ -192,7 +197,7 @@ class ProductCosts(TableCosts[Load]):
         dealt = 0
         for holders, number in self._parts(load):
             sent = self.ring.packed_size(load.cells_of[holders] * self.records)
-            vectors = sizes_of((1,) * len(holders)).dealt
+            vectors = sizes_of_holders(len(holders)).dealt
             dealt += vectors * (sent + MESSAGE_BYTES * number)
         return CODES_BYTES * self.records + max(parts, default=0) + dealt
 
@@ -209,7 +214,7 @@ class ProductCosts(TableCosts[Load]):
     def work(self, load: Load) -> int:
         """Return the work of all parties, in picoseconds: messages cost beside their elements."""
         messages = sum(
-            parts * sizes_of((1,) * len(holders)).vectors for holders, parts in self._parts(load)
+            parts * sizes_of_holders(len(holders)).vectors for holders, parts in self._parts(load)
         )
         return load.cost.picoseconds + MESSAGE_PS * messages
 

@@ -1,4 +1,4 @@
-"""Which way a table is counted, and what a query takes: functions of public sizes."""
+"""Which tables are counted by shuffle, and what a query takes: functions of public sizes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from vertibayes.structure.k2 import k2_widest
 from vertibayes.structure.learners import k2, search_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
-from vertibayes_protocols.queries.tables.costs import Costs, Load, choose_ways
 from vertibayes_protocols.queries.tables.counting import batches, grouped
 from vertibayes_protocols.queries.tables.masked import MaskedPlan
+from vertibayes_protocols.queries.tables.masked_costs import Load, MaskedCosts, choose_shuffled
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family, Rows, Variable
@@ -60,11 +60,11 @@ def studies(draw):
 @given(studies())
 def test_no_query_is_planned_above_the_memory(drawn):
     study, families, missing = drawn
-    costs = Costs(study, study.records, missing)
+    costs = MaskedCosts(study, study.records, missing)
     planned = list(batches(costs, families))
     assert sorted(f for batch in planned for f in batch) == sorted(families)
     for batch in planned:
-        loads = [choose_ways(costs, group).load for group in grouped(batch)]
+        loads = [choose_shuffled(costs, group).load for group in grouped(batch)]
         load = reduce(Load.plus, loads)
         assert costs.products_memory(load.columns) <= study.memory or not load.columns.rows
         assert costs.shuffling_memory + load.shuffle_bytes <= study.memory or not load.shuffled
@@ -82,22 +82,22 @@ def test_all_parties_choose_alike_whatever_they_hold():
     )  # fmt: skip
     families = [Family("v0", ("v3", z)) for z in ("v1", "v2", "v4", "v5")]
     (group,) = grouped(families)
-    ways = [choose_ways(Costs(s, 50_000, False), group) for s in (study, turned)]
-    assert ways[0] == ways[1]
+    chosen = [choose_shuffled(MaskedCosts(s, 50_000, False), group) for s in (study, turned)]
+    assert chosen[0] == chosen[1]
 
 
 def test_a_wide_column_is_always_shuffled_and_a_pair_of_narrow_ones_multiplied():
     study = study_of([2, 3, 17], 3, 10_000, 256 * MIB)
-    costs = Costs(study, 10_000, False)
+    costs = MaskedCosts(study, 10_000, False)
     (group,) = grouped([Family("v0", ("v1",)), Family("v0", ("v2",))])
-    assert choose_ways(costs, group).shuffled == (False, True)
+    assert choose_shuffled(costs, group).shuffled == (False, True)
 
 
 def test_a_missing_state_may_make_a_column_too_wide_for_indicators():
     study = study_of([2, 8], 2, 1000, 256 * MIB, missing={1})
     assert study.variables["v1"].codes == 9
     (group,) = grouped([Family("v0", ("v1",))])
-    assert choose_ways(Costs(study, 1000, True), group).shuffled == (True,)
+    assert choose_shuffled(MaskedCosts(study, 1000, True), group).shuffled == (True,)
 
 
 def drawn(states, records, seed=0):
@@ -154,7 +154,7 @@ def test_a_candidate_whose_table_nobody_could_hold_is_none():
         assert k2(counter) == k2(plain)
 
 
-def test_a_plan_mixes_both_ways_and_keeps_the_order_of_the_query():
+def test_a_plan_mixes_products_and_shuffles_and_keeps_the_order_of_the_query():
     data = drawn([3, 4, 40, 2], 3000)
     families = [Family("v0", ("v2",)), Family("v0", ("v1",)), Family("v2"), Family("v3", ("v1",))]
     with federate(split_columns(data, 2)) as federation:

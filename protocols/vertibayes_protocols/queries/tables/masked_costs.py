@@ -2,7 +2,7 @@
 
 The costs are integers and depend on public sizes only, so that all parties on all machines agree on
 which is cheaper, and the analyst cannot choose. The constants are part of the protocol: parties
-with different constants would count in different ways. The work is that of all parties together
+with different constants would count differently. The work is that of all parties together
 (`benchmarks/ways.py`).
 """
 
@@ -21,7 +21,7 @@ from vertibayes_protocols.queries.tables.counting import Cost, Group, TableCosts
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import axis_lengths
 
-KEPT_WAYS = 1_024  # of groups, for the next query, or the other parties of a process
+KEPT_GROUPS = 1_024  # of tables, for the next query, or the other parties of a process
 
 # Work in picoseconds. By shuffle: each holder's step counts three times (holder, dealer, seal).
 SHUFFLE_STEP_PS, SHUFFLE_STEP_PS_PER_RECORD, STEPS_PER_HOLDER = 100_000_000, 8_000, 3
@@ -101,14 +101,14 @@ class Load(NamedTuple):
         )
 
 
-class Ways(NamedTuple):
-    """How the tables of a group are counted."""
+class Shuffled(NamedTuple):
+    """Which tables of a group are counted by shuffle; the others are by products."""
 
-    shuffled: tuple[bool, ...]  # of each table, whether it is counted by shuffle
+    shuffled: tuple[bool, ...]  # of each table
     load: Load  # what all tables of the group take
 
 
-class Costs(TableCosts[Load]):
+class MaskedCosts(TableCosts[Load]):
     """The costs of a study's tables by masked columns."""
 
     nothing = Load()
@@ -148,8 +148,8 @@ class Costs(TableCosts[Load]):
         return sent + self.ring.packed_size(width * records) * (width <= study.most_indicators)
 
     def load(self, group: Group) -> Load:
-        """Return the load of a group's tables; raises as `choose_ways`."""
-        return choose_ways(self, group).load
+        """Return the load of a group's tables; raises as `choose_shuffled`."""
+        return choose_shuffled(self, group).load
 
     def checked(self, groups: Iterable[Group]) -> Iterable[Load]:
         """Go through the loads of groups, unless the memory suffices to shuffle any table."""
@@ -299,9 +299,9 @@ class Costs(TableCosts[Load]):
         return SHUFFLE_BYTES_PER_RECORD * self.records
 
 
-@lru_cache(maxsize=KEPT_WAYS)
-def choose_ways(costs: Costs, group: Group) -> Ways:
-    """Choose the way that is cheaper for each table of a group.
+@lru_cache(maxsize=KEPT_GROUPS)
+def choose_shuffled(costs: MaskedCosts, group: Group) -> Shuffled:
+    """Choose products or a shuffle for each table of a group: what is cheaper.
 
     Tables by products share the extension of their prefix: either it pays for all tables that are
     then cheaper than by shuffle, or no table uses it. If products do not fit the memory, the tables
@@ -317,20 +317,20 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
         not (extends and size.narrow and products < shuffle)
         for size, (shuffle, products) in zip(sizes, weights, strict=True)
     ]
-    mixed = sum(w[0] if way else w[1] for w, way in zip(weights, shuffled, strict=True))
+    mixed = sum(w[not by_shuffle] for w, by_shuffle in zip(weights, shuffled, strict=True))
     if all_shuffled := sum(w[0] for w in weights) <= mixed + extension.weight:
         shuffled = [True] * len(sizes)
-    for family, size, way in zip(group.families, sizes, shuffled, strict=True):
-        if way and not costs.can_shuffle(size):
+    for family, size, by_shuffle in zip(group.families, sizes, shuffled, strict=True):
+        if by_shuffle and not costs.can_shuffle(size):
             needed = costs.shuffling_memory + costs.shuffle_memory(size)
             raise ValueError(
                 f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
                 f"each party, and `memory` lets a query take {costs.memory:,}: allow more memory "
                 "or fewer parents"
             )
-    chosen = [each[0] if way else each[1] for each, way in zip(both, shuffled, strict=True)]
+    chosen = [each[not by_shuffle] for each, by_shuffle in zip(both, shuffled, strict=True)]
     cost = sum(chosen, Cost() if all_shuffled else extension)
-    shuffles = [size for size, way in zip(sizes, shuffled, strict=True) if way]
+    shuffles = [size for size, by_shuffle in zip(sizes, shuffled, strict=True) if by_shuffle]
     load = Load(
         Columns() if all_shuffled else columns,
         sum(map(costs.shuffle_memory, shuffles)),
@@ -341,7 +341,7 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
         0 if all_shuffled or len(group.prefix) == 1 else 2 * len(group.prefix) - 1,
         max((size.holders + 2 * size.missing for size in shuffles), default=0),
     )
-    return Ways(tuple(shuffled), load)
+    return Shuffled(tuple(shuffled), load)
 
 
 def most_kept(study: Study) -> int:
