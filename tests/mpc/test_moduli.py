@@ -1,4 +1,4 @@
-"""Public moduli: some that anybody factors in moments are refused, and a modulus of two primes is not."""
+"""Public moduli: some that anybody factors in moments are refused; one of two primes is not."""
 
 import math
 from itertools import count

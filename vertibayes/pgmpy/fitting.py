@@ -53,8 +53,8 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
     Raises
     ------
     TypeError
-        If the estimator needs more of the records than scores, tests and CPTs do, or the counter
-        is none.
+        If the estimator needs more of the records than scores, tests and CPTs do, or `counter`
+        is not a counter.
     ValueError
         If a parameter does not fit: of `HillClimbSearch`, `DiscreteMLE` and
         `DiscreteBayesianEstimator` before a table is asked for, while pgmpy checks some of the
