@@ -85,15 +85,12 @@ def row(python: str, data: SiteData, structure: Structure, rule: Rule) -> list[o
 def main() -> None:
     """Compare for each rule and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--acro", default=sys.executable, help="Python of ACRO's environment.")
-    given = arguments(parser, seeded=False)
-    if not given.data:
-        parser.error("specify --data FOLDER, or set VERTIBAYES_DATA")
+    given = arguments(parser, seeded=False, data=True)
     imported = subprocess.run([given.acro, "-c", "import acro"], capture_output=True, check=False)
     if imported.returncode:
         parser.exit(2, HOW_TO.format(python=given.acro) + "\n")
-    folder = Path(given.data)
+    folder = given.data
     truth = read_model(folder / "alarm" / "alarm.bif")
     data = completely_at_random(folder, "alarm", 0, truth)
     rows = [row(given.acro, data, truth.structure, rule) for rule in RULES]

@@ -269,10 +269,9 @@ def compare(folder: Path, name: str, seeds: int) -> Iterator[tuple[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("names", nargs="*")
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     names = given.names or [*FILES, "credit"]
     found = {name: dict(compare(given.data, name, given.seeds)) for name in names}
     header = ["data", *CLASSIFIERS]

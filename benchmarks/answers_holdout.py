@@ -185,11 +185,10 @@ def of_studies(folder: Path, studies: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=["tables", "studies"])
-    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--folds", type=int, default=10, choices=(10, 5))
     parser.add_argument("--studies", type=int, default=STUDIES)
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     if "tables" in given.parts:
         of_tables(given.data, given.seeds, given.folds)
     if "studies" in given.parts:

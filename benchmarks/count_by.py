@@ -16,11 +16,9 @@ alone. A network that differs from that of pooled records ends the benchmark.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from time import process_time
 from typing import TypeAlias
 from unittest.mock import patch
@@ -153,12 +151,11 @@ def one_of(
 def main() -> None:
     """Measure every case, print its rows as they are done, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--parts", default="asia,alarm")
     parser.add_argument("--sites", default="2,3")
     parser.add_argument("--records", type=int, help="of all parts; 1,000 and 10,000 if not given")
     parser.add_argument("--most", type=float, default=300.0, help="seconds of a run, as predicted")
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     slowness()  # which measures this machine once
     rows = []
     for name in given.parts.split(","):

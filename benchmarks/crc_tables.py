@@ -24,7 +24,6 @@ categories. Adult is its training and test file together; `?` is a value like an
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -330,17 +329,14 @@ def mebibytes() -> str:
 def main() -> None:
     """Print the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--tables", default=",".join(TABLES), help="default: all")
     parser.add_argument("--sets", default=",".join(SETS), help="default: all")
     parser.add_argument("--rules", default=";".join(SHOWN), help="default: %(default)s")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--text", choices=("codes", "categories"), default="codes")
     parser.add_argument("--processes", type=int, default=2)
-    given = arguments(parser)
-    if not given.data:
-        parser.error("--data is missing; specify the folder of the data sets")
-    start, folder, names = perf_counter(), Path(given.data), given.sets.split(",")
+    given = arguments(parser, data=True)
+    start, folder, names = perf_counter(), given.data, given.sets.split(",")
     sources = [Source(folder, name, given.text) for name in names]
     for source in sources:
         load(source)  # once, before there are more processes

@@ -16,7 +16,6 @@ The paper's rule makes a bin of successive values as soon as it has a tenth of t
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
 import tempfile
@@ -189,13 +188,12 @@ def main() -> None:
     """Run both comparisons."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weka", type=Path, default=Path("/usr/share/java/weka.jar"))
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--only", nargs="*", default=list(SETS), choices=list(SETS))
-    given = arguments(parser, seeded=False)
+    given = arguments(parser, seeded=False, data=True)
     equal, lines = Rows(), []
     for name in given.only:
         path, target, without = SETS[name]
-        data = read(Path(given.data) / path, target, without)
+        data = read(given.data / path, target, without)
         oracle = weka_cuts(given.weka, data)
         start = perf_counter()
         ours = cuts_on_values(data)

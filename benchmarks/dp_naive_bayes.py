@@ -286,12 +286,11 @@ def timed(rows: list, step: str, call):
 def main() -> None:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--fetched", type=Path)
     parser.add_argument("--parts", default="accuracy,floors,sizes,threshold,gossip,speed")
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0, help="each part begins with it again")
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     parts = given.parts.split(",")
     print(f"seed {given.seed}, {given.repeats} repetitions")
     sets = {data.name: data for data in load(given.data, given.fetched)}

@@ -319,11 +319,10 @@ def figures_3_and_4(folder: Path, repeats: int, seed: int) -> None:
 def main() -> None:
     """Make the figures that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--fetched", type=Path)
     parser.add_argument("--figures", default="2,3", help="2, fetched, 3 (figures 3 and 4)")
     parser.add_argument("--repeats", type=int, default=100)
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     options, spread = (given.repeats, given.seed), f"SD over {given.repeats} splits"
     if "2" in given.figures.split(","):
         uci = given.data / "uci"

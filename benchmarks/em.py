@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -93,9 +92,9 @@ def ours(folder: Path, name: str, share: int) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
-def child(*arguments: object, seconds: int) -> str | None:
+def child(data: Path, *arguments: object, seconds: int) -> str | None:
     """Run this file in a process of its own; return what it prints, None if it is stopped."""
-    command = [sys.executable, __file__, *map(str, arguments)]
+    command = [sys.executable, __file__, "--data", str(data), *map(str, arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
     except subprocess.TimeoutExpired:
@@ -113,7 +112,7 @@ def theirs(
         columns = [np.array([*v.states, "?"])[data.codes[n]] for n, v in data.variables.items()]
         lines = [",".join(data.variables), *(",".join(row) for row in zip(*columns, strict=True))]
         (folder / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        told = child("--pyagrum", folder, name, given.tolerance, seconds=given.seconds)
+        told = child(given.data, "--pyagrum", folder, name, given.tolerance, seconds=given.seconds)
         if told is None:
             return f"stopped after {given.seconds}", ""
         found = json.loads((folder / "cpts.json").read_text())
@@ -134,19 +133,16 @@ def difference(fitted: Network, node: str, found: dict[str, Any]) -> float:
 def main() -> None:
     """Run all cases and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--tolerance", type=float, default=1e-8, help="pyAgrum's")
     parser.add_argument("--only", choices=[f"{n}-{share}" for n, share in CASES])
     parser.add_argument("--pyagrum", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--ours", nargs=2, help=argparse.SUPPRESS)
-    given = arguments(parser, seeded=False)
+    given = arguments(parser, seeded=False, data=True)
     if given.pyagrum:
         folder, name, tolerance = given.pyagrum
         pyagrum_em(Path(folder), name, float(tolerance))
         return
-    if not given.data:
-        parser.error("--data FOLDER is wanted")
     if given.ours:
         ours(given.data, given.ours[0], int(given.ours[1]))
         return
@@ -167,7 +163,7 @@ def row(name: str, share: int, given: argparse.Namespace) -> list[object]:
     seconds = seconds_of(lambda: fit_em(data, truth.structure, **options), 3)
     fit = fit_em(data, truth.structure, **options)
     closer = fit_em(data, truth.structure, **options | {"tolerance": 1e-15}).network
-    peak = float(child("--data", given.data, "--ours", name, share, seconds=600) or 0)
+    peak = float(child(given.data, "--ours", name, share, seconds=600) or 0)
     reached = log_likelihood(fit.network, data)
     return [f"{name}, {share} %", f"{seconds:.2f}", len(fit.trace),
             f"{seconds / len(fit.trace):.3f}", f"{peak:.0f}", f"{reached:.1f}",

@@ -20,8 +20,6 @@ values there, beside the entropy of these values, both in the data.
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import process_time
@@ -34,8 +32,7 @@ on_one_thread()
 import numpy as np
 from curves import mean_sd
 from numpy.typing import NDArray
-from runs import arguments
-from vertibayes_tables import FILES, FOLDS, load, over, print_table
+from vertibayes_tables import FILES, FOLDS, load, main, over, print_table
 
 from vertibayes.counting import Counter, PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -112,7 +109,7 @@ def votes(
         "mean": each.mean(axis=0),
         "weighted": np.average(each, axis=0, weights=np.maximum(weights, 1e-6)),
         "product": product / product.sum(axis=1, keepdims=True),
-    } | {f"site-{k}": own for k, own in enumerate(each)}
+    } | {f"site-{k}": posterior for k, posterior in enumerate(each)}
 
 
 def area_of(probabilities: Floats, data: SiteData, target: str) -> float:
@@ -131,7 +128,7 @@ def areas(data: SiteData, target: str, algorithm: str, seed: int) -> Areas:
         training, test = data.rows(np.setdiff1d(order, part)), data.rows(part)
         one = learned(PlainCounter(training), target, algorithm)
         for sites, columns in splits.items():
-            held = [PlainCounter(training.take(own)) for own in columns]
+            held = [PlainCounter(training.take(names)) for names in columns]
             networks = [learned(counter, target, algorithm) for counter in held]
             ways = votes(networks, training, test, target)
             ways["one"] = posteriors(one, test, target)
@@ -139,8 +136,8 @@ def areas(data: SiteData, target: str, algorithm: str, seed: int) -> Areas:
                 found.setdefault((sites, way), []).append(area_of(each, test, target))
     means = {key: float(np.nanmean(each)) for key, each in found.items()}
     for sites in SITES:
-        own = [means[sites, f"site-{k}"] for k in range(sites)]
-        means |= {(sites, "best"): max(own), (sites, "worst"): min(own)}
+        alone = [means[sites, f"site-{k}"] for k in range(sites)]
+        means |= {(sites, "best"): max(alone), (sites, "worst"): min(alone)}
     return means
 
 
@@ -185,9 +182,9 @@ def auc_table(folder: Path, sets: Sequence[str], seeds: range) -> None:
 def told(data: SiteData, columns: Sequence[str], target: str) -> tuple[float, float]:
     """Return the bits of a record's values at a site that its posterior tells, and all of them."""
     held = data.take(columns)
-    votes = posteriors(learned(PlainCounter(held), target, "hybrid"), held, target)
+    vote = posteriors(learned(PlainCounter(held), target, "hybrid"), held, target)
     values = np.column_stack([held.codes[name] for name in columns[1:]])
-    return entropy(np.round(votes, DIGITS)), entropy(values)
+    return entropy(np.round(vote, DIGITS)), entropy(values)
 
 
 def entropy(rows: NDArray[Any]) -> float:
@@ -209,8 +206,8 @@ def cost_of(
 
 def cost_table(folder: Path, sets: Sequence[str], seeds: range) -> None:
     """Print what learning costs, and what a vote tells."""
-    header = ["data", "sites", "one network: s", "MB", "ensemble, the class kept: s", "MB ",
-              "ensemble, the class given away: s",
+    header = ["data", "sites", "one network: s", "MB", "ensemble, the class kept: s",
+              "ensemble: MB", "ensemble, the class given away: s",
               "bits of a site's record that a vote tells"]  # fmt: skip
 
     def rows() -> Iterable[list[object]]:
@@ -246,24 +243,5 @@ def cost_table(folder: Path, sets: Sequence[str], seeds: range) -> None:
 PARTS = {"cost": cost_table, "auc": auc_table}
 
 
-def main() -> None:
-    """Print the tables that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--sets", nargs="+", choices=TARGETS, default=list(TARGETS))
-    parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--seeds", type=int, default=3, help="how many")
-    given = arguments(parser)
-    if not given.data:
-        parser.error("specify --data FOLDER")
-    if given.seeds < 2:
-        parser.error(f"--seeds must be at least 2 for a standard deviation, got {given.seeds}")
-    seeds = range(given.seed, given.seed + given.seeds)
-    print(f"seeds {seeds[0]} to {seeds[-1]}")
-    for part in given.parts:
-        PARTS[part](Path(given.data), given.sets, seeds)
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS, TARGETS, 3, "how many")

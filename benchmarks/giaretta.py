@@ -276,12 +276,11 @@ def draw_parameters(drawn: dict) -> None:
 def main() -> None:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--fetched", type=Path)
     parser.add_argument("--parts", default="baseline,sensitivity,parameters")
     parser.add_argument("--repeats", type=int, default=40, help="of figures 2 and 3")
     parser.add_argument("--gossips", type=int, default=5, help="runs of figure 7")
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     parts = given.parts.split(",")
     sets = {data.name: data for data in load(given.data, given.fetched) if data.name != "Voting"}
     if "baseline" in parts:

@@ -292,12 +292,11 @@ def long_study(folder: Path, rounds: int) -> None:
 def main() -> None:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--parts", default="accuracy,parties,churn,long")
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--parties", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=100)
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     parts = given.parts.split(",")
     if "accuracy" in parts:
         accuracy(given.data, given.repeats)

@@ -80,9 +80,8 @@ def line(found: dict, name: str, eps: float, own: float, others: float) -> list[
 def main() -> None:
     """Judge the claim."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=100)
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     study, found = Repetitions(given.data / "uci" / "car.csv", given.seed), {}
     for n in PARTIES:
         found[n] = [study.accuracies(n, place) for place in range(given.repeats)]

@@ -145,9 +145,8 @@ def without_noise(folder: Path, seed: int, scores: Scores) -> None:
 def main() -> None:
     """Run and show all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=30)
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     scores: Scores = defaultdict(list)
     with patch("vertibayes.naive_bayes.base.LEAST_VARIANCE", 0.0):
         without_noise(given.data, given.seed, scores)

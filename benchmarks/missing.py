@@ -11,7 +11,6 @@ the second table has the distance for other numbers, and the third what the firs
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,11 +116,8 @@ def spending(folder: Path) -> tuple[list[list[object]], list[list[object]]]:
 def main() -> None:
     """Run all cases and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
-    given = arguments(parser)
-    if not given.data:
-        parser.error("--data FOLDER is wanted")
-    folder = Path(given.data)
+    given = arguments(parser, data=True)
+    folder = given.data
     rows = Rows()
     for name, wider in WIDER_CELLS.items():
         truth = read_model(folder / name / f"{name}.bif")

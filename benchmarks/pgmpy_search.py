@@ -81,10 +81,9 @@ def over_sites(frame: pd.DataFrame, seed: int) -> tuple[Any, float, SecureCounte
 def main() -> None:
     """Print a row for each table as it is done."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=3, help="of each table, with the next seed")
     parser.add_argument("--only", nargs="+")
-    given = arguments(parser)
+    given = arguments(parser, data=True)
     uci = given.data / "uci"
     tables: Mapping[str, Callable[[int], pd.DataFrame]] = {
         "alarm": alarm_records,

@@ -17,7 +17,6 @@ tables, and over the target first and last in K2's order.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -260,15 +259,12 @@ def scored(
 def main() -> None:
     """Run all cases and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--records", type=int, default=30_000)
     parser.add_argument("--times", type=int, default=5)
-    given = arguments(parser)
-    if not given.data:
-        parser.error("specify --data FOLDER")
-    print(smoothing(Path(given.data)))
+    given = arguments(parser, data=True)
+    print(smoothing(given.data))
     print()
-    rows = Rows(row(case, Path(given.data), given.records, given.times) for case in CASES)
+    rows = Rows(row(case, given.data, given.records, given.times) for case in CASES)
     header = ["network", "parents / children of the target", "missing values",
               "ours, ms per record", "pyAgrum", "ratio", "pgmpy", "ratio",
               "largest difference"]  # fmt: skip

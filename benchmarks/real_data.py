@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -177,29 +176,28 @@ def by_sites(rows: Sequence[Mapping[str, object]]) -> tuple[list[str], list[list
 def main() -> None:
     """Run each data set in a process of its own, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--algorithms", nargs="+", default=["k2", "hybrid"])
     parser.add_argument("--sites", type=int, nargs="+", default=[2, 3, 5])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory", default="512MiB")
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
-    given = arguments(parser, seeded=False)
+    given = arguments(parser, seeded=False, data=True)
     if given.one is not None:
         row = measure(
             given.one, given.algorithms[0], given.sites[0], given.repeats, parse_size(given.memory)
         )
         print(json.dumps(row))
         return
-    folder = Path(given.data)
+    folder = given.data
     files = sorted((folder / "uci").glob("*.csv*"))
     files += [folder / n / f"{n}.csv.gz" for n in ("alarm", "asia")]
     files += [folder / n / f"{n}.csv" for n in ("diabetes", "iris")]
     files = [path for path in files if not given.only or _name(path) in given.only]
     rows: list[dict[str, object]] = []
     for path, by, sites in product(files, given.algorithms, given.sites):
-        command = [sys.executable, __file__, "--one", str(path), "--sites", str(sites),
-                       "--algorithms", by, "--repeats", str(given.repeats),
+        command = [sys.executable, __file__, "--data", str(given.data), "--one", str(path),
+                       "--sites", str(sites), "--algorithms", by, "--repeats", str(given.repeats),
                        "--memory", given.memory]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

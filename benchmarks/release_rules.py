@@ -25,7 +25,6 @@ alarms, beside the bound of the report.
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -362,12 +361,9 @@ def traced(truth: Network) -> str:
 def main() -> None:
     """Run the parts and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--parts", nargs="+", default=["rules", "cut", "programs", "tracing"])
-    given = arguments(parser)
-    if not given.data:
-        parser.error("specify --data FOLDER, or set VERTIBAYES_DATA")
-    folder = Path(given.data)
+    given = arguments(parser, data=True)
+    folder = given.data
     truth = read_model(folder / "alarm" / "alarm.bif")
     data = {share: completely_at_random(folder, "alarm", share, truth) for share in (0, 10, 30)}
     learned = k2(PlainCounter(data[0]), ordering=truth.structure.order())

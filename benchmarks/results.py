@@ -100,7 +100,10 @@ PAGE = {
         },
         also=("structures_cost",),
     ),
-    "pgmpy_search": Shown(),
+    "pgmpy_search": Shown(
+        ("table", "variables", "beside pooled", "calls", "one by one", "counts revealed", "ratio"),
+        {"seed": ("0",)},
+    ),
     "strengths": Shown(
         ("edges", "0.5 to 0.8", "0.8 to 0.95", "0.95 to 1"),
         {"edges": ("alarm, parametric: learned edges", "insurance, parametric: learned edges")},
@@ -135,7 +138,6 @@ PAGE = {
         (
             "data",
             "missing %",
-            "seeds",
             "central",
             "EM from tables",
             "three steps",
@@ -144,16 +146,8 @@ PAGE = {
             "paper: central",
             "paper: federated",
         ),
-        {"missing %": ("0", "10", "30")},
-        findings=3,
-        also=(
-            "vertibayes_tables_records",
-            "vertibayes_tables_scoring",
-            "vertibayes_tables_aic",
-            "vertibayes_tables_scv",
-            "vertibayes_tables_3",
-            "vertibayes_time",
-        ),
+        {"missing %": ("0", "30")},
+        also=("vertibayes_tables_records", "vertibayes_tables_scoring", "vertibayes_time"),
     ),
     "ensembles": Shown(
         (
@@ -162,13 +156,10 @@ PAGE = {
             "sites",
             "one network",
             "mean of posteriors",
-            "product",
-            "best site",
             "published: ensemble",
         ),
-        {"structure by": ("hybrid",), "missing %": ("0", "30")},
-        findings=3,
-        also=("ensembles_cost",),
+        {"structure by": ("hybrid",), "missing %": ("0",)},
+        findings=2,
     ),
     "prediction": Shown(
         ("network", "missing values", "ours, ms per record", "pyAgrum", "pgmpy"),
@@ -222,7 +213,7 @@ PAGE = {
     "giaretta_baseline": Shown(
         ("data", "sensitivity", "noise", "eps 0.1", "eps 1", "eps 10"),
         {
-            "data": ("Adult", "Accelerometer", "Voting"),
+            "data": ("Adult", "Accelerometer"),
             "pseudo-counts": ("1.0",),
             "noise": (
                 "no noise",
@@ -233,7 +224,6 @@ PAGE = {
                 "Vaidya, vertically, eps of a record",
             ),
         },
-        findings=2,
         also=("giaretta_sensitivity", "giaretta_parameters"),
     ),
     "dp_naive_bayes_local_2": Shown(
@@ -285,7 +275,10 @@ PAGE = {
         findings=3,
         also=("field", "soak", "fuzz"),
     ),
-    "count_by": Shown(findings=3),
+    "count_by": Shown(
+        ("network", "sites", "count_by", "seconds", "predicted s", "MB", "predicted MB", "rounds"),
+        findings=2,
+    ),
     "slow_relay": Shown(("line", "rounds", "predicted s", "measured s"), {"phase": ("all",)}),
 }
 

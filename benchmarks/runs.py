@@ -33,8 +33,15 @@ run: dict[str, str] = {}
 """What the results of this run say of it, beside command, date and machine: see `arguments`."""
 
 
-def arguments(parser: ArgumentParser, *, seeded: bool = True) -> Namespace:
-    """Return the options of this run, with `--seed`; its results say the seed and the commit."""
+def arguments(parser: ArgumentParser, *, seeded: bool = True, data: bool = False) -> Namespace:
+    """Return the options of this run, with `--seed`; its results say the seed and the commit.
+
+    With `data` there is `--data` too, the folder of the data sets, and none is an error.
+    """
+    if data:
+        folder = os.environ.get("VERTIBAYES_DATA")
+        said = "of the data sets; by default VERTIBAYES_DATA"
+        parser.add_argument("--data", type=Path, default=folder, required=not folder, help=said)
     if seeded and parser.get_default("seed") is None:
         said = "of what is drawn, except the protocols' masks and noise"
         parser.add_argument("--seed", type=int, default=0, help=said)

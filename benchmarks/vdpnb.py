@@ -10,7 +10,6 @@ the noisy tables' model, which the tests show that predictions over sites equal;
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from time import perf_counter
 
@@ -171,12 +170,9 @@ def site_data(records: LocalData, split: Split, site: str) -> SiteData:
 def main() -> None:
     """Run everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--runs", type=int, default=40)
-    given = arguments(parser)
-    if given.data is None:
-        parser.error("--data FOLDER is wanted, or VERTIBAYES_DATA")
-    schema, data = car(Path(given.data))
+    given = arguments(parser, data=True)
+    schema, data = car(given.data)
     print(costs(schema, data, 173), "\n")
     start = perf_counter()
     found = accuracies(schema, data, given.runs)

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import process_time
@@ -131,8 +130,8 @@ def areas(data: SiteData, structure: Structure, target: str, seed: int) -> list[
     def learn(d: SiteData, s: Structure) -> list[Network]:
         return [central(d, s), *federated(d, s, 2, seed)]
 
-    own = left_out(data, structure, target, learn, seed)
-    return [*own, *(found.overall.auc or 0.0 for found in synthetic)]
+    held_out = left_out(data, structure, target, learn, seed)
+    return [*held_out, *(found.overall.auc or 0.0 for found in synthetic)]
 
 
 def auc(folder: Path, sets: Sequence[str], seeds: range) -> None:
@@ -144,11 +143,11 @@ def auc(folder: Path, sets: Sequence[str], seeds: range) -> None:
     def rows() -> Iterable[list[object]]:
         for (name, missing), paper in TABLE_2.items():
             if name in sets:
-                own = seeds[:FEW] if name == SLOW else seeds
+                some = seeds[:FEW] if name == SLOW else seeds
                 data, structure = load(folder, name, missing)
-                found = [areas(data, structure, FILES[name][1], seed) for seed in own]
-                shown = (f"{area:.2f}" for area in paper[:4])
-                yield [name, missing, len(own), *map(mean_sd, np.array(found).T), *shown]
+                found = [areas(data, structure, FILES[name][1], seed) for seed in some]
+                shown = (f"{value:.2f}" for value in paper[:4])
+                yield [name, missing, len(some), *map(mean_sd, np.array(found).T), *shown]
 
     print_table("vertibayes_tables_2", header, rows(), **over(seeds))
 
@@ -167,15 +166,15 @@ def over_sites(folder: Path, sets: Sequence[str], seeds: range) -> None:
                     learn = partial(federated, sites=sites, seed=seed)
                     found.append(left_out(data, structure, "lung", learn, seed))
                 seconds = (process_time() - start) / len(seeds)
-                for seed, own in zip(seeds, found, strict=True):
+                for seed, aucs in zip(seeds, found, strict=True):
                     with federate(split_columns(data, sites, seed)) as federation:
                         counter = SecureCounter.of(federation, order=list(data.variables))
                         for v in (scv, svdg):
-                            area = v(counter, structure, "lung", folds=FOLDS, seed=seed).overall.auc
-                            own.append(area or 0.0)
-                        aic = scores(counter, structure).aic
+                            made = v(counter, structure, "lung", folds=FOLDS, seed=seed)
+                            aucs.append(made.overall.auc or 0.0)
+                        score = scores(counter, structure).aic
                 shown = map(mean_sd, np.array(found).T)
-                yield [missing, sites, *shown, f"{aic:.0f}", f"{seconds:.2f}"]
+                yield [missing, sites, *shown, f"{score:.0f}", f"{seconds:.2f}"]
 
     if "asia" in sets:
         print_table("vertibayes_tables_3", header, rows(), **over(seeds))
@@ -210,8 +209,8 @@ def of_synthetic(data: SiteData, structure: Structure, seed: int) -> list[float]
         public(central(data, structure), drawn, target),
         public(central(drawn, structure), data, target),
     ]
-    own = left_out(data, structure, target, lambda d, s: [central(d, s)], seed)
-    return [*own, *(each.overall.auc or 0.0 for each in found)]
+    held_out = left_out(data, structure, target, lambda d, s: [central(d, s)], seed)
+    return [*held_out, *(each.overall.auc or 0.0 for each in found)]
 
 
 def more_records(folder: Path, sets: Sequence[str], seeds: range) -> None:
@@ -222,12 +221,12 @@ def more_records(folder: Path, sets: Sequence[str], seeds: range) -> None:
         for missing in (0, 10):
             data, structure = load(folder, "diabetes", missing)
             for times in (1, 30):
-                own = seeds[:FEW]
+                some = seeds[:FEW]
                 found = [
                     left_out(data, structure, "Outcome", partial(enlarged, times, seed), seed)
-                    for seed in own
+                    for seed in some
                 ]
-                yield [missing, len(own), times, *map(mean_sd, np.array(found).T)]
+                yield [missing, len(some), times, *map(mean_sd, np.array(found).T)]
 
     if "diabetes" in sets:
         print_table("vertibayes_tables_records", header, rows(), **over(seeds))
@@ -249,10 +248,10 @@ def scoring(folder: Path, sets: Sequence[str], seeds: range) -> None:
         for (name, missing), paper in TABLE_2.items():
             if name in sets and missing:
                 data, structure = load(folder, name, missing)
-                target, own = FILES[name][1], seeds[:FEW]
-                found = [by_scoring(data, structure, target, seed) for seed in own]
+                target, some = FILES[name][1], seeds[:FEW]
+                found = [by_scoring(data, structure, target, seed) for seed in some]
                 shown = map(mean_sd, np.array(found).T)
-                yield [name, missing, len(own), *shown, f"{paper[0]:.2f}"]
+                yield [name, missing, len(some), *shown, f"{paper[0]:.2f}"]
 
     print_table("vertibayes_tables_scoring", header, rows(), **over(seeds))
 
@@ -285,9 +284,9 @@ def given_class(network: Network, data: SiteData, target: str) -> NDArray[np.flo
 def of_all(classes: NDArray[Any], given: NDArray[np.float64], states: tuple[str, ...]) -> float:
     """Return the AUC of all records, where one without a class counts as one of another class."""
     every = area(classes, np.column_stack([given, 0 * given[:, :1]]), [*states, "missing"]).by_class
-    own = [(every[s], int((classes == code).sum())) for code, s in enumerate(states) if s in every]
-    areas, weights = zip(*own, strict=True)
-    return float(np.average(areas, weights=weights))
+    sizes = {state: int((classes == code).sum()) for code, state in enumerate(states)}
+    kept = [state for state in states if state in every]
+    return float(np.average([every[s] for s in kept], weights=[sizes[s] for s in kept]))
 
 
 def aic(folder: Path, sets: Sequence[str], seeds: range) -> None:
@@ -303,16 +302,16 @@ def aic(folder: Path, sets: Sequence[str], seeds: range) -> None:
             data, structure = load(folder, name, missing)
             with federate(split_columns(data, 2, seeds[0])) as federation:
                 counter = SecureCounter.of(federation, order=list(data.variables))
-                over = scores(counter, structure).aic
+                over_two = scores(counter, structure).aic
             counter = PlainCounter(data)
-            own, empty = scores(counter, structure), Structure.of(structure.nodes, ())
+            pooled, empty = scores(counter, structure), Structure.of(structure.nodes, ())
             states = (len(variable.states) for variable in data.variables.values())
             uniform = -data.records * sum(map(np.log, states))
             as_state = scores(counter, structure, missing=True).aic
             filled = scores(PlainCounter(with_modes(data)), structure).aic
-            found = [own.aic, over, as_state, filled, scores(counter, empty).aic, uniform,
+            found = [pooled.aic, over_two, as_state, filled, scores(counter, empty).aic, uniform,
                      central_aic, federated_aic]  # fmt: skip
-            yield [name, missing, own.free_parameters, *(f"{value:.0f}" for value in found)]
+            yield [name, missing, pooled.free_parameters, *(f"{value:.0f}" for value in found)]
 
     print_table("vertibayes_tables_aic", header, rows())
 
@@ -344,24 +343,27 @@ PARTS = {
 }
 
 
-def main() -> None:
-    """Print the tables that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--sets", nargs="+", choices=FILES, default=list(FILES))
+def main(
+    about: str | None,
+    parts: Mapping[str, Callable[[Path, Sequence[str], range], None]],
+    sets: Iterable[str],
+    seeds: int,
+    said: str,
+) -> None:
+    """Print the tables that are asked for, over some seeds by default."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
+    parser.add_argument("--sets", nargs="+", choices=sets, default=list(sets))
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--seeds", type=int, default=10, help=f"how many; {FEW} for {SLOW}")
-    given = arguments(parser)
-    if not given.data:
-        parser.error("specify --data FOLDER")
+    parser.add_argument("--seeds", type=int, default=seeds, help=said)
+    given = arguments(parser, data=True)
     if given.seeds < 2:
         parser.error(f"--seeds must be at least 2 for a standard deviation, got {given.seeds}")
-    seeds = range(given.seed, given.seed + given.seeds)
-    print(f"seeds {seeds[0]} to {seeds[-1]}")
+    chosen = range(given.seed, given.seed + given.seeds)
+    print(f"seeds {chosen[0]} to {chosen[-1]}")
     for part in given.parts:
-        PARTS[part](Path(given.data), given.sets, seeds)
+        parts[part](given.data, given.sets, chosen)
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS, FILES, 10, f"how many; {FEW} for {SLOW}")

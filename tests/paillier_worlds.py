@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from random import Random
 from unittest.mock import patch
 
 import numpy as np
 
 from tests.randomness import SeededRandomness
+from vertibayes_mpc.integers import is_probable_prime
 from vertibayes_mpc.paillier import (
     Column,
     PrivateKey,
@@ -27,20 +31,32 @@ PRIMES = {
 SITES = ("site 1", "site 2", "site 3", "site 4")  # in the order of a chain, of equal columns
 
 
-def small_key(bits=256):
+def small_key(bits=256, number=0):
     """Return a key that the public constructors refuse; its public part is made here as well."""
     with patch.object(keys, "FEWEST_BITS", 0):
-        key = PrivateKey(*PRIMES[bits])
+        key = PrivateKey(*(primes_of(bits // 2, number) if number else PRIMES[bits]))
         assert key.public.bits == bits
     return key
 
 
+@cache
+def primes_of(bits, number):
+    """Return two primes of so many bits: others for each number."""
+    draws, primes = Random(number), []
+    while len(primes) < 2:
+        prime = draws.getrandbits(bits) | 3 << bits - 2 | 1
+        if is_probable_prime(prime):
+            primes.append(prime)
+    return tuple(primes)
+
+
 @contextmanager
 def small_keys(bits=256):
-    """Let sites draw keys that are too small for use, which all parties accept."""
+    """Let sites draw different keys that are too small for use, which all parties accept."""
+    numbers = count()
     with (
         patch.object(keys, "FEWEST_BITS", 0),
-        patch.object(PrivateKey, "generate", lambda: small_key(bits)),
+        patch.object(PrivateKey, "generate", lambda: small_key(bits, next(numbers) % 64)),
     ):
         yield
 

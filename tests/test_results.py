@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from argparse import ArgumentParser
+from pathlib import Path
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_a_benchmark_writes_what_the_page_shows(results):
 
 
 # These take --seed in their own way.
-OTHERS = {"crc_tables", "dp_naive_bayes", "least_variance"}
+OTHERS = {"crc_tables", "dp_naive_bayes", "ensembles", "least_variance"}
 
 
 def test_each_benchmark_that_writes_results_says_its_seed_and_commit():
@@ -109,6 +110,16 @@ def test_a_result_says_its_seed_its_spread_and_its_commit(
     new = results.read(results.runs.NEW / "study.json")
     assert (new["commit"], new["seeds"], new["spread"]) == (commit, "2", "SD over 7 repetitions")
     assert new["rows"] == [["2000003"]]
+
+
+def test_a_benchmark_on_data_has_a_folder_or_is_refused(results, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["study.py"])
+    monkeypatch.setenv("VERTIBAYES_DATA", "")
+    with pytest.raises(SystemExit):
+        results.runs.arguments(ArgumentParser(), data=True)
+    assert "required: --data" in capsys.readouterr().err
+    monkeypatch.setenv("VERTIBAYES_DATA", "folder")
+    assert results.runs.arguments(ArgumentParser(), data=True).data == Path("folder")
 
 
 def test_a_copy_without_history_notes_no_commit(results, tmp_path, monkeypatch):

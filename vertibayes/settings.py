@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from vertibayes_protocols.calibration.choices import Mixing, Start
+from vertibayes_protocols.calibration.choices import Covariance, Mixing, Start
 from vertibayes_protocols.release import Rule, RuleKind
 from vertibayes_protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
@@ -28,7 +28,6 @@ Oracle: TypeAlias = Literal["auto", "de", "sue", "oue", "she", "the", "ss"]
 Protect: TypeAlias = Literal["record", "party"]
 Via: TypeAlias = Literal["additive", "masked", "product"]
 Drift: TypeAlias = Literal["none", "x", "y", "xy"]
-Covariance: TypeAlias = Literal["none", "full"]
 FixedNetwork: TypeAlias = Literal["chain", "ring", "star", "complete"]
 DrawnNetwork: TypeAlias = Literal["tree", "erdos-renyi", "small-world"]  # two draws differ
 PSEUDO_COUNT = 0.5  # default number that is added to each cell of a CPT
@@ -319,8 +318,8 @@ SIMULATION = (  # of nodes in this process
     Setting("numbers", "texts", "Columns that stay numbers, between the least and the largest "
             "value in the file; all: each column with three or more different numbers, except "
             "those that categorical, cut or bounds name.", (), shown="COLUMN,...|all"),
-    Setting("covariance", "text", "Whether numbers are independent within a class (none), or have "
-            "all their covariances there (full): quadratic discriminant analysis.", "none",
+    Setting("covariance", "text", "Whether numbers are independent within a class (diagonal), or "
+            "have all their covariances there (full): quadratic discriminant analysis.", "diagonal",
             choices=get_args(Covariance)),
 )  # fmt: skip
 

@@ -1,12 +1,14 @@
 """What can be checked of a public modulus whose factors nobody shows.
 
 A modulus N = pq hides its factors only if both are large primes. Whoever made N badly, or on
-purpose, could read ciphertexts, or let others read them. The checks refuse what anybody factors in
-moments: a prime, a power, a number with a small factor, a number with a factor p of which p - 1 has
-small factors alone (Pollard's p - 1 method), a number whose factors are close to each other or to a
-simple ratio (Fermat's method, with Lehman's multipliers). They do not show that N has two factors,
-or that the one who drew it has forgotten them. A factor p of which p + 1 has small factors alone is
-not searched for: Williams's method takes a second in Python.
+purpose, could read ciphertexts, or let others read them. The checks refuse some of what anybody
+factors in moments: a prime, a power, a number with a small factor, a number with a factor p of
+which p - 1 has small factors alone (Pollard's p - 1 method), a number whose factors are close to
+each other or to a simple ratio (Fermat's method, with Lehman's multipliers). They do not show that
+N has two factors, or that the one who drew it has forgotten them. A larger factor, as one of 40
+bits, is accepted, and rho or elliptic curves find it: whoever makes N so gives its secrets away, as
+by sending p. A factor p of which p + 1 has small factors alone is not searched for: Williams's
+method takes a second in Python.
 
 Cost: 55 ms at 2048 bits (0.2 s without gmpy2), once per modulus and process.
 

@@ -116,7 +116,7 @@ class OpenStudy:
 
     def check(self, families: Sequence[Family], *, missing: bool) -> None:
         """Refuse families whose tables would take more memory or time than a query may."""
-        costs = costs_of(self.study, self.study.records, missing)
+        costs = costs_of(self.study, self.study.records, missing, *self.joined.key_bits)
         for load in costs.checked(grouped(families)):
             check_time(self.session.role, costs.planned(load))
 
@@ -127,7 +127,8 @@ class OpenStudy:
 
         The variables of a table may come back in another order, in which tables share products.
         """
-        costs = costs_of(self.study, rows.count(self.study.records), missing)
+        records = rows.count(self.study.records)
+        costs = costs_of(self.study, records, missing, *self.joined.key_bits)
         ordered = order_of_products(self.study, [family.members for family in families])
         families = [Family(child, tuple(parents)) for child, *parents in ordered]
         planned = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 from vertibayes_mpc.commitments import BLOCK_ROWS, MOST_INDICATORS
 from vertibayes_mpc.randomness import SystemRandomness
@@ -221,6 +221,8 @@ def open_study(
         As `Session.ask`.
     """
     people = None
+    if count_by not in (ways := get_args(CountBy)):
+        raise ValueError(f"`count_by` must be one of {', '.join(ways)}, got {count_by!r}")
     if count_by != MASKED_TABLES and choices:
         raise ValueError(f"{NEEDS_MASKED_TABLES}: choices and releases need masked columns")
     if count_by != MASKED_TABLES and alignment is not None and alignment.level != 1:

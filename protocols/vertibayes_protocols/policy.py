@@ -10,7 +10,7 @@ from typing import get_args
 
 from vertibayes_protocols.budget import ROUNDING, Cost, Released
 from vertibayes_protocols.release import Rule, RuleKind
-from vertibayes_protocols.settings import declared, settings_of
+from vertibayes_protocols.settings import MASKED_TABLES, CountBy, declared, settings_of
 from vertibayes_protocols.variables import Rows
 
 GIBIBYTE = 1 << 30
@@ -52,6 +52,8 @@ class Policy:
     most_scores: int = declared("whole", 0, least=0)  # records whose scores leave, in all studies
     dishonest: float = declared("number", 0.0, least=0, below=1)  # share of accomplices, at least
     free_tables: bool = declared("flag", False, old="exact_tables")  # any query within this policy
+    # Ways of counting; another than the default has other parties whom an owner must trust.
+    count_by: tuple[str, ...] = declared("texts", (MASKED_TABLES,), choices=get_args(CountBy))
     most_failed_runs: int = declared("whole", 10, least=1)  # of a study, that release nothing
     # The floors of each approved study, whatever its owner approved before.
     rules: tuple[str, ...] = declared("texts", get_args(RuleKind), choices=get_args(RuleKind))
@@ -130,6 +132,12 @@ class Policy:
         if not self.free_tables:
             reason = "exact tables without a rule are not allowed: its policy sets no free_tables"
             raise ValueError(reason)
+
+    def check_way(self, count_by: CountBy) -> None:
+        """Refuse a way of counting that is not allowed: it says whom the owner must trust."""
+        if count_by not in self.count_by:
+            allowed = ", ".join(self.count_by) or "none"
+            raise ValueError(f"tables counted by {count_by}: its policy allows count_by {allowed}")
 
     def check_chosen(self, chosen: int, bits: int) -> None:
         """Refuse choices whose winners exceed the bits of all approved studies."""
@@ -240,9 +248,11 @@ class Policy:
             )
 
 
-FREE = Policy(free_tables=True)  # of parties in one process: one person holds all data
+# Of parties in one process: one person holds all data.
+FREE = Policy(free_tables=True, count_by=get_args(CountBy))
 ALLOW_ALL = Policy(  # each party answers every query
     free_tables=True,
+    count_by=get_args(CountBy),
     fewest_records=1,
     most_cells=1 << 40,
     most_variables=1 << 20,

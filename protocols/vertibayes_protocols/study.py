@@ -143,6 +143,11 @@ class Joined:
     sums: dict[Hashable, dict[Any, int]] = field(default_factory=dict, repr=False)
     _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 
+    @property
+    def key_bits(self) -> tuple[int, ...]:
+        """The length of the longest public key, on which costs depend; empty without keys."""
+        return (max(key.bits for key in self.keys.values()),) if self.keys else ()
+
     def selection(self, rows: Rows) -> Selection:
         """Return the chosen records: places of a permutation that the analyst cannot foresee.
 

@@ -14,6 +14,7 @@ from tests.protocols.deployment.parties import (
     COLUMNS,
     SITES,
     change,
+    count_by,
     deployment,
     records,
     write_csv,
@@ -120,8 +121,7 @@ def test_a_study_learns_from_people_whom_no_site_knows(capsys, folder, tmp_path)
 
 def test_aligned_people_are_counted_by_paillier_without_a_dealer(capsys, folder, tmp_path):
     rmtree(folder / "dealer")
-    study = folder / "analyst" / "study.toml"
-    change(study, '# count_by = "masked-tables"', 'count_by = "paillier"')
+    count_by(folder, "paillier")
     with small_keys():
         code, _, error = learn_study(capsys, folder, tmp_path / "out")
     assert code == 0, error

@@ -134,6 +134,11 @@ def test_numbers_with_covariances_are_quadratic_discriminant_analysis(data, tmp_
         capsys, tmp_path / "one", "--data", data, *FEW, "--bounds", "age=0,100", *options
     )
     assert code != 0 and "--covariance full needs two or more columns that stay numbers" in error
+    (structure := tmp_path / "structure.json").write_text(json.dumps({"nodes": ["y"], "edges": []}))
+    code, _, error = calibrate(
+        capsys, tmp_path / "two", "--data", data, *FEW, "--structure", structure, *options
+    )
+    assert code != 0 and "--covariance full excludes --structure" in error
 
 
 def test_a_network_of_states_is_calibrated_on_a_network_of_a_file(data, tmp_path, capsys):

@@ -252,6 +252,10 @@ def test_records_that_are_alone_in_a_revealed_cell_cause_a_warning(tmp_path, cap
             ],
             "add --model FILE",
         ),
+        (
+            ["--exposure", "x", "--outcome", "y", "--sites", "3", "--count-by", "paillier"],
+            "--sites, --count-by: add --data",
+        ),
         (["--exposure", "q", "--outcome", "lung", "DATA"], "--exposure q: no such column"),
         (["--exposure", "smoke", "--outcome", "lung=maybe", "DATA"], "the states are no, yes"),
         (["--exposure", "smoke", "--outcome", "smoke", "--adjust", "none", "DATA"], "two variable"),

@@ -39,7 +39,8 @@ def model(tmp_path):
 def file_of(path):
     """Return what the command reads of a study's file."""
     source = SimpleNamespace(path=path)
-    return SimpleNamespace(source=source, party="ana", sites=(), dealer="dealer", alignment=None)
+    known = {"party": "ana", "sites": (), "dealer": "dealer", "parties": ("dealer",)}
+    return SimpleNamespace(source=source, alignment=None, **known)
 
 
 def sites_with(monkeypatch, policy):

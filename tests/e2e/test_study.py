@@ -18,6 +18,7 @@ from tests.protocols.deployment.parties import (
     SITES,
     change,
     changed_key,
+    count_by,
     deployment,
     pooled,
     records,
@@ -61,7 +62,7 @@ def test_a_study_that_counts_by_paillier_needs_no_dealer(capsys, folder, tmp_pat
     rmtree(folder / "dealer")
     study = folder / "analyst" / "study.toml"
     pinned = study.read_text(encoding="utf-8")
-    change(study, '# count_by = "masked-tables"', 'count_by = "paillier"')
+    count_by(folder, "paillier")
     without = re.sub(r"(?m)^\[dealer\][^\[]*", "", study.read_text(encoding="utf-8"))
     study.write_text(without, encoding="utf-8")
     code, output, _ = run(capsys, "check", study, "--meet")
@@ -84,7 +85,7 @@ def test_a_study_that_counts_by_paillier_needs_no_dealer(capsys, folder, tmp_pat
 def test_a_study_that_counts_by_scalar_products_has_the_same_model(capsys, folder, tmp_path):
     study = folder / "analyst" / "study.toml"
     learn_study(capsys, folder, tmp_path / "masked")
-    change(study, '# count_by = "masked-tables"', 'count_by = "scalar-product"')
+    count_by(folder, "scalar-product")
     code, _, error = learn_study(capsys, folder, tmp_path / "resumed")
     assert code == 2 and "is of a study with other count_by than" in error
     change(study, 'folder = "study" ', 'folder = "another" ')
@@ -99,7 +100,7 @@ def test_a_study_that_counts_by_scalar_products_has_the_same_model(capsys, folde
 def test_an_approved_study_counts_by_masked_tables(capsys, tmp_path):
     folder = deployment(tmp_path / "all", free=False)
     study = folder / "analyst" / "study.toml"
-    change(study, '# count_by = "masked-tables"', 'count_by = "scalar-product"')
+    count_by(folder, "scalar-product")
     code, output, _ = run(capsys, "check", study)
     assert code == 2 and "study.count_by: approved studies count by masked-tables" in output
 

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 import pytest
 
 from tests.e2e.processes import free_address
-from tests.protocols.deployment.parties import SITES, change, deployment, pooled, records
+from tests.protocols.deployment.parties import SITES, change, count_by, deployment, pooled, records
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import learn
@@ -89,8 +89,7 @@ def test_five_processes_and_a_relay_learn_the_model_of_the_pooled_records(folder
 
 def test_sites_count_by_paillier_without_the_dealers_process(folder, tmp_path):
     shutil.rmtree(folder / "dealer")
-    study = folder / "analyst" / "study.toml"
-    change(study, '# count_by = "masked-tables"', 'count_by = "paillier"')
+    count_by(folder, "paillier")
     code, said = up(folder, tmp_path / "out")
     assert code == 0, said
     plain = learn(PlainCounter(pooled(folder)), Options())

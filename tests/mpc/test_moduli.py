@@ -1,4 +1,4 @@
-"""Public moduli: what anybody factors in moments is refused, and a modulus of two primes is not."""
+"""Public moduli: some that anybody factors in moments are refused; one of two primes is not."""
 
 import math
 from itertools import count
@@ -52,6 +52,11 @@ def test_moduli_of_two_large_primes_pass():
         check_modulus(modulus, 2048)
     with pytest.raises(ValueError, match="at least 2049 bits, got 2048"):
         check_modulus(RSA_2048, 2049)
+
+
+def test_a_factor_of_40_bits_is_not_found():
+    """As the page says: whoever makes such a modulus gives its secrets away."""
+    check_modulus(next_prime(2**40 - 2**38) * LARGE, 2048)
 
 
 def test_whoever_is_not_refused_a_smooth_modulus_reads_its_factors():

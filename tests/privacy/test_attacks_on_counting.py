@@ -19,7 +19,7 @@ from vertibayes_mpc.labelled import Labelled
 from vertibayes_mpc.scalar_product import MaskedFactor, MaskedMasks
 from vertibayes_mpc.scheduler import run_all
 from vertibayes_mpc.sharing import Share
-from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.policy import FREE
 from vertibayes_protocols.queries.tables import scalar_products
 from vertibayes_protocols.queries.tables.counting import grouped
 from vertibayes_protocols.queries.tables.scalar_products import ProductPlan
@@ -38,7 +38,7 @@ class World:
     def __init__(self, **sites):
         self.data = data_of(RECORDS, **sites)
         study = replace(study_of(self.data), count_by="scalar-product")
-        policy = Policy(free_tables=True, fewest_records=1)
+        policy = replace(FREE, fewest_records=1)
         self.federation, _ = committed(self.data, study, policy=policy)
         self.roles = self.federation.roles
         keys = {site: role.holder.dealer_key for site, role in self.roles.items()}

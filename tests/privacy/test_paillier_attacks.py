@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import chain, combinations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from tests.paillier_worlds import (
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.integers import jacobi, uniform_below
-from vertibayes_mpc.paillier import TablePlan, keys, open_tables
+from vertibayes_mpc.paillier import TablePlan, counting, keys, open_tables
 from vertibayes_mpc.paillier.messages import (
     Answer,
     EncryptedColumns,
@@ -225,6 +226,42 @@ def test_a_second_and_a_fourth_site_read_nothing_of_the_third():
     assert KEY.decrypt(ours) == [1 << bits * int(state) for state in z]
 
 
+def work_of(plan, y):
+    """Return what the second site raises to which powers, in order, for its column."""
+    column, work = KEY.encrypt([1] * RECORDS * len(plan.chains), SeededRandomness()), []
+    program = program_of(KEY, plan, plan.tables[0][1], y, Draws())
+    with patch.object(keys, "powmod", lambda b, e, n: work.append(e.bit_length()) or pow(b, e, n)):
+        answering(program, plan, column)
+    return work
+
+
+def moved_one_by_one(public, ciphertext, bits, places, is_zero):
+    """Work for the place of one record alone, as it is picked."""
+
+    class Lazy:
+        def __getitem__(self, at):
+            return public.zero(ciphertext) if at < 0 else public.shift(ciphertext, bits * at)
+
+    return Lazy()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("states", [3, 30])
+def test_how_long_a_second_site_works_shows_missing_values_and_states(monkeypatch, states, whole):
+    """It would if it worked for each record's own place. 30 states are counted in two passes."""
+    columns = columns_of(2, states, 40)
+    settings = {"tables": (columns,), "complete": False, "whole": frozenset(columns[1:] * whole)}
+    plan = plan_of(KEY, RECORDS, **settings)
+    least = 0 if whole else -1
+    others = [np.full(RECORDS, state) for state in sorted({least, 0, states - 1})]
+    others.append(GENERATOR.integers(least, states, RECORDS))
+    assert len({tuple(work_of(plan, y)) for y in others}) == 1
+    is_counted = whole and states == 3
+    assert (max(work_of(plan, others[0])) == N.bit_length()) != is_counted, "c^N, where it may be"
+    monkeypatch.setattr(counting, "_each_place", moved_one_by_one)
+    assert len({sum(work_of(plan, y)) for y in others}) == len(others)
+
+
 # ---- outside the model: sites that must not work together ----------------------------------------
 
 
@@ -271,6 +308,46 @@ def test_an_owner_that_lies_is_noticed_by_an_honest_analyst(world):
     with pytest.raises(UnknownFaultyPartyError, match="do not add up to tables of 24") as caught:
         run_all(programs | {"analyst": open_tables(plan)})
     assert caught.value.parties == (FIRST, SECOND)
+
+
+def lying_last_site(plan, public):
+    """Moves each record to bits of its own, in place of counting, under masks of 0."""
+    inbox = yield Round({}, {FIRST: Expect(EncryptedColumns, 10_000)})
+    total = 1
+    for place, ciphertext in enumerate(integers(inbox[FIRST].values)):
+        total = total * public.shift(ciphertext, bits_of(plan, place)) % public.square
+    (count,) = plan.answers_of(SECOND, 0).values()
+    label, answers = plan.label_of(0), [total] + [1] * (count - 1)
+    masks = Masks(label, to_bytes([0] * count, 32))
+    yield Round({FIRST: Answer(label, to_bytes(answers, 64)), "analyst": masks}, {})
+
+
+def bits_of(plan, record):
+    """Return where a record's state 0 goes: state 1 goes a slot further, between other records."""
+    pair, offset = divmod(record, plan.slot_bits)
+    return 2 * plan.slot_bits * pair + offset
+
+
+def test_a_last_site_that_lies_reads_a_column_together_with_the_analyst():
+    """Of each record, from one answer: a bit for each state. An honest analyst ends the run."""
+    plan, x = plan_of(KEY, RECORDS, (2, 2)), GENERATOR.integers(0, 2, RECORDS)
+    programs = programs_of(KEY, plan, x, np.zeros(RECORDS))
+    programs[SECOND] = lying_last_site(plan, KEY.public)
+    outputs, _ = run_all(programs | {"analyst": open_messages()})
+    (read, *_) = outputs["analyst"]
+    states = [read >> bits_of(plan, record) + plan.slot_bits & 1 for record in range(RECORDS)]
+    assert states == x.tolist()
+    programs = programs_of(KEY, plan, x, np.zeros(RECORDS))
+    programs[SECOND] = lying_last_site(plan, KEY.public)
+    with pytest.raises(UnknownFaultyPartyError, match="do not add up"):
+        run_all(programs | {"analyst": open_tables(plan)})
+
+
+def open_messages():
+    """Receive what the owner has decrypted, and the masks: an analyst that colludes."""
+    yield Round({}, {SECOND: Expect(Masks, 10_000)})
+    inbox = yield Round({}, {FIRST: Expect(MaskedCounts, 10_000)})
+    return integers(inbox[FIRST].values)
 
 
 def test_an_owner_reads_counts_alone_under_a_modulus_made_for_it(monkeypatch):

@@ -27,7 +27,8 @@ from vertibayes_protocols.choices import Choices, Score
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import federate
 from vertibayes_protocols.opening import open_study
-from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.policy import FREE, Policy
+from vertibayes_protocols.queries import Commit, Meet
 from vertibayes_protocols.queries.opening.commit import commitments_of
 from vertibayes_protocols.queries.tables.counting import grouped
 from vertibayes_protocols.queries.tables.tables import ask_tables
@@ -112,7 +113,7 @@ FAMILIES = [("x", "z"), ("z", "x", "w"), ("y",), ("x", "y"), ("w", "y", "z", "x"
 def test_all_tables_of_two_and_three_holders_and_of_one_are_counted(missing, rows):
     data = with_some_missing(data_of(a="xy", b="z", c="w"))
     asked = [Family(child, tuple(parents)) for child, *parents in FAMILIES]
-    policy = Policy(free_tables=True, fewest_records=5)
+    policy = replace(FREE, fewest_records=5)
     with small_keys(), federate(data, policy=policy) as federation:
         counters = [
             SecureCounter(
@@ -191,9 +192,35 @@ def _many(held, records):
 # ---- what is refused -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("way", OTHERS)
+def test_a_site_counts_by_another_way_only_if_its_owner_allows_it(way):
+    """Who must not work together differs: an analyst alone must not decide whom a site trusts."""
+    data, refused = data_of(a="x", b="y"), f"tables counted by {way}: its policy allows count_by"
+    with federate(data, policy=Policy(free_tables=True)) as federation:
+        session, names = federation.session, federation.sites
+        counter_of(federation, "masked-tables").tables([Family("x", ("y",))])
+        with pytest.raises(QueryRefusedError, match=refused):
+            counter_of(federation, way)
+        session.ask(Meet.of(session.role, names, "dealer"))
+        with pytest.raises(QueryRefusedError, match=refused):
+            session.ask(Commit.of(by(way, study_of(data))))
+        facts = {fact.what for role in federation.roles.values() for fact in role.ledger.facts}
+        assert not any("tables are counted by" in what for what in facts)
+
+
+@pytest.mark.parametrize(("way", "dealer"), [("paillier", "nobody"), ("scalar-product", "dealer")])
+def test_a_site_notes_and_says_another_way_and_its_dealer(way, dealer):
+    said = []
+    with small_keys(), federate(data_of(a="x", b="y")) as federation:
+        federation.roles["a"].remark = said.append
+        counter_of(federation, way)
+        facts = [f.what for f in federation.roles["a"].ledger.facts]
+    assert said == [f"tables are counted by {way}; the dealer is {dealer}"] and said[0] in facts
+
+
 def test_a_hopeless_request_is_refused_before_it_is_sent_and_says_what_it_takes():
     data = data_of(a="x", b="y", c="z", d="w", e="v", f="u", g="t")
-    with federate(data, policy=Policy(free_tables=True, most_minutes=1e-4)) as federation:
+    with federate(data, policy=replace(FREE, most_minutes=1e-4)) as federation:
         counter = counter_of(federation, PRODUCT)
         federation.session.role.policy = Policy(most_minutes=1e-4)
         five = [Family("x", ("y", "z", "w", "v"))]
@@ -225,6 +252,8 @@ def test_each_way_that_a_study_can_name_has_a_plan():
 def test_choices_and_columns_of_several_holders_need_masked_tables(way):
     data = data_of(a="xy", b="z")
     with small_keys(), federate(data) as federation:
+        with pytest.raises(ValueError, match=r"`count_by` must be one of .*, got 'Paillier'"):
+            open_study(federation.session, federation.sites, "dealer", count_by="Paillier")
         with pytest.raises(ValueError, match="`count_by` must be masked-tables: choices"):
             open_study(federation.session, federation.sites, "dealer", choices=True, count_by=way)
         study = open_study(federation.session, federation.sites, "dealer", count_by=way)

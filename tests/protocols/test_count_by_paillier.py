@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.paillier_worlds import small_key, small_keys
+from tests.paillier_worlds import integers, small_key, small_keys
 from tests.party_memory import measured
 from tests.protocols.small import count, data_of, plain, study_of
-from tests.structure_worlds import example
+from tests.structure_worlds import example, with_gaps
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.forecast import forecast
 from vertibayes.splitting import split_columns
@@ -28,19 +26,29 @@ from vertibayes_mpc.errors import (
 from vertibayes_mpc.paillier import PrivateKey
 from vertibayes_mpc.paillier.interchange import from_phe_private
 from vertibayes_mpc.paillier.messages import Answer, EncryptedColumns, MaskedCounts, Masks
+from vertibayes_mpc.paillier.plan import slot_bits
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.opening import open_study
-from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.policy import FREE, Policy
 from vertibayes_protocols.queries import Commit, Meet
+from vertibayes_protocols.queries.opening import joining_by_keys
 from vertibayes_protocols.queries.opening.joining_by_keys import CommittedKey, JoiningByKey
-from vertibayes_protocols.queries.tables.encrypted import TOGETHER, OwnCounts, PaillierPlan
+from vertibayes_protocols.queries.tables.counting import Group
+from vertibayes_protocols.queries.tables.encrypted import (
+    ANYBODY_PS,
+    TOGETHER,
+    OwnCounts,
+    PaillierPlan,
+    load_of,
+)
 from vertibayes_protocols.queries.tables.tables import ask_tables
+from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.query import At
 from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows
 
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "paillier.json").read_text())
+GENERATE = PrivateKey.generate  # keys of full size
 WAY = {"count_by": "paillier"}
 THREE = {"a": "xy", "b": "z", "c": "w"}
 TABLES = [("x", "z"), ("z", "x"), ("y",), ("w", "y", "z"), ("z", "w", "x", "y")]
@@ -106,7 +114,7 @@ def test_a_dealer_is_missing_from_no_other_study_and_takes_no_part_as_a_site():
 
 
 def test_each_study_has_new_keys_unless_an_owner_gives_one(monkeypatch):
-    drawn = iter([small_key(128), small_key(256), small_key(128)])
+    drawn = iter([small_key(128), small_key(256, 1), small_key(128)])
     monkeypatch.setattr(PrivateKey, "generate", lambda: next(drawn))
     data = data_of(a="x", b="z")
     with federate(data) as federation:
@@ -158,6 +166,28 @@ def test_a_modulus_that_is_easy_to_factor_is_refused_by_whoever_receives_it(
         assert caught.value.party == "b"
 
 
+def test_a_site_that_claims_anothers_modulus_lets_it_read_a_third_sites_records(monkeypatch, sent):
+    """The owner of a table sends the last site's modulus as its own: no secret is passed on."""
+    data, same = data_of(a="x", b="y", c="z"), {"a": 1, "b": 2, "c": 1}
+
+    def counted():
+        with federate(data) as federation:
+            for party, number in same.items():
+                federation.roles[party].paillier = small_key(256, number)
+            count(federation, opened(federation).study, ("x", "y", "z"))
+
+    with pytest.raises(UnknownFaultyPartyError, match="have a common factor") as caught:
+        counted()
+    assert caught.value.parties == ("a", "c")
+    monkeypatch.setattr(joining_by_keys, "_check_coprime", lambda _: None)
+    counted()
+    (passed,) = (m for a, b, m in sent if (a, b) == ("b", "c") and type(m) is EncryptedColumns)
+    plaintexts = small_key(256, 1).decrypt(integers(passed.values))  # at c, with its own key
+    slots = [(p.bit_length() - 1) // slot_bits(len(plaintexts)) for p in plaintexts]
+    x, y = data["a"].codes["x"], data["b"].codes["y"]
+    assert slots == (x + len(data["a"].variables["x"].states) * y).tolist()
+
+
 def test_a_site_that_sends_two_moduli_is_found_out_before_a_column_is_encrypted(monkeypatch, sent):
     other = replace_modulus(small_key(128))
     with federate(data_of(**THREE)) as federation:
@@ -166,16 +196,40 @@ def test_a_site_that_sends_two_moduli_is_found_out_before_a_column_is_encrypted(
             opened(federation)
 
 
-def test_a_site_that_sends_the_analyst_another_modulus_is_named_before_a_table(monkeypatch):
+@pytest.mark.parametrize("columns", [{"a": "x", "b": "z"}, {"a": "x", "b": "y", "c": "z"}])
+def test_a_site_that_sends_the_analyst_another_modulus_is_named_before_a_table(
+    monkeypatch, columns
+):
+    """It says that all have received this modulus: another site would be blamed at a table."""
+    other = replace_modulus(small_key(128))
+
+    def lie(message):
+        digest = joining_by_keys._digests({"a": other(message).modulus})
+        return replace(other(message), digests=(*digest, *message.digests[1:]))
+
+    with monkeypatch.context() as patched, federate(data_of(**columns)) as federation:
+        change_first(patched, CommittedKey, "a", lie)
+        with pytest.raises(UnknownFaultyPartyError, match="that a sent to the analyst") as caught:
+            opened(federation)
+    assert caught.value.parties == ("a", "b")
+    with monkeypatch.context() as patched, federate(data_of(**columns)) as federation:
+        change_first(patched, CommittedKey, "a", other)
+        with pytest.raises(MalformedMessageError, match="that a sent to the analyst") as caught:
+            opened(federation)
+    assert caught.value.party == "a"
+
+
+@pytest.mark.parametrize("digests", [(), (b"",) * 2, (bytes(32),) * 3])
+def test_odd_digests_of_moduli_are_refused(monkeypatch, digests):
     with federate(data_of(a="x", b="z")) as federation:
-        change_first(monkeypatch, CommittedKey, "a", replace_modulus(small_key(128)))
-        study = opened(federation).study
-        with pytest.raises(UnexpectedMessageError, match="of another table or step"):
-            count(federation, study, ("x", "z"))
+        change_first(monkeypatch, CommittedKey, "b", lambda m: replace(m, digests=digests))
+        with pytest.raises((MalformedMessageError, UnknownFaultyPartyError)) as caught:
+            opened(federation)
+    assert "b" in (getattr(caught.value, "party", ""), *getattr(caught.value, "parties", ()))
 
 
 def replace_modulus(key):
-    modulus = key.public.modulus.to_bytes(16, "little")
+    modulus = key.public.modulus.to_bytes(key.public.plaintext_bytes, "little")
     return lambda message: replace(message, modulus=modulus)
 
 
@@ -193,11 +247,10 @@ class Noting(SecureCounter):
 @pytest.mark.parametrize("sites", [2, 3])
 def test_bytes_and_rounds_are_as_predicted(sites):
     """At keys of full size, which the prediction has."""
-    key = PrivateKey(*(int(VECTORS[name], 16) for name in "pq"))
     _, data = example("asia", 60)
     with federate(split_columns(data, sites)) as federation:
         for role in federation.roles.values():
-            role.paillier = key
+            role.paillier = GENERATE()
         counter = Noting.of(federation, order=list(data.variables), **WAY)
         before = federation.traffic.rounds
         k2(counter, max_parents=1)
@@ -208,11 +261,10 @@ def test_bytes_and_rounds_are_as_predicted(sites):
 
 
 def test_no_party_takes_more_memory_than_planned():
-    key = PrivateKey(*(int(VECTORS[name], 16) for name in "pq"))
     data = data_of(100, a="xy", b="zv", c="w")
     with federate(data) as federation:
         for role in federation.roles.values():
-            role.paillier = key
+            role.paillier = GENERATE()
         joined = opened(federation).joined
         families = [Family("x", (last,)) for last in "zvw"] + [Family("w", ("x", "z"))]
         query, _ = ask_tables(joined, families, False, Rows())
@@ -236,6 +288,47 @@ def test_a_hopeless_request_is_refused_before_it_is_sent_and_says_what_it_takes(
         counter = SecureCounter(opened(federation, memory=40_000_000))
         with pytest.raises(ValueError, match=r"the table of x, z takes [\d,]+ bytes of memory"):
             counter.check([Family("x", ("z",))])
+
+
+def test_time_and_bytes_are_planned_for_the_longest_key_and_values_that_may_be_missing():
+    whole = data_of(40, a="x", b="y", c="z")
+    work = {}
+    for name, data in ("whole", whole), ("gaps", {s: with_gaps(d, 0.1) for s, d in whole.items()}):
+        with federate(data) as federation:
+            federation.roles["c"].paillier = GENERATE(3072)
+            joined = opened(federation).joined
+            query, _ = ask_tables(joined, [Family("x", ("y", "z"))], False, Rows())
+            plan = query.plan(At.of(federation.roles["a"]))
+        short = costs_of(joined.study, 40, False).total(query.groups)
+        work[name] = plan.costs.total(query.groups).cost
+        assert joined.key_bits == (3072,) and work[name].bytes == 1.5 * short.cost.bytes
+        assert 2.0 < work[name].picoseconds / short.cost.picoseconds < 2.9
+        assert plan.planned.seconds > work[name].picoseconds / 1e12
+    more = work["gaps"].picoseconds - work["whole"].picoseconds
+    assert more > 40 * 2.8 * ANYBODY_PS, "a power for each record of the site between"
+
+
+def test_a_key_of_more_than_3072_bits_is_refused_by_its_own_site_and_by_all_others(monkeypatch):
+    key = GENERATE(3200)
+    with federate(data_of(a="x", b="z")) as federation:
+        federation.roles["b"].paillier = key
+        with pytest.raises(QueryRefusedError, match="its key has more than 3072 bits") as refused:
+            opened(federation)
+        assert refused.value.site == "b"
+    with federate(data_of(a="x", b="z")) as federation:
+        longer = replace_modulus(key)
+        change_first(monkeypatch, JoiningByKey, "b", longer)
+        with pytest.raises(MalformedMessageError) as caught:
+            opened(federation)
+    assert caught.value.party == "b"
+
+
+def test_few_queries_are_kept_also_of_refused_ones():
+    with federate(data_of(**THREE)) as federation:
+        study = opened(federation).study
+    for records in range(20, 120):
+        costs_of(study, records, False).total((Group("x", ("y", "z")),))
+    assert load_of.cache_info().currsize <= 16
 
 
 # ---- what sites note -----------------------------------------------------------------------------
@@ -326,7 +419,7 @@ def test_a_replayed_column_ends_the_session(monkeypatch):
 def test_chosen_records_are_the_same_at_all_sites():
     """Sites choose the same records by their common seed."""
     data = data_of(60, **THREE)
-    policy = Policy(free_tables=True, fewest_records=5)
+    policy = replace(FREE, fewest_records=5)
     with federate(data, policy=policy) as federation:
         counter = SecureCounter(opened(federation))
         parts = [
@@ -339,6 +432,8 @@ def test_chosen_records_are_the_same_at_all_sites():
 def test_labels_of_two_queries_and_studies_differ():
     with federate(data_of(a="x", b="z")) as federation:
         labels = set()
+        for number, role in enumerate(federation.roles.values(), 1):
+            role.paillier = small_key(256, number)
         for _ in range(2):
             joined = opened(federation, study=b"one").joined
             for number, missing in ((1, False), (1, True), (2, False)):

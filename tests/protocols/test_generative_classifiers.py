@@ -239,7 +239,7 @@ def numbers_of(records, seed, count=3):
 
 def full_classifier(schema):
     scales = {name: Scale(i - 1.0, i + 2.0) for i, name in enumerate(schema.numerics)}
-    return naive_bayes(schema, scales, full=True)
+    return naive_bayes(schema, scales, covariance="full")
 
 
 def test_full_covariances_are_quadratic_discriminant_analysis():

@@ -171,6 +171,11 @@ def is_mixed(alone, answers):
     return alone and len(has_noise) > 1
 
 
+def is_by_masks(ways, answers):
+    """Whether a study by masked tables was committed without being allowed."""
+    return "masked-tables" not in ways and bool(answers)
+
+
 def is_more(most, answers):
     return len(answers) > most
 
@@ -257,6 +262,7 @@ RULES = {
     "noise_alone of sums": Rule("records", (True,), MIXED_SUMS, is_mixed, "check_alone"),
     "dishonest of a study": Rule("study", (0.2, 0.5), HONEST, is_too_trusting, "check_dishonest"),
     "free_tables": Rule("study", (False,), (*TABLES, *SCORED), was_answered, free=True),
+    "count_by": Rule("columns", ((), ("paillier",)), (("commit", {}),), is_by_masks, "check_way"),
     "most_failed_meets": Rule("lists", (1, 2), MEETS, is_more, free=10**6),
 }
 """The rules on which answers add up; the others follow below."""

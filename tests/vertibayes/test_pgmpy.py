@@ -182,6 +182,12 @@ class Reads:
         self.score = BIC(data)
 
 
+def known_dag(counter):
+    model = DAG(DAG_OF_ASIA)
+    model.add_nodes_from(counter.variables)
+    return model
+
+
 MISTAKES = [
     (lambda c: fit(DiscreteMLE(), c), "DiscreteMLE needs a `model`"),
     (lambda c: fit(DiscreteMLE(), c, DAG([("x", "lung")])), "nodes that nobody observes: x"),
@@ -202,6 +208,26 @@ MISTAKES = [
     (lambda c: fit(HillClimbSearch(start_dag=DAG([("a", "b")]), **QUIET), c), "the same variables"),
     (lambda c: fit(ExpertInLoop(ci_test="pearsonr"), c), "a test of pgmpy .* got Pearsonr"),
     (lambda c: fit(ExpertInLoop(ci_test="chi"), c), "Unknown CI test: 'chi'"),
+    *(
+        (lambda c, wrong=wrong: fit(HillClimbSearch("bic-d", **wrong, **QUIET), c), reason)
+        for wrong, reason in (
+            ({"return_type": "nonsense"}, "return_type must be one of"),
+            ({"epsilon": "a"}, "'<' not supported"),
+            ({"max_iter": "a"}, "invalid literal"),
+        )
+    ),
+    *(
+        (lambda c, wrong=wrong: fit(wrong, c, known_dag(c)), reason)
+        for wrong, reason in (
+            (DiscreteBayesianEstimator(prior_type="nonsense"), "prior_type"),
+            (
+                DiscreteBayesianEstimator(prior_type="dirichlet", pseudo_counts={"lung": [[1]]}),
+                "pseudo_counts",
+            ),
+            (DiscreteMLE(state_names={"smoke": ["yes"]}), "state"),
+        )
+    ),
+    (lambda c: fit(HillClimbSearch(), pd.DataFrame()), "a Counter expected, .*got DataFrame"),
     (lambda c: fit(Reads(), c), "reads records, which a counter does not have"),
     (lambda c: CountedScore(c).score(DAG([("a", "tub")])), "no variable 'a'"),
     (lambda c: CountedTest(c, ChiSquare)("tub", "tub"), "a variable appears twice"),

@@ -20,6 +20,7 @@ from vertibayes_protocols.calibration.classifier import Examples, Scale, scales_
 from vertibayes_protocols.calibration.local import statistics_of, update
 
 SEEDS = st.integers(0, 2**32)
+COVARIANCES = "diagonal", "full"
 
 
 def start_of(w):
@@ -114,26 +115,36 @@ def test_records_in_blocks_give_the_same_calibration(monkeypatch):
 
 
 @settings(max_examples=30, deadline=None)
-@given(SEEDS, st.floats(0.01, 10), st.integers(0, 8), st.booleans())
+@given(SEEDS, st.floats(0.01, 10), st.integers(0, 8), st.sampled_from(COVARIANCES))
 def test_naive_bayes_of_calibrated_statistics_predicts_as_the_classifier(
-    seed, rate, iterations, full
+    seed, rate, iterations, covariance
 ):
-    w = world(50, seed, missing=0.2, full=full)
+    w = world(50, seed, missing=0.2, covariance=covariance)
     made = risk_based_calibration(w.classifier, w.examples, iterations, rate=rate)
     model = to_naive_bayes(w.classifier, w.schema, made.last)
     ours = predict_proba(w.classifier, made.last, w.data)
     assert model.predict_proba(w.data) == pytest.approx(ours, abs=1e-6)
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_naive_bayes_of_calibrated_statistics_is_the_same_from_a_file(tmp_path, full):
-    w = world(50, 1, full=full)
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_naive_bayes_of_calibrated_statistics_is_the_same_from_a_file(tmp_path, covariance):
+    w = world(50, 1, covariance=covariance)
     made = risk_based_calibration(w.classifier, w.examples, 5)
     model = to_naive_bayes(w.classifier, w.schema, made.last)
     path = tmp_path / "naive_bayes.json"
     path.write_text(write_naive_bayes(model))
     ours = predict_proba(w.classifier, made.last, w.data)
     assert read_naive_bayes(path).predict_proba(w.data) == pytest.approx(ours, abs=1e-9)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_a_number_beyond_all_reach_leaves_the_prior(covariance):
+    w = world(50, 1, covariance=covariance)
+    model = to_naive_bayes(w.classifier, w.schema, start_of(w))
+    w.data.numbers["z0"][:] = 1e200
+    with np.errstate(over="ignore"):
+        found = model.predict_proba(w.data)
+    assert found == pytest.approx(np.tile(np.exp(model.class_log_prior_), (50, 1)))
 
 
 def test_naive_bayes_of_another_schema_is_refused():

@@ -17,7 +17,7 @@ from vertibayes_protocols.calibration.factors import (
     Categorical,
     Floats,
     Gaussian,
-    Normal,
+    JointGaussian,
     Prior,
 )
 from vertibayes_protocols.calibration.local import posterior
@@ -48,7 +48,7 @@ def to_naive_bayes(
             mean, variance, _ = factor.moments(part)
             model.theta_[factor.numeric.name] = factor.centre + factor.spread * mean
             model.var_[factor.numeric.name] = factor.spread**2 * variance
-        elif isinstance(factor, Normal):
+        elif isinstance(factor, JointGaussian):
             means, covariances = factor.moments(part)
             spreads = np.array([number.spread for number in factor.numbers])
             model.cov_ = covariances * np.outer(spreads, spreads)

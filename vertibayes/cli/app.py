@@ -382,7 +382,8 @@ def _effect(**given: Any) -> None:
     These risks are effects only under assumptions that no data can check; the command prints them.
     """
     asked = values_of(ASKED, given)
-    values = values_of([*SPLIT, *READING, MEMORY, COUNT_BY], given)
+    of_data = [*SPLIT, *READING, MEMORY, COUNT_BY]
+    values = values_of(of_data, given)
     model, source = asked.pop("model"), None
     from vertibayes.cli.json_files import read_knowledge
 
@@ -392,6 +393,8 @@ def _effect(**given: Any) -> None:
 
         source = Source(**values)
         check_source(source, {"--exposure": [asked["exposure"]]})
+    elif unused := [s.option for s in of_data if given[s.name] not in (None, s.default)]:
+        raise ValueError(f"{', '.join(unused)}: add --data, or remove what is about records")
 
     from vertibayes.cli.effect import Question, run_effect
 

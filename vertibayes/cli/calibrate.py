@@ -139,7 +139,7 @@ def _classifier(
     request: Request, schema: Schema, structure: Structure | None, data: LocalData
 ) -> FactoredClassifier:
     if structure is None:
-        return naive_bayes(schema, scales_of(data), full=request.covariance == "full")
+        return naive_bayes(schema, scales_of(data), covariance=request.covariance)
     return network_classifier(schema.target.name, schema.variables, structure.families)
 
 

@@ -24,8 +24,8 @@ from vertibayes.drawing.svg import draw
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.report.communication import draw_network
-from vertibayes.settings import NETWORKS, Covariance, DrawnNetwork
-from vertibayes_protocols.calibration.choices import Mixing, Start
+from vertibayes.settings import NETWORKS, DrawnNetwork
+from vertibayes_protocols.calibration.choices import Covariance, Mixing, Start
 from vertibayes_protocols.calibration.classifier import Examples, FactoredClassifier
 from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.calibration.graph import Graph
@@ -58,7 +58,7 @@ class Request:
     leaving: float = 0.0
     returning: float = 0.5
     asleep: float = 0.0
-    covariance: Covariance = "none"
+    covariance: Covariance = "diagonal"
 
     @property
     def is_file(self) -> bool:
@@ -68,6 +68,8 @@ class Request:
     def checked(self) -> Request:
         """Return the request with its mixing filled in; refuse what cannot be."""
         self._check_network()
+        if self.structure and self.covariance == "full":
+            raise ValueError("--covariance full excludes --structure: a network has states")
         stays = not (self.changes or self.leaving or self.asleep)
         given: Mixing = self.mixing or ("relay" if stays else "mean")
         if given == "relay":

@@ -120,13 +120,13 @@ def _gathered(
     reports = [data.report for data in encoded]
     used = {name for data in sites.values() for name in data.variables}
     left_out = {n: report.reason(n) for report in reports for n in report.left_out if n not in used}
-    left_out |= {name: "excluded" for file in files for name in file.excluded if name not in used}
     order = tuple(dict.fromkeys(n for f in files for n in f.columns if n not in left_out))
     if len(order) < 2:
         reasons = "".join(f"\n  {name}: {reason}" for name, reason in left_out.items())
         raise DataError(
             f"at least 2 columns are needed, got {len(order)}; left out: {len(left_out)}{reasons}"
         )
+    left_out |= {name: "excluded" for file in files for name in file.excluded if name not in used}
     unused = [code for code in source.missing_codes if not _occurs(code, files)]
     warnings = [f"--missing-codes {code}: no such value in the data" for code in unused]
     messages = [message for report in reports if (message := report.message())]

@@ -238,7 +238,7 @@ class NaiveBayes:
         apart = numbers[:, None] - np.stack([*self.theta_.values()], axis=1)
         distance = np.einsum("nci,cij,ncj->nc", apart, np.linalg.inv(covariances), apart)
         constant = np.linalg.slogdet(2 * np.pi * covariances).logabsdet
-        return np.asarray(np.nan_to_num(-0.5 * (constant + distance)))
+        return np.where(np.isnan(distance), 0.0, -0.5 * (constant + distance))
 
     def predict_log_proba(self, data: LocalData) -> Floats:
         """Return ``log P(y | x)`` of each record: shape (n, n_classes).

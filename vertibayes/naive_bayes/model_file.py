@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.base import Floats, NaiveBayes
 from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.statistics import Numeric
 from vertibayes_protocols.variables import Variable
@@ -103,26 +102,26 @@ def _model(target: Mapping[str, Any], features: list[Mapping[str, Any]]) -> Naiv
     variable = Variable(str(target["name"]), _states(target))
     schema = Schema(variable, {feature["name"]: _declared(feature) for feature in features})
     model, classes = NaiveBayes(schema), len(variable.states)
-    model.class_count_ = _array(target, "counts", (classes,))
-    model.class_log_prior_ = _log(_array(target, "probabilities", (classes,)))
+    model.class_count_ = _array(variable.name, target, "counts", (classes,))
+    model.class_log_prior_ = _log(_array(variable.name, target, "probabilities", (classes,)))
     model.feature_log_prob_, model.theta_, model.var_ = {}, {}, {}
     for feature in features:
         name, declared = feature["name"], schema.features[feature["name"]]
         if isinstance(declared, Variable):
             shape = classes, len(declared.states)
-            model.feature_log_prob_[name] = _log(_array(feature, "probabilities", shape))
+            model.feature_log_prob_[name] = _log(_array(name, feature, "probabilities", shape))
             continue
-        model.theta_[name] = _array(feature, "mean", (classes,))
-        model.var_[name] = _array(feature, "variance", (classes,))
+        model.theta_[name] = _array(name, feature, "mean", (classes,))
+        model.var_[name] = _array(name, feature, "variance", (classes,))
         if not (model.var_[name] > 0).all():
             raise ValueError(f"the variance of {name!r} must be above 0")
     return model
 
 
-def _covariances(content: Mapping[str, Any], model: NaiveBayes) -> NDArray[np.float64]:
+def _covariances(content: Mapping[str, Any], model: NaiveBayes) -> Floats:
     count = len(model.theta_)
     shape = len(model.classes_), count, count
-    found = _array({"name": "numbers", **content}, "covariances", shape)
+    found = _array("numbers", content, "covariances", shape)
     if not np.array_equal(found, found.swapaxes(1, 2)) or (np.linalg.eigvalsh(found) <= 0).any():
         raise ValueError("the covariances of a class must be symmetric and positive definite")
     return found
@@ -144,17 +143,16 @@ def _states(about: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(states)
 
 
-def _array(about: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _array(name: str, about: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> Floats:
     array = np.array(about[key], np.float64)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(
-            f"the {key} of {about['name']!r} must be finite numbers of the shape {shape}, got "
-            f"{array.shape}"
+            f"the {key} of {name!r} must be finite numbers of the shape {shape}, got {array.shape}"
         )
     return array
 
 
-def _log(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log(shares: Floats) -> Floats:
     """Return the logarithms of probabilities; minus infinity for 0."""
     if (shares < 0).any() or not np.allclose(shares.sum(axis=-1), 1, atol=1e-6):
         raise ValueError("probabilities must be 0 or more, and add up to 1 in each class")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, TypeVar
 
-from pandas import DataFrame
+import numpy as np
+from pandas import Categorical, DataFrame
 from pgmpy.base import DAG
 from pgmpy.ci_tests import get_ci_test
 from pgmpy.models import DiscreteBayesianNetwork
@@ -20,7 +23,8 @@ from vertibayes_protocols.variables import Family
 
 Estimator = TypeVar("Estimator")
 
-STEPS = "_legal_operations_dag", "_test_all"  # of HillClimbSearch, and of ExpertInLoop
+HILL_CLIMBING = "_legal_operations_dag"
+STEPS = HILL_CLIMBING, "_test_all"  # of HillClimbSearch, and of ExpertInLoop
 FEWEST_ROWS = 2  # that pgmpy's searches accept
 COUNTED: Mapping[str, tuple[type[CountedScore | CountedTest], Callable[..., Any]]] = {
     "scoring_method": (CountedScore, get_scoring_method),
@@ -49,10 +53,12 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
     Raises
     ------
     TypeError
-        If the estimator needs more of the records than scores, tests and CPTs do.
+        If the estimator needs more of the records than scores, tests and CPTs do, or `counter`
+        is not a counter.
     ValueError
-        If a parameter does not fit; no table is asked for then. Also if pgmpy asks for a table that
-        is too large.
+        If a parameter does not fit: of `HillClimbSearch`, `DiscreteMLE` and
+        `DiscreteBayesianEstimator` before a table is asked for, while pgmpy checks some of the
+        others' during or after a search. Also if pgmpy asks for a table that is too large.
 
     Examples
     --------
@@ -65,6 +71,10 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
     >>> sorted(search.causal_graph_.nodes)
     ['x', 'y']
     """
+    if not callable(getattr(counter, "tables", None)):
+        raise TypeError(
+            f"a Counter expected, as SecureCounter.of(federation), got {type(counter).__name__}"
+        )
     if isinstance(estimator, DiscreteMLE | DiscreteBayesianEstimator):
         _fit_cpts(estimator, counter, model)
         return estimator
@@ -85,6 +95,7 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
         )
     steps = {name: getattr(estimator, name) for name in STEPS if hasattr(estimator, name)}
     tables = [each.tables for each in counted.values()]
+    _try_without_steps(estimator, counter, counted)
     try:
         vars(estimator).update(counted, **{n: _in_one_call(s, tables) for n, s in steps.items()})
         estimator.fit(_unreadable(counter))  # type: ignore[attr-defined]
@@ -93,6 +104,14 @@ def fit(estimator: Estimator, counter: Counter, model: DAG | None = None) -> Est
         for name in steps:
             del vars(estimator)[name]
     return estimator
+
+
+def _try_without_steps(estimator: Any, counter: Counter, counted: Mapping[str, Any]) -> None:
+    """Run a search that finds no step with a score: pgmpy checks some parameters at its end."""
+    if hasattr(estimator, HILL_CLIMBING):
+        trial, nothing = copy(estimator), [(("", ()), -math.inf)]
+        vars(trial).update(counted, **{HILL_CLIMBING: lambda **_: nothing, "show_progress": False})
+        trial.fit(_unreadable(counter))
 
 
 class _Unreadable:
@@ -157,12 +176,28 @@ def _fit_cpts(estimator: Any, counter: Counter, model: DAG | None) -> None:
     if hidden := {*structure.nodes} - {*variables} | {*getattr(model, "latents", ())}:
         raise ValueError(f"the model has nodes that nobody observes: {', '.join(sorted(hidden))}")
     names = {name: list(v.states) for name, v in variables.items()} | (estimator.state_names or {})
+    states = _each_state(counter)
+    with np.errstate(invalid="ignore"):  # the records lack combinations of states
+        for family in structure.families:  # pgmpy checks the parameters
+            _cpd(estimator, family, states[[*family.members]], names)
     tables = Tables(counter)
     tables.ask(structure.families)
     estimator.parameters_ = [
         _cpd(estimator, family, tables.records(family), names) for family in structure.families
     ]
     estimator.state_names_ = {name: names[name] for name in structure.nodes}
+
+
+def _each_state(counter: Counter) -> DataFrame:
+    """Return made-up records that have each state of each variable."""
+    records = max(len(variable.states) for variable in counter.variables.values())
+    columns = {name: sorted(v.states) for name, v in counter.variables.items()}
+    return DataFrame(
+        {
+            name: Categorical([states[i % len(states)] for i in range(records)], categories=states)
+            for name, states in columns.items()
+        }
+    )
 
 
 def _cpd(estimator: Any, family: Family, records: DataFrame, names: Mapping[str, Any]) -> Any:

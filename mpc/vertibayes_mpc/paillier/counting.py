@@ -26,7 +26,9 @@ Who may work together: of a table of two sites, any two; the analyst and either 
 and no more. Of a table of three sites and more, THE OWNER MUST NOT WORK WITH THE THIRD SITE OR ONE
 AFTER IT: it decrypts what they receive, and reads the other sites' records. Only the analyst may
 see the masks: an owner who reads the last site's link to the analyst reads the table.
-Leakage: the tables, to the analyst; n, and the names and numbers of states of columns, to all.
+Leakage: the tables, to the analyst; n, and the names and numbers of states of columns, to all. A
+site between others does the same operations whatever its records have: it moves each to all places,
+and makes each 0 if one may be. Python's and gmpy2's arithmetic is not constant-time.
 Cost: k + 1 rounds for k sites. n ciphertexts from each site to the next (512 bytes each at 2048
 bits), few back, and as many integers modulo N from both to the analyst.
 
@@ -84,7 +86,7 @@ def count_tables(
         raise ValueError("the key is not that of the plan")
     if analyst in plan.keys:
         raise ValueError(f"the analyst must not hold a column: {analyst}")
-    states = {c: _checked(codes, c.states, plan) for c, codes in columns.items()}
+    states = {c: _checked(codes, c, plan) for c, codes in columns.items()}
     at_site = _Site(plan, site, key, states, randomness)
     received: dict[Vector, Ciphertexts] = {}
     for step in range(1, plan.steps + 1):
@@ -155,12 +157,14 @@ class _Site:
         }
 
     def _multiplied(self, chain: Chain, ciphertexts: Ciphertexts, place: int) -> Ciphertexts:
-        public, counted = self.plan.keys[chain.owner], chain.ranges[place]
-        bits = self.plan.slot_bits * chain.widths[place]
-        states = self.states[chain.columns[place]]
+        public, column = self.plan.keys[chain.owner], chain.columns[place]
+        counted, bits = chain.ranges[place], self.plan.slot_bits * chain.widths[place]
+        is_zero = self.plan.may_be_outside(column, counted)
         moved = [
-            public.shift(c, bits * (state - counted.start)) if state in counted else public.zero(c)
-            for c, state in zip(ciphertexts, states, strict=True)
+            _each_place(public, c, bits, len(counted), is_zero)[
+                state - counted.start if state in counted else -1
+            ]
+            for c, state in zip(ciphertexts, self.states[column], strict=True)
         ]
         # Sites before the third have all seen these ciphertexts: one after it must not tell which.
         return public.rerandomize(moved, self.randomness) if place > 1 else moved
@@ -218,6 +222,16 @@ class _Site:
             sums.append(total)
         masks = [uniform_below(public.modulus, self.randomness) for _ in sums]
         return public.add(sums, public.encrypt(masks, self.randomness)), masks
+
+
+def _each_place(
+    public: PublicKey, ciphertext: int, bits: int, places: int, is_zero: bool
+) -> Ciphertexts:
+    """Move a ciphertext to each place, and then to 0: the same work whatever its record has."""
+    each = [ciphertext]
+    while len(each) < places:
+        each.append(public.shift(each[-1], bits))
+    return [*each, public.zero(ciphertext)] if is_zero else each
 
 
 def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
@@ -284,12 +298,12 @@ def _faulty(plan: TablePlan, sites: Sequence[Party]) -> UnknownFaultyPartyError:
     return UnknownFaultyPartyError(sorted({*sites}), reason)
 
 
-def _checked(codes: Codes, states: int, plan: TablePlan) -> list[int]:
+def _checked(codes: Codes, column: Column, plan: TablePlan) -> list[int]:
     """Return a column's codes; errors do not reveal any."""
     if codes.shape != (plan.records,) or not np.issubdtype(codes.dtype, np.integer):
         given = f"shape {codes.shape} and type {codes.dtype}"
         raise ValueError(f"a column must be integers of shape {(plan.records,)}, got {given}")
-    least = 0 if plan.complete else -1
-    if codes.size and not (codes.min() >= least and codes.max() < states):
-        raise ValueError(f"codes must be from {least} to {states - 1}")
+    least, most = -plan.may_be_outside(column, range(column.states)), column.states - 1
+    if codes.size and not (codes.min() >= least and codes.max() <= most):
+        raise ValueError(f"codes must be from {least} to {most}")
     return [int(code) for code in codes.tolist()]

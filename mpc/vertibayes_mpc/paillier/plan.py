@@ -78,6 +78,7 @@ class TablePlan:
     records: int
     tables: tuple[Table, ...]
     complete: bool = True  # whether every record has a state of every column
+    whole: frozenset[Column] = frozenset()  # columns of which it has one in any case
 
     def __post_init__(self) -> None:
         for table in self.tables:
@@ -103,6 +104,11 @@ class TablePlan:
     def slots(self, owner: Party) -> int:
         """Return the slots of a plaintext under a site's key."""
         return (self.keys[owner].bits - 1) // self.slot_bits
+
+    def may_be_outside(self, column: Column, counted: range) -> bool:
+        """Whether a record may have none of the states of a column that a pass counts."""
+        gaps = not self.complete and column not in self.whole
+        return gaps or len(counted) < column.states
 
     @cached_property
     def chains(self) -> tuple[Chain, ...]:

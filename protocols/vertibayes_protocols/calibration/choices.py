@@ -5,4 +5,5 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 Mixing: TypeAlias = Literal["mean", "metropolis", "relay"]
+Covariance: TypeAlias = Literal["diagonal", "full"]
 Start: TypeAlias = Literal["uniform", "data"]

@@ -9,13 +9,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes_protocols.calibration.choices import Covariance
 from vertibayes_protocols.calibration.factors import (
     Categorical,
     ClassGiven,
     Factor,
     Floats,
     Gaussian,
-    Normal,
+    JointGaussian,
     Prior,
     Weights,
 )
@@ -135,20 +136,20 @@ def naive_bayes(
     *,
     alpha: float = 0.0,
     smoothing: float = 0.0,
-    full: bool = False,
+    covariance: Covariance = "diagonal",
 ) -> FactoredClassifier:
     """Return naive Bayes with categorical and Gaussian features.
 
-    With `full`, the numbers have all their covariances in each class, and no `smoothing`.
+    If `covariance` is full, numbers have all their covariances in each class, and no `smoothing`.
     """
     factors: list[Factor] = [Prior()]
-    if full:
+    if covariance == "full":
         numbers = (Gaussian(numeric, *scales[n]) for n, numeric in schema.numerics.items())
-        factors.append(Normal(tuple(numbers)))
+        factors.append(JointGaussian(tuple(numbers)))
     for name, feature in schema.features.items():
         if isinstance(feature, Variable):
             factors.append(Categorical(feature, alpha=alpha))
-        elif not full:
+        elif covariance == "diagonal":
             factors.append(Gaussian(feature, *scales[name], smoothing))
     return FactoredClassifier(schema.target, tuple(factors))
 

@@ -178,17 +178,15 @@ class Gaussian:
         """Return mean and variance of z in each class, each (..., classes), and the repairs."""
         counts, of_counts = _positive(statistics[..., :1])
         count, total, squares = counts[..., 0], statistics[..., 1], statistics[..., 2]
-        everyone = statistics.sum(axis=-2, keepdims=True)
-        most = everyone[..., 2] / np.maximum(everyone[..., 0], TINY)  # the mean of all squares
         mean = total / count
         variance = squares / count - mean**2
-        least = 0.0 if self.smoothing else LEAST * np.maximum(most, TINY)
+        least = 0.0 if self.smoothing else _least(statistics, statistics[..., 2])[..., None]
         repairs = of_counts + (variance < least).sum(axis=-1)
         return mean, np.maximum(variance, least) + self.smoothing, repairs
 
 
 @dataclass(frozen=True)
-class Normal:
+class JointGaussian:
     """The joint normal density of several numbers given y, with all covariances of each class.
 
     With no other feature the classifier is quadratic discriminant analysis. A record in which one
@@ -200,21 +198,23 @@ class Normal:
     @property
     def width(self) -> int:
         """How many records are known; the sums of the numbers, and of the products of two."""
-        count = len(self.numbers)
-        return 1 + count + count * (count + 1) // 2
+        return 1 + len(self.numbers) + len(self.pairs[0])
+
+    @property
+    def pairs(self) -> NDArray[np.int64]:
+        """The two numbers of each product: shape (2, number of products)."""
+        return np.array(np.triu_indices(len(self.numbers)))
 
     def columns(self, data: LocalData) -> Floats:
         """Return 1, z and the products of each two numbers."""
         known, z, _ = np.stack([number.columns(data) for number in self.numbers]).transpose(2, 1, 0)
         complete = known.all(axis=1, keepdims=True)
         z = z * complete
-        one, other = np.triu_indices(len(self.numbers))
-        return np.hstack([complete, z, z[:, one] * z[:, other]])
+        return np.hstack([complete, z, z[:, self.pairs].prod(axis=1)])
 
     def uniform(self, classes: int, size: float) -> Floats:
         """Return moments of mean 0, variance 1 and covariance 0, in units of the spreads."""
-        one, other = np.triu_indices(len(self.numbers))
-        row = np.concatenate([[1.0], np.zeros(len(self.numbers)), one == other])
+        row = np.concatenate([[1.0], np.zeros(len(self.numbers)), np.equal(*self.pairs)])
         return np.tile(row * size / classes, (classes, 1))
 
     def weights(self, statistics: Floats) -> Weights:
@@ -223,8 +223,7 @@ class Normal:
         precision = (axes / variances[..., None, :]) @ np.swapaxes(axes, -1, -2)
         linear = (precision @ mean[..., None])[..., 0]
         constant = np.log(2 * np.pi * variances).sum(axis=-1) + (linear * mean).sum(axis=-1)
-        one, other = np.triu_indices(len(self.numbers))
-        products = np.where(one == other, -0.5, -1.0) * precision[..., one, other]
+        products = np.where(np.equal(*self.pairs), -0.5, -1.0) * precision[..., *self.pairs]
         values = np.concatenate([-0.5 * constant[..., None], linear, products], axis=-1)
         return Weights(values, repairs)
 
@@ -240,14 +239,12 @@ class Normal:
         count = len(self.numbers)
         counts, of_counts = _positive(statistics[..., :1])
         mean, products = np.split(statistics[..., 1:] / counts, [count], axis=-1)
-        one, other = np.triu_indices(count)
+        one, other = self.pairs
         squares = np.empty((*mean.shape, count))
         squares[..., one, other] = squares[..., other, one] = products
         variances, axes = np.linalg.eigh(squares - mean[..., :, None] * mean[..., None, :])
-        everyone = statistics.sum(axis=-2)[..., None, :]
-        most = everyone[..., 1 + count :][..., one == other].mean(axis=-1, keepdims=True)
-        most = most / np.maximum(everyone[..., :1], TINY)  # the mean of all squares
-        least = LEAST * np.maximum(most, TINY)
+        own = statistics[..., 1 + count :][..., one == other].mean(axis=-1)
+        least = _least(statistics, own)[..., None, None]
         repairs = of_counts + (variances < least).sum(axis=(-2, -1))
         return mean, np.maximum(variances, least), axes, repairs
 
@@ -261,6 +258,12 @@ def _positive(counts: Floats, alpha: float = 0.0) -> tuple[Floats, NDArray[np.in
     raised = np.maximum(counts, np.maximum(least, np.finfo(float).tiny))
     repairs = ((counts < least) & (least > 0)).sum(axis=(-2, -1))
     return raised, np.asarray(repairs, np.int64)
+
+
+def _least(statistics: Floats, squares: Floats) -> Floats:
+    """Return the least variance, which follows from the mean of the squares of all classes."""
+    mean = squares.sum(axis=-1) / np.maximum(statistics[..., 0].sum(axis=-1), TINY)
+    return np.asarray(LEAST * np.maximum(mean, TINY))
 
 
 def _indicators(variables: Sequence[Variable], data: LocalData) -> Floats:

@@ -120,7 +120,7 @@ def run_site(
             tell("classifier written", folder=str(folder))
 
     with site_role(file, learner) as role:
-        role.remark = lambda what: tell("comparison", what=what)
+        role.remark = lambda what: tell("remark", what=what)
         role.processes = os.cpu_count() or 1
         role.calibrated = None if keep is None else calibrated
         if isinstance(role.ledger, LedgerFile):

@@ -60,6 +60,7 @@ OF_POLICY = {
     "most_scores": Break({"most_scores": 11}, {"scored": 10}),
     "dishonest": Break({"dishonest": 0.6}),
     "free_tables": Break({"free_tables": False}),
+    "count_by": Break({"count_by": ("paillier",)}),
     "most_failed_runs": Break({"most_failed_runs": 1}, runs=(1, 0)),
     "rules": Break({"rules": ("gaussian",)}),
     "least_fewest": Break({"least_fewest": 10}),

@@ -10,8 +10,10 @@
                              count by masked tables
     site -> analyst          Committed: a mark of the study, the same at all sites
 
-A study that counts by paillier has no dealer, and its columns stay where they are: its sites join
-it by their keys (`vertibayes_protocols.queries.opening.joining_by_keys`).
+A site refuses a way of counting that its policy does not name (`Policy.count_by`): who must not
+work together differs. Its ledger notes another way than masked tables, with the dealer. A study
+that counts by paillier has no dealer, and its columns stay where they are: its sites join it by
+their keys (`vertibayes_protocols.queries.opening.joining_by_keys`).
 
 Every label of the study depends on the common seed, the ids, the states, the holders and the name
 of an alignment at level 2: parties that were sent different studies, or that rejoined a study with
@@ -65,7 +67,11 @@ from vertibayes_protocols.queries.opening.commit_checks import (
 from vertibayes_protocols.queries.opening.comparing import compare
 from vertibayes_protocols.queries.opening.describe import REVEALED
 from vertibayes_protocols.queries.opening.joined import Committed, commitments_of, mark_of
-from vertibayes_protocols.queries.opening.joining_by_keys import join_by_keys, receive_keys
+from vertibayes_protocols.queries.opening.joining_by_keys import (
+    check_own_key,
+    join_by_keys,
+    receive_keys,
+)
 from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -151,6 +157,8 @@ class Commit(Query[Joined, None]):
             Fact(REVEALED, site, tuple(party for party in study.parties if party != site))
             for site in at.shown_by(study.sites)
         ]
+        if not study.is_masked:
+            says += [Fact(_way(study), site, ()) for site in at.shown_by(study.sites)]
         stored = costs_of(study, study.records, missing=True).stored_bytes
         takes = Planned(study.memory, stored=stored, less=LESS)  # memory: of each of its queries
         return replace(saying(study.parties, says), takes=[takes])
@@ -158,6 +166,8 @@ class Commit(Query[Joined, None]):
     def fits(self, site: SiteRole, plan: None) -> None:
         """Refuse a study that is not as the site has pinned, declared or aligned it."""
         check_at_site(site, self.study)
+        if self.study.count_by == PAILLIER:
+            check_own_key(site)
 
     def fits_dealer(self, dealer: DealerRole, plan: None) -> None:
         """Refuse a study of other parties or of more records than the dealer expects."""
@@ -166,6 +176,8 @@ class Commit(Query[Joined, None]):
     def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
         """Agree on ids, seed and keys, and send the masked columns."""
         study = self.study
+        if not study.is_masked:
+            site.remark(_way(study))
         site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
         if study.count_by == PAILLIER:
             yield from join_by_keys(site, study)
@@ -210,6 +222,10 @@ class Commit(Query[Joined, None]):
         ids = {name: [name.encode()] for name in study.variables}
         analyst.joined = Joined(study, commitments_of(study, ids, b""), None, mark)
         return analyst.joined
+
+
+def _way(study: Study) -> str:
+    return f"tables are counted by {study.count_by}; the dealer is {study.dealer or 'nobody'}"
 
 
 def _exchange_joinings(

@@ -15,6 +15,7 @@ def check_at_site(site: SiteRole, study: Study) -> None:
     """Refuse a study that is not as a site has pinned, declared or aligned it."""
     if site.party not in study.sites:
         raise ValueError("it holds no variable of the study")
+    site.policy.check_way(study.count_by)
     strangers = set(study.parties) - set(site.public_keys) - {site.party}
     if study.dealer not in ("", site.dealer) or site.dealer in study.sites or strangers:
         known = ", ".join(sorted((site.dealer, *site.public_keys)))

@@ -61,6 +61,7 @@ from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries.opening import tokens
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
+from vertibayes_protocols.settings import PAILLIER
 from vertibayes_protocols.site.data import SiteData
 
 SAME_RECORDS = "records of two sites, compared"
@@ -128,6 +129,8 @@ class Meet(Query[None, None]):
     def fits(self, site: SiteRole, plan: None) -> None:
         """Refuse other parties than are pinned, and comparisons that may be guesses."""
         check_pinned(site, self.parties, self.keys, self.dealer)
+        if not self.dealer:
+            site.policy.check_way(PAILLIER)
         _check_each_has_an_identifier(site)
         others = _others(site, self.sites)
         if site.run is not None:

@@ -230,10 +230,10 @@ class TableCosts(ABC, Generic[L]):
 
 @lru_cache(maxsize=KEPT_COSTS)
 def kept_costs(
-    kind: type[TableCosts[Any]], study: Study, records: int, missing: bool
+    kind: type[TableCosts[Any]], study: Study, records: int, missing: bool, *key_bits: int
 ) -> TableCosts[Any]:
     """Return the costs of a study's tables: the same object for equal studies."""
-    return kind(study, records, missing)
+    return kind(study, records, missing, *key_bits)
 
 
 def batches(costs: TableCosts[L], families: Sequence[Family]) -> Iterator[list[Family]]:
@@ -291,7 +291,8 @@ class TablePlan(ABC):
     def costs(self) -> Any:
         """What its tables cost: of the type `costs_type`."""
         study = self.joined.study
-        return kept_costs(self.costs_type, study, self.rows.count(study.records), self.missing)
+        records, key_bits = self.rows.count(study.records), self.joined.key_bits
+        return kept_costs(self.costs_type, study, records, self.missing, *key_bits)
 
     @property
     def planned(self) -> Planned:

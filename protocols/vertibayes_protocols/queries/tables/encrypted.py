@@ -57,7 +57,8 @@ OWNER_PS, ANYBODY_PS, DECRYPT_PS, SQUARE_PS = 330_000_000, 8_800_000_000, 2_500_
 RECEIVE_PS, MULTIPLY_PS, COUNT_PS = 7_000_000, 5_000_000, 8_000
 KEY_BYTES = 45_000_000  # of the tables of powers by which an owner encrypts
 HELD_BYTES = 2_500  # of a ciphertext at one party: an integer, and its bytes in messages
-KEPT_LOADS = 4_096  # of groups
+POWER, MULTIPLY = 2.6, 1.7  # work grows with a key's length to this power: all of it, a product
+KEPT_LOADS = 16  # of queries, also refused ones
 
 
 # ---- costs ---------------------------------------------------------------------------------------
@@ -86,18 +87,30 @@ class Load(NamedTuple):
 
 
 class PaillierCosts(TableCosts[Load]):
-    """The costs of a study's tables by Paillier's cryptosystem, at keys of 2048 bits."""
+    """The costs of a study's tables by Paillier's cryptosystem.
+
+    key_bits: the length of the longest key, known once the study is joined.
+    """
 
     nothing = Load()
     overhead = 1.25  # what `work` leaves out is little beside encryptions
 
-    def __init__(self, study: Study, records: int, missing: bool) -> None:
+    def __init__(
+        self, study: Study, records: int, missing: bool, key_bits: int = FEWEST_BITS
+    ) -> None:
         super().__init__(study, records, missing)
+        self.gaps = [variable.missing and not missing for variable in study.variables.values()]
         self.lengths = axis_lengths(study.variables, missing)
         self._length_at = [*self.lengths.values()]  # by a variable's place in the study
         self.slot_bits = slot_bits(records)
-        self.slots = (FEWEST_BITS - 1) // self.slot_bits
-        self.ciphertext_bytes = FEWEST_BITS // 4
+        self.slots = (FEWEST_BITS - 1) // self.slot_bits  # of the shortest key
+        longer = max(key_bits / FEWEST_BITS, 1.0)
+        power, multiply = longer**POWER, longer**MULTIPLY
+        self.owner_ps, self.decrypt_ps = int(power * OWNER_PS), int(power * DECRYPT_PS)
+        self.anybody_ps, self.square_ps = int(power * ANYBODY_PS), int(multiply * SQUARE_PS)
+        self.receive_ps, self.multiply_ps = int(multiply * RECEIVE_PS), int(multiply * MULTIPLY_PS)
+        self.ciphertext_bytes = int(longer * FEWEST_BITS / 4)
+        self.key_bytes, self.held_bytes = int(longer**2 * KEY_BYTES), int(longer * HELD_BYTES)
         sites = len(study.sites)
         self.commitment_bytes = sites * sites * (FEWEST_BITS // 8 + 300)
         self.commitment_rounds = 3
@@ -123,15 +136,18 @@ class PaillierCosts(TableCosts[Load]):
         """Return the work of the sites between the owner and the last one."""
         work = 0
         for place, states in enumerate(most[1:], start=1):
-            bits = self.slot_bits * prod(most[:place]) * (states - 1) // 2  # on average
-            inside = bits * SQUARE_PS * states // chain[place].states
-            outside = ANYBODY_PS * (chain[place].states - states) // chain[place].states
-            work += inside + outside + (place > 1) * ANYBODY_PS
+            work += self.slot_bits * prod(most[:place]) * (states - 1) * self.square_ps
+            is_zero = states < chain[place].states or self.may_miss(chain[place])
+            work += (is_zero + (place > 1)) * self.anybody_ps
         return self.records * passes * work
+
+    def may_miss(self, column: Column) -> bool:
+        """Whether a record may have no state of a column."""
+        return any(self.gaps[int(place)] for place in column.name.split("."))
 
     def memory_of(self, load: Load) -> int:
         """Return the memory, in bytes, at a party: as if one party held all ciphertexts."""
-        return (KEY_BYTES + HELD_BYTES * self.records * load.vectors) * bool(load.vectors)
+        return (self.key_bytes + self.held_bytes * self.records * load.vectors) * bool(load.vectors)
 
     def rounds(self, load: Load) -> int:
         """Return the rounds: from site to site, back to the owner, and to the analyst."""
@@ -164,8 +180,8 @@ def load_of(costs: PaillierCosts, groups: tuple[Group, ...]) -> Load:
         passes = prod(-(-c.states // m) for c, m in zip(chain, most, strict=False))
         is_two, link = len(chain) == 2, (owner, last.site)
         new = passes * (len(chain) - 1) * (not is_two or link not in sent)
-        work += costs.records * OWNER_PS * passes * (not is_two or owner not in encrypted)
-        work += costs.records * (RECEIVE_PS * new + MULTIPLY_PS * passes)
+        work += costs.records * costs.owner_ps * passes * (not is_two or owner not in encrypted)
+        work += costs.records * (costs.receive_ps * new + costs.multiply_ps * passes)
         work += costs.passed_on(chain, most, passes)
         vectors += new
         if is_two:
@@ -175,7 +191,8 @@ def load_of(costs: PaillierCosts, groups: tuple[Group, ...]) -> Load:
         needed[family] = costs.memory_of(Load(vectors=passes * (len(chain) - 1)))
     costs.check_memory(needed)
     answers = sum(-(-slots // costs.slots) for slots in filled.values())
-    work += answers * (ANYBODY_PS + DECRYPT_PS) + filled.total() * costs.slot_bits * SQUARE_PS
+    work += answers * (costs.anybody_ps + costs.decrypt_ps)
+    work += filled.total() * costs.slot_bits * costs.square_ps
     size = costs.ciphertext_bytes * (vectors * costs.records + 2 * answers)
     cells = sum(prod(column.states for column in table) for table in columns)
     return Load(cells, len(families), len(groups), vectors, holders, Cost(work, size))
@@ -223,7 +240,9 @@ class PaillierPlan(TablePlan):
         variables = self.joined.study.variables
         names = {name for family in self.families for name in family.members}
         complete = self.missing or not any(variables[name].missing for name in names)
-        return paillier.TablePlan(self.label, keys, self.selection.records, tables, complete)
+        whole = frozenset(c for table in tables for c in table if not self.costs.may_miss(c))
+        records = self.selection.records
+        return paillier.TablePlan(self.label, keys, records, tables, complete, whole)
 
     def variables_of(self, column: Column) -> list[str]:
         """Return the variables of a column, in the study's order."""

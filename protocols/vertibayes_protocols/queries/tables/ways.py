@@ -26,6 +26,9 @@ WAYS: Final[Mapping[CountBy, type[TablePlan]]] = {
 }
 
 
-def costs_of(study: Study, records: int, missing: bool) -> TableCosts[Any]:
-    """Return the costs of a study's tables by its way of counting, over some records."""
-    return kept_costs(WAYS[study.count_by].costs_type, study, records, missing)
+def costs_of(study: Study, records: int, missing: bool, *key_bits: int) -> TableCosts[Any]:
+    """Return the costs of a study's tables by its way of counting, over some records.
+
+    key_bits: `Joined.key_bits`, if the study was joined.
+    """
+    return kept_costs(WAYS[study.count_by].costs_type, study, records, missing, *key_bits)
