@@ -236,8 +236,8 @@ def steps_of(site, query, forged):
 def forged_deliveries(draw, rounds, counts):
     for _ in range(rounds):
         count = int(draw.integers(3))
-        steps = draw.integers(1, 9, count)
-        yield Delivered(steps.astype(np.int64), np.rint(draw.normal(0, 40, (count, counts))))
+        weights = draw.integers(1, 9, count)
+        yield Delivered(weights.astype(np.int64), np.rint(draw.normal(0, 40, (count, counts))))
 
 
 def test_forged_estimates_bring_out_nothing_beside_the_first_step():
@@ -248,8 +248,8 @@ def test_forged_estimates_bring_out_nothing_beside_the_first_step():
     sent = steps_of(world.roles["p00"], query, forged)
     node = GossipNodes(sent[0].values[None])
     for step, delivered in zip(sent[1:], forged, strict=True):
-        arrived = Estimate(delivered.steps, delivered.values)
-        node.receive(np.zeros(len(arrived.steps), np.intp), arrived)
+        arrived = Estimate(delivered.weights, delivered.values)
+        node.receive(np.zeros(len(arrived.weights), np.intp), arrived)
         assert np.array_equal(step.values, node.estimate().values[0])
     assert all(step.to in ("p01", "p02") for step in sent)
 
