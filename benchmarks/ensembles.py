@@ -113,7 +113,7 @@ def votes(
 
 
 def area_of(probabilities: Floats, data: SiteData, target: str) -> float:
-    """Return the AUC; nan if there is none."""
+    """Return the AUC, or nan where all records have one class."""
     states = data.variables[target].states
     found = auc(data.codes[target], np.round(probabilities, 12), states).auc
     return np.nan if found is None else found

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.protocols.small import committed, count, data_of, study_of
+from tests.protocols.small import change_first, committed, count, data_of, replay, study_of
 from vertibayes_mpc.errors import (
     DealReusedError,
     MalformedMessageError,
@@ -24,7 +24,6 @@ from vertibayes_protocols.queries.tables import scalar_products
 from vertibayes_protocols.queries.tables.counting import grouped
 from vertibayes_protocols.queries.tables.scalar_products import ProductPlan
 from vertibayes_protocols.roles import DealerRole
-from vertibayes_protocols.transports.local import EnvelopedPackets
 from vertibayes_protocols.variables import Family, Rows
 
 RECORDS = 12
@@ -159,16 +158,8 @@ CHANGES = {
 @pytest.mark.parametrize("sender", ["b", "dealer"])
 def test_the_sender_of_an_odd_message_is_named(monkeypatch, change, sender):
     """In the session, where the packets are those of the transport."""
-    pack, changed = EnvelopedPackets.pack, []
-
-    def odd(packets, sent):
-        if isinstance(sent.message, Labelled) and sent.sender == sender and not changed:
-            changed.append(sent)
-            sent = sent._replace(message=CHANGES[change](sent.message))
-        return pack(packets, sent)
-
     world = World(a="x", b="y", c="z")
-    monkeypatch.setattr(EnvelopedPackets, "pack", odd)
+    changed = change_first(monkeypatch, Labelled, sender, CHANGES[change])
     study = world.roles["a"].joined.study
     with pytest.raises((MalformedMessageError, UnexpectedMessageError)) as caught:
         count(world.federation, study, ("x", "y", "z"))
@@ -176,16 +167,8 @@ def test_the_sender_of_an_odd_message_is_named(monkeypatch, change, sender):
 
 
 def test_a_replayed_message_ends_the_session(monkeypatch):
-    pack, kept = EnvelopedPackets.pack, {}
-
-    def replayed(packets, sent):
-        packet = pack(packets, sent)
-        if isinstance(sent.message, MaskedFactor):
-            return kept.setdefault((sent.sender, sent.receiver), packet)
-        return packet
-
     world = World(a="x", b="y")
-    monkeypatch.setattr(EnvelopedPackets, "pack", replayed)
+    replay(monkeypatch, MaskedFactor)
     study = world.roles["a"].joined.study
     count(world.federation, study, ("x", "y"))
     with pytest.raises(ReplayedMessageError):

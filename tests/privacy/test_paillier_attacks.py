@@ -185,7 +185,7 @@ def passed_on(encrypt, plan=THREE, y=Y3):
 
 
 def test_a_third_site_reads_records_from_randomizers_of_all_orders():
-    """Powers are squares: a ciphertext with the Jacobi symbol -1 is none, and its state is 0."""
+    """Powers are squares: a ciphertext with the Jacobi symbol -1 was not moved: its state is 0."""
     symbols = np.array([jacobi(c, N) for c in passed_on(KEY.encrypt)])
     assert not Y3[symbols == -1].any() and (symbols == -1).sum() >= 3
     assert all(jacobi(c, N) == 1 for c in passed_on(KEY.encrypt_odd)), "ours"

@@ -146,3 +146,31 @@ def packets(monkeypatch, change=lambda sent, packet: packet):
     with monkeypatch.context() as patch:
         patch.setattr("vertibayes_protocols.transports.local.EnvelopedPackets", Watched)
         yield seen
+
+
+def change_first(monkeypatch, kind, sender, change, receiver=None):
+    """Change the first message of a kind on its way; return what was changed."""
+    changed, pack = [], EnvelopedPackets.pack
+
+    def odd(packets, sent):
+        of_link = sent.sender == sender and receiver in (None, sent.receiver)
+        if isinstance(sent.message, kind) and of_link and not changed:
+            changed.append(sent.message)
+            sent = sent._replace(message=change(sent.message))
+        return pack(packets, sent)
+
+    monkeypatch.setattr(EnvelopedPackets, "pack", odd)
+    return changed
+
+
+def replay(monkeypatch, kind):
+    """Send the first packet with a message of a kind again, in place of each later one."""
+    kept, pack = {}, EnvelopedPackets.pack
+
+    def replayed(packets, sent):
+        packet = pack(packets, sent)
+        if isinstance(sent.message, kind):
+            return kept.setdefault((sent.sender, sent.receiver), packet)
+        return packet
+
+    monkeypatch.setattr(EnvelopedPackets, "pack", replayed)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.paillier_worlds import integers, small_key, small_keys
 from tests.party_memory import measured
-from tests.protocols.small import count, data_of, plain, study_of
+from tests.protocols.small import change_first, count, data_of, plain, replay, study_of
 from tests.structure_worlds import example, with_gaps
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.forecast import forecast
@@ -134,21 +134,6 @@ def test_a_key_of_phe_counts():
             role.paillier = from_phe_private(phe.generate_paillier_keypair(n_length=2048)[1])
         (table,) = count(federation, opened(federation).study, ("x", "z"))
     assert (table == plain(data, "x", "z")).all()
-
-
-def change_first(monkeypatch, kind, sender, change, receiver=None):
-    """Change the first message of a kind on its way; return what was changed."""
-    changed, pack = [], EnvelopedPackets.pack
-
-    def odd(packets, sent):
-        of_link = sent.sender == sender and receiver in (None, sent.receiver)
-        if type(sent.message) is kind and of_link and not changed:
-            changed.append(sent.message)
-            sent = sent._replace(message=change(sent.message))
-        return pack(packets, sent)
-
-    monkeypatch.setattr(EnvelopedPackets, "pack", odd)
-    return changed
 
 
 @pytest.mark.parametrize(
@@ -400,17 +385,9 @@ def test_a_lie_gives_one_error_whichever_check_found_it(monkeypatch, kind):
 
 
 def test_a_replayed_column_ends_the_session(monkeypatch):
-    pack, kept = EnvelopedPackets.pack, {}
-
-    def replayed(packets, sent):
-        packet = pack(packets, sent)
-        if isinstance(sent.message, EncryptedColumns):
-            return kept.setdefault((sent.sender, sent.receiver), packet)
-        return packet
-
     with federate(data_of(a="x", b="z")) as federation:
         study = opened(federation).study
-        monkeypatch.setattr(EnvelopedPackets, "pack", replayed)
+        replay(monkeypatch, EncryptedColumns)
         count(federation, study, ("x", "z"))
         with pytest.raises(ReplayedMessageError):
             count(federation, study, ("z", "x"))

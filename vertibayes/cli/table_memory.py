@@ -10,7 +10,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.options import Options, families_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.federation import budget_for
-from vertibayes_protocols.queries.tables.counting import TooLargeError, grouped
+from vertibayes_protocols.queries.tables.counting import TableMemoryError, grouped
 from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Family
@@ -23,7 +23,7 @@ def check_memory(counter: SecureCounter, options: Options, *, apart: bool) -> No
     """
     try:
         _check(counter, options)
-    except TooLargeError as error:
+    except TableMemoryError as error:
         needed = _memory_for(counter.study, options, families_of(counter, options), error.needed)
         memory, parents = "memory in study.toml and most_memory in each [policy]", "max_parents ="
         if not apart:
@@ -44,7 +44,7 @@ def _memory_for(study: Study, options: Options, families: Sequence[Family], leas
     larger = replace(study, memory=least)
     try:
         costs_of(larger, study.records, options.missing == "state").checked(grouped(families))
-    except TooLargeError as error:
+    except TableMemoryError as error:
         return _memory_for(study, options, families, error.needed * 9 // 8)
     return least
 

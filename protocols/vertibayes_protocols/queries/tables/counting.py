@@ -145,7 +145,7 @@ class Load(Protocol):
 L = TypeVar("L", bound=Load)
 
 
-class TooLargeError(ValueError):
+class TableMemoryError(ValueError):
     """A table takes more memory than a query may take at a party."""
 
     def __init__(self, family: Family, needed: int, most: int, advice: str) -> None:
@@ -193,11 +193,11 @@ class TableCosts(ABC, Generic[L]):
 
     def checked(self, groups: Iterable[Group]) -> Iterable[L]:
         """Return the loads of groups that may not be countable; refuses the largest table."""
-        loads, refused = list[L](), list[TooLargeError]()
+        loads, refused = list[L](), list[TableMemoryError]()
         for group in groups:
             try:
                 loads.append(self.load(group))
-            except TooLargeError as error:
+            except TableMemoryError as error:
                 refused.append(error)
         if refused:
             raise max(refused, key=lambda error: error.needed)
@@ -207,7 +207,7 @@ class TableCosts(ABC, Generic[L]):
         """Refuse the largest of some tables if it takes more memory than a query may take."""
         largest = max(needed, key=needed.__getitem__, default=None)
         if largest is not None and needed[largest] > self.memory:
-            raise TooLargeError(largest, needed[largest], self.memory, self.advice)
+            raise TableMemoryError(largest, needed[largest], self.memory, self.advice)
 
     def total(self, groups: Iterable[Group]) -> L:
         """Return the load of one query for groups of tables."""
