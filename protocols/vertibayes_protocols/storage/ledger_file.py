@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from vertibayes_mpc.rounds import Party
+from vertibayes_protocols import clock
 from vertibayes_protocols.ledger import Fact, Ledger, Purpose, RevealedTable, StudyNow
 from vertibayes_protocols.storage.ledger_entries import (
     FORMAT,
@@ -135,7 +135,7 @@ class LedgerFile(Ledger):
             self._known.setdefault(purpose[:2], set()).update(exact)
 
     def _write(self, noted: Noted) -> None:
-        at = datetime.now(UTC).isoformat(timespec="seconds")
+        at = clock.now().isoformat(timespec="seconds")
         self._file.append(line_of(Entry(at, self._purpose, noted)))
 
     def _load(self, path: Path) -> tuple[int, int]:
