@@ -1,0 +1,196 @@
+"""One schedule: a consortium, a study that is run until it ends, and what came of it.
+
+    seed -> world -> faults -> the command, given again after each failure -> outcome -> oracle
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import mkdtemp
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.simulation import oracle
+from tests.simulation.disk import System
+from tests.simulation.faults import drawn
+from tests.simulation.parties import NAMED, Analyst, Dealer, Relay, Site, key_pairs
+from tests.simulation.world import Killed, World
+from vertibayes_mpc.randomness import SystemRandomness
+from vertibayes_protocols import clock
+from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.choices import Choices, Score
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols.release import FamilyTables, Rule
+from vertibayes_protocols.seal import Identity
+from vertibayes_protocols.site.data import SiteData
+from vertibayes_protocols.variables import Family, Variable
+
+MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+DEALER, ANALYST = "dealer", "analyst"
+COLUMNS = {"a": ("x", "y"), "b": ("z",)}
+ORDER = "x", "y", "z"
+RECORDS = 40
+MOST_COMMANDS = 8
+WAIT = 100.0  # simulated seconds between two commands
+RULE = Rule("cut", fewest=5)
+
+
+class Outcome(NamedTuple):
+    """What came of a schedule."""
+
+    kind: str  # identical, refused, error, or failure
+    reason: str
+    faults: dict
+    points: int
+    digest: str  # of all that happened
+
+
+@cache
+def identities(parties):
+    """Return the static keys of all parties; equal in all worlds, which agree on them once."""
+    pairs = key_pairs(Random("keys"), parties)
+    public = {name: pair.public for name, pair in pairs.items()}
+    return {
+        name: Identity(name, pairs[name], {p: key for p, key in public.items() if p != name})
+        for name in parties
+    }
+
+
+def data_of(columns, records=RECORDS):
+    """Draw the columns of all sites, which depend on each other."""
+    draw, states, drawn_before, data = np.random.default_rng(3), ("no", "yes", "so"), None, {}
+    for site, names in columns.items():
+        codes = {}
+        for name in names:
+            new = draw.integers(0, 3, records)
+            if drawn_before is not None:
+                new = np.where(draw.random(records) < 0.5, drawn_before, new)
+            codes[name] = drawn_before = new.astype(np.uint8)
+        data[site] = SiteData({name: Variable(name, states) for name in names}, codes)
+    return data
+
+
+def steps(study):
+    """Choose a parent of each variable in turn, then release the families by the rule."""
+    names, parents = tuple(study.variables), [()]
+    for at, child in enumerate(names[1:], 1):
+        gains = ((Score(Family(child, (z,))), Score(Family(child), (z,), -1)) for z in names[:at])
+        (won,) = yield Choices((((), *gains),))
+        parents.append((names[won - 1],) if won else ())
+    yield FamilyTables(tuple(map(Family, names, parents)), False, RULE)
+
+
+class Consortium:
+    """Relay, dealer, sites and an analyst in a world, whose owners have approved a study."""
+
+    def __init__(self, world, system):
+        self.world = world
+        names = (*COLUMNS, DEALER, ANALYST)
+        known = identities(names)
+        analysts = {ANALYST: known[ANALYST].keys.public}
+        Relay(world)
+        Dealer(world, DEALER, known[DEALER], tuple(COLUMNS), analysts)
+        data = _data()
+        self.sites = [
+            Site(world, name, known[name], system, data[name], DEALER, analysts)
+            for name in COLUMNS
+        ]
+        self.analyst = Analyst(world, ANALYST, known[ANALYST], system, (*COLUMNS, DEALER))
+        self.contract = _contract()
+        for site in self.sites:
+            site.approved[self.contract.digest] = Approved(
+                self.contract, "A. Owner", "2027-01-15", steps
+            )
+        for party in (*self.sites, world.parties[DEALER]):
+            party.start()
+
+
+@cache
+def _data():
+    return data_of(COLUMNS)
+
+
+@cache
+def _contract():
+    known = identities((*COLUMNS, DEALER, ANALYST))
+    public = {name: identity.keys.public for name, identity in known.items()}
+    return Contract(
+        sites=tuple((site, public[site]) for site in COLUMNS),
+        dealer=(DEALER, public[DEALER]),
+        analyst=(ANALYST, public[ANALYST]),
+        variables=ORDER,
+        learner="a simulation",
+        options={},
+        rule=RULE,
+    )
+
+
+@contextmanager
+def simulated(world):
+    """Give a world its disks, its calendar and its secrets, in a block."""
+    system = System(Path(mkdtemp(prefix="simulation-", dir=MEMORY)))
+    system.folder = Path(system.root)
+    drawn_before, time_ns = SystemRandomness.bytes, clock.time_ns
+    SystemRandomness.bytes = lambda _, count: world.secret(count)
+    clock.time_ns = world.time_ns
+    try:
+        with system.simulated(), oracle.watching(world):
+            yield system
+    finally:
+        SystemRandomness.bytes, clock.time_ns = drawn_before, time_ns
+        shutil.rmtree(system.folder)
+
+
+@cache
+def undisturbed():
+    """Return what a run without faults gives, and how many points it has."""
+    world = World("undisturbed")
+    with simulated(world) as system:
+        consortium = Consortium(world, system)
+        result = consortium.analyst.command(lambda p: p.learn(consortium.contract, steps))
+        return result, world.points
+
+
+def commands(consortium):
+    """Give the command until it ends well, is refused again, or too often; return what came."""
+    world, reasons = consortium.world, []
+    for _ in range(MOST_COMMANDS):
+        try:
+            result = consortium.analyst.command(lambda p: p.learn(consortium.contract, steps))
+            return "identical", result
+        except Killed:
+            reasons.append("killed")
+        except QueryRefusedError as error:
+            if reasons and reasons[-1] == str(error):
+                return "refused", str(error)
+            reasons.append(str(error))
+        except (*NAMED, OSError, ValueError) as error:
+            reasons.append(f"{type(error).__name__}: {error}")
+        world.note(ANALYST, reasons[-1])
+        world.pass_(WAIT)
+    return "error", reasons[-1]
+
+
+def run(seed, faults=None, trace=None):
+    """Run one schedule; a `Failure` says what must not happen."""
+    expected, points = undisturbed()
+    world = World(seed, drawn(seed, points) if faults is None else faults, trace)
+    with simulated(world) as system:
+        consortium = Consortium(world, system)
+        kind, what = commands(consortium)
+        world.pass_(WAIT)
+        oracle.check(consortium, kind, what, expected)
+    reason = "" if kind == "identical" else what
+    return Outcome(kind, reason, dict(world.done), world.points, world.digest.hexdigest())
+
+
+def seeds(first=0):
+    """Count."""
+    return itertools.count(first)
