@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +22,8 @@ REAL = {
                  "replace", "unlink", "write")
 }  # fmt: skip
 REAL_FLOCK = fcntl.flock
-FIRST = 1 << 30  # the first of our descriptors, none of which comes again
+FIRST = 1 << 30
+DESCRIPTORS = count(FIRST)  # none comes again, in any world
 
 
 class Inode:
@@ -208,7 +210,7 @@ class System:
     """The calls of the operating system that change files; those of other folders go through."""
 
     def __init__(self, root):
-        self.root, self.disks, self.files, self._next = str(root) + "/", {}, {}, FIRST
+        self.root, self.disks, self.files = str(root) + "/", {}, {}
 
     def _place(self, path):
         """Return the disk and the name of a path; None if it is in another folder."""
@@ -226,9 +228,9 @@ class System:
         file = Open(disk, "", None, REAL["open"](path, flags)) if not name else (
             disk.open_file(name, flags)
         )  # fmt: skip
-        self._next += 1
-        self.files[self._next] = disk.open[self._next] = file
-        return self._next
+        descriptor = next(DESCRIPTORS)
+        self.files[descriptor] = disk.open[descriptor] = file
+        return descriptor
 
     def _file(self, descriptor):
         """Return an open file; None if it is another's."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -182,7 +183,7 @@ class Keeper(Party):
 
     def __init__(self, world, name, identity, system):
         super().__init__(world, name, identity)
-        self.disk = Disk(system.folder / name, self)
+        self.disk = Disk(Path(system.root) / name, self)
         system.disks[name] = self.disk
 
     def lost(self, power):
@@ -235,6 +236,7 @@ class _Starting(_Process):
 
     def __init__(self, party):
         super().__init__(party, f"{party.name} starts")
+        self.link = Link(self)
 
     def put(self, sender, packet):
         raise Failure("a packet reaches a process that starts")

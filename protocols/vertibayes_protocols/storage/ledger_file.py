@@ -10,6 +10,7 @@ and a table that the study has revealed before, with the same counts, is counted
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
@@ -55,6 +56,7 @@ class LedgerFile(Ledger):
         super().__init__()
         self.path, self.cut, self.joined = path, 0, list[int]()
         self._known: dict[tuple[Party, str], set[RevealedTable]] = {}  # by analyst and study
+        self._releases = Counter[tuple[Party, str]]()  # by the same
         self._session: _Session | None = None
         whole, form = self._load(path) if path.exists() else (0, OLDEST)
         self._file = GrowingFile(open_own(path), path, whole, b"" if form == FORMAT else HEAD)
@@ -124,6 +126,11 @@ class LedgerFile(Ledger):
         self._file.close()
 
     @property
+    def releases(self) -> int:
+        """How many releases by a rule the file has of the session's study."""
+        return self._releases[self._purpose[:2]]
+
+    @property
     def _purpose(self) -> Purpose:
         session = self._session
         return Purpose() if session is None else Purpose(session.analyst, *session.study())
@@ -131,6 +138,7 @@ class LedgerFile(Ledger):
     def _remember(self, purpose: Purpose, tables: Collection[RevealedTable]) -> None:
         exact = [table for table in tables if not table.rule]
         self.tables += tables
+        self._releases[purpose[:2]] += len(exact) < len(tables)
         if purpose.study:
             self._known.setdefault(purpose[:2], set()).update(exact)
 
