@@ -279,9 +279,10 @@ class _Analyzing(_Process):
         self.role.joined = None
         return Session(self.role, NetworkTransport(self.mailbox, self.party.asks))
 
-    def learn(self, contract, steps, patience=120.0):
+    def learn(self, approved, patience=120.0):
         """Run an approved study to its end, as the command does; return families and tables."""
-        kept = RunFile(self.party.disk.folder / f"run-{contract.digest.hex()[:8]}", contract.digest)
+        contract, folder = approved.contract, self.party.disk.folder
+        kept = RunFile(folder / f"run-{contract.digest.hex()[:8]}", contract.digest)
         renewing = Renewing(
             self.begin,
             lambda session: open_approved(session, contract, kept.study, kept.seen, kept.add),
@@ -289,7 +290,7 @@ class _Analyzing(_Process):
         )  # fmt: skip
         with kept, renewing:
             study = renewing.first()
-            learner, won = steps(study.study), None
+            learner, won = approved.steps(study.study), None
             while True:
                 step = learner.send(won)
                 if isinstance(step, FamilyTables):

@@ -59,7 +59,7 @@ class World:
         self.parties = {}  # by name
         self.current = None  # the process that runs
         self.session = b""  # of the program that runs
-        self.digest = hashlib.sha256()
+        self.digest, self.root = hashlib.sha256(), "/"
         self._events, self._count = [], 0
         self._faults = deque(sorted(faults, key=lambda fault: fault.point))
 
@@ -128,7 +128,7 @@ class World:
 
     def note(self, who, what):
         """Keep what happened."""
-        line = f"{self.time:10.3f} {self.points:5} {who}: {what}"
+        line = f"{self.time:10.3f} {self.points:5} {who}: {what}".replace(self.root, "")
         self.digest.update(line.encode())
         if self.trace is not None:
             self.trace.append(line)
