@@ -10,12 +10,11 @@ from vertibayes.words import counted
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.signing import SigningKey, is_signed
 from vertibayes_protocols.deployment.files import SiteFile, own_keys
-from vertibayes_protocols.storage.ledger_entries import LedgerContent, read_ledger
-from vertibayes_protocols.storage.ledger_file import WAY_OUT, LedgerFile, disagreements
+from vertibayes_protocols.storage.ledger_entries import LedgerContent
+from vertibayes_protocols.storage.ledger_file import WAY_OUT, LedgerFile, compared
 from vertibayes_protocols.storage.memory import SiteMemory
 
 HEAD = "vertibayes-head"
-TRIES = 3  # a running site may write between the looks at its files
 WHAT_FOLLOWS = (
     "What may follow: a site that has forgotten studies compares no data with them. If one value "
     "of one person has changed since, the tables of the next study differ from the earlier ones by "
@@ -28,14 +27,10 @@ WHAT_FOLLOWS = (
 def run_verify(site: Path, *, head: bool, heads: Path | None) -> int:
     """Print what is wrong with a site's ledger and memory; return the exit status."""
     own = SiteFile.read(site)
-    ledger = _ledger(own)
+    ledger, memory, wrong = compared(own.ledger, own.memory)
     if head:
         sys.stdout.write(_signed_head(own, ledger))
         return 0
-    for _ in range(TRIES):
-        ledger, memory = _ledger(own), _memory(own)
-        if not (wrong := list(disagreements(own.ledger, ledger, memory))):
-            break
     for pair in (*memory.together.unknown, *memory.together.lost):
         peer = next((name for name, key in own.pinned.items() if pair.endswith(key.hex())), pair)
         wrong.append(f"this site or {peer} has forgotten sessions: `vertibayes meets` says more")
@@ -52,7 +47,7 @@ def run_repair(site: Path, because: str) -> int:
     """Use what is left of a ledger and a memory, and note it; nothing that is lost comes back."""
     own = SiteFile.read(site)
     with closing(SiteMemory(own.memory)) as memory:
-        wrong = list(disagreements(own.ledger, _ledger(own), memory))
+        *_, wrong = compared(own.ledger, own.memory)
         if not wrong:
             sys.stdout.write("Nothing to repair: the ledger and the memory are of one time\n")
             return 0
@@ -73,18 +68,6 @@ def run_repair(site: Path, because: str) -> int:
         "owner, too, has accepted that (`vertibayes meets --older-memory`)\n"
     )
     return 0
-
-
-def _ledger(own: SiteFile) -> LedgerContent:
-    return read_ledger(own.ledger) if own.ledger.exists() else LedgerContent()
-
-
-def _memory(own: SiteFile) -> SiteMemory:
-    if own.memory.exists():
-        return SiteMemory.read(own.memory)
-    memory = SiteMemory()
-    memory.path = own.memory  # to be named; it is not locked
-    return memory
 
 
 # ---- signed heads, for a log that only grows -----------------------------------------------------

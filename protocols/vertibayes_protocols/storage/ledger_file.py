@@ -45,6 +45,7 @@ WAY_OUT = (
     "restore the newest backup of both files; if it is lost, `vertibayes repair` says what may "
     "follow, and uses what is left"
 )
+TRIES = 3  # to read both files: a running site may write between the two
 MOST_REFUSALS = 100  # that one session notes one by one; further ones are counted
 
 
@@ -189,6 +190,17 @@ class LedgerFile(Ledger):
                 self._remember(purpose, noted.tables)
             elif isinstance(noted, Fact):
                 self.facts.append(noted)
+
+
+def compared(ledger: Path, memory: Path) -> tuple[LedgerContent, SiteMemory, list[str]]:
+    """Read both files, which their site may use, and what is wrong with them."""
+    for _ in range(TRIES):
+        content = read_ledger(ledger) if ledger.exists() else LedgerContent()
+        known = SiteMemory.read(memory) if memory.exists() else SiteMemory()
+        known.path = memory  # to be named
+        if not (wrong := list(disagreements(ledger, content, known))):
+            break
+    return content, known, wrong
 
 
 def check_together(path: Path, content: LedgerContent, memory: SiteMemory) -> None:
