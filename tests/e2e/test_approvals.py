@@ -327,7 +327,7 @@ def test_an_older_memory_is_listed_and_accepted_by_the_owner(capsys, folder):
     with memory_of(folder) as memory:
         assert not memory.together.check_own(pair, "ab" * 32, is_known=False)
         memory.together.see(pair, "cd" * 32, 4)
-        assert not memory.together.check_peer(pair, is_known=False)
+        assert not memory.together.check_peer(pair, "cd" * 32, is_known=False)
     listed = run(capsys, "meets", own.source.path)[1]
     assert "south: it met a newer memory" in listed and "south: it has forgotten sess" in listed
     code, shown, _ = run(capsys, "meets", own.source.path, "--older-memory")

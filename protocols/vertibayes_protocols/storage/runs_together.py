@@ -68,9 +68,10 @@ class RunsTogether:
     def take_accepted(self) -> None:
         """Forget the heads of peers whose loss the owner has accepted."""
         accepted = self.accepted()
-        new = [pair for pair, head in self.lost.items() if head in accepted]
-        for pair in new:
-            self._last[pair] = self.last(pair)._replace(head="")
+        new = {pair: head for pair, head in self.lost.items() if head in accepted}
+        for pair, head in new.items():
+            if self.last(pair).head == head:
+                self._last[pair] = self.last(pair)._replace(head="")
             del self.lost[pair]
         self._keep(bool(new))
 
@@ -89,11 +90,11 @@ class RunsTogether:
         self._keep(self.unknown != before)
         return pair not in self.unknown
 
-    def check_peer(self, pair: Pair, *, is_known: bool) -> bool:
-        """Whether a peer still has the head that this site has of it."""
+    def check_peer(self, pair: Pair, head: str, *, is_known: bool) -> bool:
+        """Whether a peer still has the `head` that this site has of it."""
         before = dict(self.lost)
         self.lost.pop(pair, None)
-        if (head := self.last(pair).head) and not is_known:
+        if head and not is_known:
             self.lost[pair] = head
         self._keep(self.lost != before)
         return pair not in self.lost

@@ -76,7 +76,7 @@ def exchange_heads(site: SiteRole, peers: Sequence[Party]) -> Program[str]:
         ours, theirs, answer = last[peer], claims[peer], answers[peer]
         _check_size(peer, answer.head)
         has_own = together.check_own(pair, theirs.head, is_known=is_known[peer])
-        has_theirs = together.check_peer(pair, is_known=answer.is_known)
+        has_theirs = together.check_peer(pair, ours.head, is_known=answer.is_known)
         if has_own and has_theirs and is_known[peer]:
             together.see(pair, answer.head.hex(), theirs.sessions)
         if not has_own:
