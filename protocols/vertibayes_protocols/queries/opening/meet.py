@@ -150,14 +150,18 @@ class Meet(Query[None, None]):
     def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
         """Compare lists with each other site, and send the analyst which differ."""
         others = _others(site, self.sites)
-        site.went_back = yield from heads.exchange_heads(site, others)
         counted = [peer for peer in others if _compares_people(site, peer)]
         people = _list_of_people(site) if counted else b""
         # What both know is compared with those that do not have the site's list.
         without = without_list(site.records) if site.hidden is None else site.hidden.alignment
         lists = {peer: people if peer in counted else without for peer in others}
         secrets = {peer: _secret(site, peer, lists[peer]) for peer in others}
-        same = yield from _compared(site, secrets, counted, self.session)
+        site.shared.comparing.update(counted)  # each may become a guess
+        try:
+            site.went_back = yield from heads.exchange_heads(site, others)
+            same = yield from _compared(site, secrets, counted, self.session)
+        finally:
+            site.shared.comparing.subtract(counted)
         site.met = frozenset(peer for peer in others if same[peer])
         different = tuple(peer for peer in others if not same[peer])
         yield from send({site.analyst: Met(different, site.records, site.went_back[:REASON_CELLS])})
@@ -246,11 +250,9 @@ def _compared(
     if not peers:
         return (yield from same_secret(*args))
     counted = Comparisons(site, peers)
-    site.shared.comparing.update(peers)  # each may become a guess
     try:
         return (yield from same_secret(*args, counted.asked, counted.outcome))
     finally:
-        site.shared.comparing.subtract(peers)
         counted.close()
 
 
