@@ -85,6 +85,9 @@ def test_what_is_missing_is_named_and_used_by_the_owner_alone(capsys, own, kind)
         session(own)
     code, said = verified(capsys, own)
     assert code == 1 and "wrong    " in said and "`vertibayes repair`" in said
+    if own.ledger.exists() and own.memory.exists():
+        assert "Wrong: " in run(capsys, "ledger", own.folder)[1]
+    assert "wrong" in run(capsys, "check", own.source.path)[1]
     before = [path.read_bytes() for path in (own.ledger, own.memory) if path.exists()]
     code, said, _ = run(capsys, "repair", own.source.path)
     assert code == 1 and "Nothing was changed" in said and "reads values of this person" in said
