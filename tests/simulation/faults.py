@@ -88,7 +88,7 @@ class Fault(NamedTuple):
 
 
 def drawn(seed, points):
-    """Return the faults of a schedule: none to five, within the points of an undisturbed run."""
+    """Return the faults of a schedule: none to four, within the points of an undisturbed run."""
     draw = Random(f"faults {seed}")
     return [
         Fault(
@@ -97,5 +97,5 @@ def drawn(seed, points):
             draw.random() < 0.6,
             draw.random(),
         )
-        for _ in range(draw.choice((0, 1, 1, 1, 2, 2, 3, 4, 5)))
+        for _ in range(draw.choice((0, 1, 1, 1, 1, 1, 2, 2, 3, 4)))
     ]

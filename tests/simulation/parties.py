@@ -221,11 +221,11 @@ class Site(Keeper):
     def _role(self):
         peers, keys = self.identity.peers, self.identity.keys
         public = {party: key for party, key in peers.items() if party not in self.analysts}
-        analyst = next(iter(self.analysts))
+        analyst, memory = next(iter(self.analysts)), SiteMemory(self.folder / "memory")
         role = SiteRole(
             self.name, self.data, keys, public, dealer=self.dealer, analyst=analyst,
-            policy=self.policy, memory=SiteMemory(self.folder / "memory"),
-            ledger=LedgerFile(self.folder / "ledger"), analyst_key=self.analysts[analyst],
+            policy=self.policy, memory=memory, ledger=LedgerFile(self.folder / "ledger", memory),
+            analyst_key=self.analysts[analyst],
         )  # fmt: skip
         role.approvals = self.approved.get
         return role
