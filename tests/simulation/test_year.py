@@ -1,0 +1,103 @@
+"""A year of a consortium, in simulated time: what each month may not take from anybody."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.simulation.consortium_year import COLUMNS, MONTH, Year
+from tests.simulation.oracle import charged, noted_tables
+from tests.simulation.schedule import simulated
+from tests.simulation.world import World
+from vertibayes_protocols.queries.opening import heads
+from vertibayes_protocols.storage.ledger_file import compared
+
+
+@pytest.fixture
+def year():
+    world = World("year")
+    with simulated(world) as system:
+        yield Year(world, system)
+
+
+def month(year):
+    year.world.pass_(MONTH)
+
+
+def test_a_year_of_extracts_corrections_keys_disks_and_members(year):
+    released = dict.fromkeys(COLUMNS, 0)
+
+    def release(approved=None):
+        tables = year.run(approved or year.study())
+        for site in year.sites:
+            released[site] += len(tables)
+
+    release()  # December: by a release without chains, whose files all sites have
+    for site in "ab":
+        year.as_older_release(site)
+    month(year)
+    release()  # January: the upgrade goes on with what was used
+    assert {site: charged(year.sites[site]) for site in "ab"} == {"a": 4, "b": 4}
+    february = year.back_up("a")
+    month(year)
+    year.correct("a", 12)
+    release()  # February: another extract, approved beside the earlier ones
+    month(year)
+    year.correct("b", 1)
+    assert "b refuses: fewer than 10 records have changed" in year.refusal(year.study(unaware="b"))
+    year.correct("b", 1), year.correct("b", 1)  # March: the value as it was
+    release()
+    month(year)
+    year.rotate("b")
+    release()  # April: under another key
+    month(year)
+    year.restore("b", {})  # May: a new disk, the study approved again, one value corrected
+    year.correct("b", 1)
+    lost = year.study()
+    for _ in range(3):
+        assert "b has forgotten" in year.refusal(lost)
+    assert charged(year.sites["b"]) == 0 and charged(year.sites["a"]) == released["a"]
+    year.accept("a", "b")
+    released["b"] = 0
+    release(lost)
+    month(year)
+    newest = year.back_up("a")
+    year.restore("a", february)  # June: an older backup, and then the newest
+    assert "a refuses: it has forgotten 2 sessions with b" in year.refusal(year.study())
+    year.restore("a", newest)
+    release()
+    month(year)
+    year.pin("a", "b", "c")
+    release()  # July: a new member
+    month(year)
+    past = year.study(until="2027-01-01")
+    assert "its approval ended on 2027-01-01" in year.refusal(past)
+    for _ in range(5):  # August to December
+        year.correct("c", 15)
+        release()
+        month(year)
+    for name, site in year.sites.items():
+        assert charged(site) == released[name]
+        assert compared(site.folder / "ledger", site.folder / "memory")[2] == []
+    entries = map(json.loads, (year.sites["a"].folder / "ledger").read_text().splitlines())
+    dates = [entry["at"] for entry in entries if "at" in entry]
+    assert dates == sorted(dates) and (dates[0][:7], dates[-1][:7]) == ("2027-01", "2028-01")
+    assert noted_tables(year.sites["c"]) == charged(year.sites["c"])
+
+
+def test_without_heads_a_lost_disk_shows_one_person(year, monkeypatch):
+    """The control: the difference of two releases is the person whose value was corrected."""
+
+    def nothing(site, peers):
+        yield from ()
+        return ""
+
+    monkeypatch.setattr(heads, "exchange_heads", nothing)
+    _, before = year.run(year.study())
+    year.restore("b", {})
+    year.correct("b", 1)
+    _, after = year.run(year.study())
+    changed = np.argwhere(np.array(before) != np.array(after))
+    assert set(changed[:, 1]) == {year.codes["x"][0]}  # what `a` has of this person
