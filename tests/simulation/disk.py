@@ -165,8 +165,8 @@ class Disk:
         return b"" if inode is None else inode.durable
 
     def _put(self, files):
-        for name in os.listdir(self.folder):
-            REAL["unlink"](self.folder / name)
+        for path in self.folder.iterdir():
+            REAL["unlink"](path)
         self.names, self.pending = {}, []
         for name, content in files.items():
             inode = self.names[name] = Inode()

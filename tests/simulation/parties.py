@@ -44,6 +44,7 @@ class Party:
     def __init__(self, world, name, identity):
         self.world, self.name, self.identity = world, name, identity
         self.process, self.offset, self.down = None, 0.0, 0.0
+        self.went_back = False  # to a backup
         world.parties[name] = self
 
     def crash(self, power=False, away=AGAIN_SECONDS):
@@ -193,11 +194,10 @@ class Keeper(Party):
 class Site(Keeper):
     """A site: its data, its owner's approvals, its memory and its ledger."""
 
-    def __init__(self, world, name, identity, system, data, dealer, analysts, policy=Policy()):
+    def __init__(self, world, name, identity, system, data, dealer, analysts, policy=None):
         super().__init__(world, name, identity, system)
-        self.data, self.dealer, self.analysts, self.policy = data, dealer, analysts, policy
-        self.approved, self.role = {}, None
-        self.folder = self.disk.folder
+        self.data, self.dealer, self.analysts = data, dealer, analysts
+        self.policy, self.approved, self.folder = policy or Policy(), {}, self.disk.folder
 
     def start(self):
         """Start a process; a service tries again where the disk is full."""
@@ -206,14 +206,15 @@ class Site(Keeper):
         process = self.process = _Starting(self)
         try:
             with self.world.running(process):
-                self.role = self._role()
+                role = self._role()
                 self.process = None
-                self.process = _Server(self, self.role, self.analysts)
+                self.process = _Server(self, role, self.analysts)
         except Killed:
             return
         except OSError as error:
             self.world.note(self.name, f"cannot start: {error}")
-            return self.crash()
+            self.crash()
+            return
         except Exception as error:
             raise Failure(f"{self.name} cannot start: {error}") from error
         self.process.wake()

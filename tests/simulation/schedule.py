@@ -1,6 +1,6 @@
 """One schedule: a consortium, a study that is run until it ends, and what came of it.
 
-    seed -> world -> faults -> the command, given again after each failure -> outcome -> oracle
+seed -> world -> faults -> the command, given again after each failure -> outcome -> oracle
 """
 
 from __future__ import annotations
@@ -205,4 +205,3 @@ def run(seed, faults=None, trace=None):
         oracle.check(consortium, kind, what, expected)
     reason = "" if kind == "identical" else what
     return Outcome(kind, reason, dict(world.done), world.points, world.digest.hexdigest())
-
