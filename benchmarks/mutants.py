@@ -442,6 +442,7 @@ HEADS = f"{OPENING}/heads.py"
 CHAIN = "protocols/vertibayes_protocols/storage/chain.py"
 LEDGER = "protocols/vertibayes_protocols/storage/ledger_file.py"
 VERIFY = "tests/e2e/test_verify.py"
+LEDGERS = "tests/protocols/test_ledger_file.py"
 OLDER = "tests/privacy/test_older_memories.py"
 
 OF_FLOORS = (
@@ -486,7 +487,7 @@ OF_FLOORS = (
         "if True:",
         OLDER,
     ),
-    mutant("heads without the line before", CHAIN, "self.head + line", "line", VERIFY),
+    mutant("heads without the line before", CHAIN, "self.head + line", "line", LEDGERS),
     skipped("a ledger older than the memory", LEDGER, "lines > chain.lines", VERIFY),
     skipped("a memory older than the ledger", LEDGER, "chain.writes > memory.writes", VERIFY),
 )
