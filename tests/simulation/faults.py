@@ -8,7 +8,7 @@ from typing import NamedTuple
 CLOCK_STEPS = 3600.0, -3600.0, 86400.0, -90.0, 40_000_000.0
 SECONDS = 0.5, 3.0, 8.0, 70.0
 KINDS = (
-    "kill", "power", "torn", "freeze", "lose", "silent loss", "no receipt", "duplicate", "slow",
+    "kill", "stop", "power", "torn", "freeze", "lose", "silent loss", "no receipt", "duplicate", "slow",
     "relay", "full", "clock", "backup",
 )  # fmt: skip
 RARE = "backup", "silent loss", "duplicate"  # most of which end a run, so that no other is tried
@@ -34,6 +34,9 @@ class Fault(NamedTuple):
 
     def _kill(self, world, party, seconds):
         party.crash(away=seconds)
+
+    def _stop(self, world, party, seconds):
+        world.after(0.0, lambda: party.stop(seconds))  # a signal is handled between two turns
 
     def _power(self, world, party, seconds):
         party.crash(power=True, away=seconds)

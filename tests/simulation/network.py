@@ -195,7 +195,10 @@ class Outbox:
         return asking
 
     def done(self, timeout=0.0):
-        del timeout
+        world = self.link.world
+        if not self.ended and timeout > 0.0:  # a process that is stopped waits for its last words
+            with world.running(None):
+                world.advance(world.time + timeout)
         return self.ended.popleft() if self.ended else None
 
     def _end(self, done):

@@ -7,6 +7,7 @@ party's folder outlives its processes, as do its keys, its data and its owner's 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from vertibayes_protocols.transports.serving import _Serving
 
 PATIENCE = Patience(silent=60.0, gone=5.0, probe=2.0, hello=20.0)
 NAMED = ProtocolError, TransportError, QueryRefusedError
+SYNCS_A_BACKUP = 7
 AGAIN_SECONDS = 1.0  # before a service starts a party again that has ended
 
 
@@ -61,6 +63,15 @@ class Party:
 
     def lost(self, power):
         """Take what the disk loses with the process."""
+
+    def stop(self, away):
+        """End the process as a service manager does: it leaves its sessions."""
+        process = self.process
+        if isinstance(process, _Server):
+            process.is_stopping = True
+            with suppress(Killed), self.world.running(process):
+                process.serving.stop(KeyboardInterrupt())
+        self.crash(away=away)
 
     def start(self):
         """Start a process, if there is none."""
@@ -103,6 +114,7 @@ class _Server(_Process):
         self.serving.process = self
         self.serving._outbox = self.outbox = Outbox(self.link)
         self.wakes = math.inf  # when it is run next
+        self.is_stopping = False
 
     def _watch(self, role, session):
         del role, session
@@ -117,7 +129,7 @@ class _Server(_Process):
             self.world.after(time - self.world.time, partial(self._run, time))
 
     def _run(self, due):
-        if self.is_dead or due != self.wakes:
+        if self.is_dead or self.is_stopping or due != self.wakes:
             return
         self.wakes = math.inf
         if self.is_frozen:
@@ -184,11 +196,17 @@ class Keeper(Party):
 
     def __init__(self, world, name, identity, system):
         super().__init__(world, name, identity)
-        self.disk = Disk(Path(system.root) / name, self)
+        self.disk, self.syncs = Disk(Path(system.root) / name, self), 0
         system.disks[name] = self.disk
 
     def lost(self, power):
         self.disk.crash(power, self.world.draw)
+
+    def synced(self, name):
+        """Let somebody copy the folder now and then."""
+        self.syncs += 1
+        if self.syncs % SYNCS_A_BACKUP == 0:
+            self.disk.keep_backup()
 
 
 class Site(Keeper):

@@ -109,14 +109,6 @@ def name_before_content():
         yield
 
 
-@contextmanager
-def half_an_entry_stays():
-    """An entry that does not fit onto the disk is not cut off."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole_file.GrowingFile, "cut", lambda _self: None)
-        yield
-
-
 PLANTED = {
     planted.__name__: planted
     for planted in (
@@ -125,6 +117,5 @@ PLANTED = {
         mask_kept_over_a_restart,
         release_lost_to_the_ledger,
         name_before_content,
-        half_an_entry_stays,
     )
 }

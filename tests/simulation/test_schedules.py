@@ -16,11 +16,10 @@ from tests.simulation.planted import PLANTED
 SCHEDULES, A_TEST = 120, 10
 FOUND = {  # the first seed that finds a planted mistake
     "note_after_the_first_byte": (0, "tables leave b that its ledger does not have on disk"),
-    "charged_twice_on_resume": (9, "a has charged 6 tables of 3"),
-    "mask_kept_over_a_restart": (0, "a mask of a is used in two sessions"),
+    "charged_twice_on_resume": (39, "a has charged 6 tables of 3"),
+    "mask_kept_over_a_restart": (0, "a mask of c is used in two sessions"),
     "release_lost_to_the_ledger": (79, "tables leave a that its ledger does not have on disk"),
     "name_before_content": (0, "tables leave b that its memory does not have on disk"),
-    "half_an_entry_stays": (0, ""),
 }
 
 
