@@ -8,8 +8,8 @@ from typing import NamedTuple
 CLOCK_STEPS = 3600.0, -3600.0, 86400.0, -90.0, 40_000_000.0
 SECONDS = 0.5, 3.0, 8.0, 70.0
 KINDS = (
-    "kill", "stop", "power", "torn", "freeze", "lose", "silent loss", "no receipt", "duplicate", "slow",
-    "relay", "full", "clock", "backup",
+    "kill", "stop", "power", "torn", "freeze", "lose", "silent loss", "no receipt", "duplicate",
+    "slow", "relay", "full", "clock", "backup",
 )  # fmt: skip
 RARE = "backup", "silent loss", "duplicate"  # most of which end a run, so that no other is tried
 WEIGHTS = [1 if kind in RARE else 3 for kind in KINDS]

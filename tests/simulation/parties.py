@@ -267,6 +267,7 @@ class Analyst(Keeper):
     def __init__(self, world, name, identity, system, parties):
         super().__init__(world, name, identity, system)
         self.asks, self.number = parties, 0
+        self.results = None  # of the last command, which writes them before it ends its run
 
     def command(self, run):
         """Run a command in a new process; `run` gets it. It ends the process, however it ends."""
@@ -316,8 +317,10 @@ class _Analyzing(_Process):
                     tables = study.release(step)
                     break
                 won = study.choose(step)
+            members = [family.members for family in step.families]
+            self.party.results = members, [np.asarray(table).tolist() for table in tables]
             kept.finish()
-        return [f.members for f in step.families], [np.asarray(t).tolist() for t in tables]
+        return self.party.results
 
 
 def key_pairs(draw, names):
