@@ -1,16 +1,19 @@
-"""A study that a job of NVIDIA FLARE runs: relay on the server, sites and dealer on the clients."""
+"""A study that a job of NVIDIA FLARE runs, in a provisioned federation of its proof of concept."""
 
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
+pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install ./integrations/nvflare")
+
+from nvflare.fuel.flare_api.flare_api import new_secure_session
 
 from tests.e2e.processes import free_address
 from tests.e2e.test_up import processes_of, wait_until
@@ -22,92 +25,128 @@ from vertibayes_protocols.deployment.files import StudyFile
 
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "integrations" / "nvflare"
-COMPONENTS = "controller.StudyController", "executor.PartyExecutor"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(JOB)])}
+CLIENTS = [*SITES, "dealer", "analyst"]
+FILES = {**dict.fromkeys(SITES, "site.toml"), "dealer": "dealer.toml", "analyst": "study.toml"}
+ALLOWED = {"server": "controller.StudyController", **dict.fromkeys(CLIENTS, "executor.PartyExecutor")}
+ADMIN = "admin@example.org"
+SECONDS = 600  # for what takes ten on a machine with nothing else to do
+EDGES_ORDER = ["age", "sex", "pulse", "drug", "outcome"]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    folder = deployment(tmp_path / "all", address=free_address(), free=False)
-    yield folder
-    assert processes_of(folder) == []
+def project(port):
+    """Return a project of FLARE: a server, a client per party, and who submits jobs."""
+    return {
+        "api_version": 3,
+        "name": "consortium",
+        "participants": [
+            {"name": "localhost", "type": "server", "org": "host", "fed_learn_port": port},
+            *({"name": name, "type": "client", "org": name} for name in CLIENTS),
+            {"name": ADMIN, "type": "admin", "org": "host", "role": "project_admin"},
+        ],
+        "builders": [
+            {"path": f"nvflare.lighter.impl.{name}", "args": args}
+            for name, args in {
+                "workspace.WorkspaceBuilder": {"template_file": ["master_template.yml"]},
+                "static_file.StaticFileBuilder": {"config_folder": "config"},
+                "cert.CertBuilder": {},
+                "signature.SignatureBuilder": {},
+            }.items()
+        ],
+    }
 
 
-def approved(folder):
-    path = folder / "analyst" / "study.toml"
-    file = StudyFile.read(path)
-    approve_for_practice(file, party_files(path, file), quiet=True)
-    return contract_of(file).digest.hex()
+def configure(kit, name, folder):
+    """Do in a startup kit what docs/integrations.md asks of its administrator."""
+    resources = json.loads((kit / "local" / "resources.json.default").read_text())
+    resources["class_allow_list"].append(f"vertibayes_nvflare.{ALLOWED[name]}")
+    (kit / "local" / "resources.json").write_text(json.dumps(resources))
+    if name in FILES:
+        parties = {name: str(folder / name / FILES[name])}
+        parties |= {"results to the server": True} if name == "analyst" else {}
+        (kit / "local" / "vertibayes.json").write_text(json.dumps(parties))
 
 
-def write_job(path, study, minutes=2.0):
-    """Copy the job, and fill in what its README says."""
-    shutil.copytree(JOB / "job", path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The parties' files, without [relay], at its sites and at the others."""
+    folder = deployment(tmp_path_factory.mktemp("parties") / "all", free=False)
+    for name in CLIENTS:
+        path = folder / name / FILES[name]
+        text = path.read_text()
+        start = text.index("[relay]")
+        end = text.find("\n[", start)
+        path.write_text(text[:start] + (text[end:] if end > 0 else ""))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def session(folder, tmp_path_factory):
+    """Run a federation, and log in as its administrator."""
+    place = tmp_path_factory.mktemp("flare")
+    (place / "project.yml").write_text(json.dumps(project(int(free_address().rpartition(":")[2]))))
+    environment = {
+        **os.environ,
+        "HOME": str(place),
+        "NVFLARE_POC_WORKSPACE": str(place / "poc"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "mpc"), str(ROOT / "protocols"), str(JOB)]),
+    }
+
+    def poc(*arguments):
+        with (place / "poc.log").open("a") as log:
+            command = [sys.executable, "-m", "nvflare.cli", "poc", *arguments]
+            subprocess.run(
+                command, cwd=place, env=environment, stdout=log, stderr=log, check=True,
+                start_new_session=True,
+            )  # fmt: skip
+
+    poc("prepare", "-i", "project.yml")
+    kits = place / "poc" / "consortium" / "prod_00"
+    for name in CLIENTS:
+        configure(kits / name, name, folder)
+    configure(kits / "localhost", "server", folder)
+    try:
+        poc("start", "--timeout", str(SECONDS))
+        session = new_secure_session(ADMIN, str(kits / ADMIN), timeout=SECONDS)
+        yield session
+        session.close()
+    finally:
+        poc("stop")
+        wait_until(lambda: not processes_of(folder) and not processes_of(place), SECONDS)
+
+
+def submit(session, tmp_path, study):
+    """Submit a job that its README describes, and return its id."""
+    path = tmp_path / f"job-{study[:8]}"
+    shutil.copytree(JOB / "job", path, dirs_exist_ok=True)
     server = path / "app" / "config" / "config_fed_server.json"
     config = json.loads(server.read_text())
-    config["workflows"][0]["args"] |= {"study": study, "sites": list(SITES), "minutes": minutes}
+    config["workflows"][0]["args"] |= {"study": study, "sites": list(SITES), "minutes": 20}
     server.write_text(json.dumps(config))
-    return path
+    return session.submit_job(str(path))
 
 
-@contextmanager
-def simulated(folder, tmp_path, job):
-    """Run a job in FLARE's simulator, where all clients share the folder `local`."""
-    files = {site: folder / site / "site.toml" for site in SITES}
-    files |= {"dealer": folder / "dealer" / "dealer.toml", "relay": folder / "relay" / "relay.toml"}
-    workspace = tmp_path / "flare"
-    (workspace / "local").mkdir(parents=True)
-    (workspace / "local" / "vertibayes.json").write_text(
-        json.dumps({name: str(file) for name, file in files.items()})
-    )
-    allowed = [f"vertibayes_nvflare.{name}" for name in COMPONENTS]
-    (workspace / "local" / "resources.json").write_text(
-        json.dumps({"format_version": 2, "class_allow_list": allowed})
-    )
-    names = [*SITES, "dealer"]
-    command = [sys.executable, "-m", "nvflare.cli", "simulator", str(job), "-w", str(workspace)]
-    with (tmp_path / "flare.log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, "-c", ",".join(names), "-t", str(len(names))],
-            env=ENVIRONMENT, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait()
+def done(session, tmp_path, job):
+    """Wait for a job; return its status, the parties' reports, and its folder."""
+    status = session.wait_for_job(job, SECONDS)["status"]
+    path = Path(session.download_job_result(job, str(tmp_path / "downloads")))
+    (reports,) = path.rglob("vertibayes_reports.json")
+    return status, json.loads(reports.read_text()), reports.parent
 
 
-def reports_of(tmp_path):
-    (path,) = (tmp_path / "flare").rglob("vertibayes_reports.json")
-    return json.loads(path.read_text())
+def test_nobody_has_approved_the_study(session, tmp_path):
+    status, reports, _ = done(session, tmp_path, submit(session, tmp_path, "ab" * 32))
+    assert "EXCEPTION" in status
+    refused = [reports[site] for site in SITES if reports[site]["state"] == "refused"]
+    assert refused and all("not approved here" in report["reason"] for report in refused)
 
 
-def test_a_job_runs_a_study_to_its_release_and_ends(folder, tmp_path):
-    study = approved(folder)
-    out, log = tmp_path / "out", folder / "east" / "site.log"
-    with simulated(folder, tmp_path, write_job(tmp_path / "job", study)) as job:
-        wait_until(lambda: log.exists() and " connected " in log.read_text())
-        command = [sys.executable, "-m", "vertibayes", "learn", str(folder / "analyst/study.toml")]
-        done = subprocess.run(
-            [*command, "--out", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == 0, done.stderr
-        assert job.wait(60) == 0, (tmp_path / "flare.log").read_text()
-    plain = k2(PlainCounter(pooled(folder)), ordering=["age", "sex", "pulse", "drug", "outcome"])
-    learned = json.loads((out / "structure.json").read_text())
-    assert sorted(map(tuple, learned["edges"])) == sorted(plain.edges)
-    reports = reports_of(tmp_path)
-    for site in SITES:
-        report = reports[site]
-        assert (report["party"], report["state"], report["runs"]) == (site, "released", 1)
-    assert "patient-" not in (tmp_path / "flare.log").read_text()
+def test_a_study_whose_job_is_killed_is_released_by_the_next_job(folder, session, tmp_path):
+    path, log = folder / "analyst" / "study.toml", folder / "east" / "site.log"
+    file = StudyFile.read(path)
+    approve_for_practice(file, party_files(path, file), quiet=True)
+    study = contract_of(file).digest.hex()
 
-
-def test_a_study_that_no_owner_has_approved_starts_no_site(folder, tmp_path):
-    with simulated(folder, tmp_path, write_job(tmp_path / "job", "ab" * 32)) as job:
-        assert job.wait(90) == 0
-    for report in (reports := reports_of(tmp_path)).values():
-        assert report["state"] == "refused" and "not approved here" in report["reason"]
-    assert set(SITES) <= set(reports)
-    assert not any((folder / site / "site.log").exists() for site in SITES)
+    killed = submit(session, tmp_path, study)
+    wait_until(lambda: log.exists() and " agreed " in log.read_text(), SECONDS)
+    print(done(session, tmp_path, killed))

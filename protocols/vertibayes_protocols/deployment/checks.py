@@ -29,7 +29,7 @@ from vertibayes_protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from vertibayes_protocols.deployment.parts import RelayAddress
+from vertibayes_protocols.deployment.parts import CARRIED, RelayAddress
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.public_keys import public_text
@@ -149,7 +149,9 @@ def _check_file(
     findings: Findings, file: AnyFile, outside: Outside, now: datetime, public: dict[Party, bytes]
 ) -> None:
     relay = f"the relay {file.relay.address} "
-    if isinstance(file, RelayFile):
+    if file.relay is CARRIED:
+        findings.note("ok", f"no [relay]: only {file.relay.address} can start this party")
+    elif isinstance(file, RelayFile):
         findings.ask(relay, "can listen", lambda: outside.listen(file.relay))
     else:
         findings.ask(relay, "listens", lambda: outside.reach(file.relay))
@@ -171,6 +173,8 @@ def _check_file(
 
 
 def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:
+    if file.relay is CARRIED:
+        return
     if file.relay.certificates is None:
         findings.note("warning", "no certificates; this is only for practice on one machine")
         return

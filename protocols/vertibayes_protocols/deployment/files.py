@@ -18,6 +18,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentRequest
 from vertibayes_protocols.deployment.keys import read_private
 from vertibayes_protocols.deployment.parts import (
+    CARRIED,
     DataSource,
     Matching,
     RelayAddress,
@@ -68,7 +69,8 @@ def _own(
         party, key = own_party(table)
         others: dict[str, Any] = {name: table.path(name, place) for name, place in paths.items()}
     with file.table("relay") as table:
-        others |= {"relay": relay_of(table), "waits": patience_of(file)}
+        relay = relay_of(table) if "relay" in file.values else CARRIED
+    others |= {"relay": relay, "waits": patience_of(file)}
     pins = pins_of(file, role, party, chosen)
     own = {"source": file, "party": party, "key": key, "pinned": pins.all, "roster": pins.roster}
     return {**own, **others}, pins

@@ -52,6 +52,8 @@ class RelayAddress:
         return host, int(port)
 
 
+CARRIED = RelayAddress("a job of NVIDIA FLARE", None)  # carries the packets of a party
+
 @dataclass(frozen=True)
 class VariableSpec:
     """How one column becomes a variable."""

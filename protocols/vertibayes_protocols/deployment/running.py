@@ -32,6 +32,7 @@ from vertibayes_protocols.deployment.files import (
     own_keys,
 )
 from vertibayes_protocols.deployment.log import SessionLog, Tell, expiry_logged
+from vertibayes_protocols.deployment.parts import CARRIED
 from vertibayes_protocols.deployment.roster.identity import RosterIdentity
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.queries import KINDS
@@ -42,9 +43,10 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.whole_file import lock_study, open_own
+from vertibayes_protocols.transports.carried import carried_link
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
-from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.nvflare import CellLink, connect
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.serving import answer
 from vertibayes_protocols.transports.tls import Certificates
@@ -255,13 +257,21 @@ def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
 def _mailbox(
     file: PartyFile, keys: KeyPair, note: Callable[[Exception], None] | None = None
 ) -> Iterator[Mailbox]:
-    """Connect to the relay; `note` gets the error of each packet that is refused."""
-    address, certificates = file.relay.address, _certificates(file)
-    is_analyst = isinstance(file, StudyFile)
-    name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
-    with connect(name, address, file.pinned, certificates=certificates) as link:
+    """Connect to the network; `note` gets the error of each packet that is refused."""
+    with carried_link() or _relay_link(file) as link:
         identity = RosterIdentity(file.party, keys, file.pinned, roster=file.roster)
         yield Mailbox(link, identity, file.waits, note=note)
+
+
+def _relay_link(file: PartyFile) -> CellLink:
+    if file.relay is CARRIED:
+        raise ValueError(
+            f"{file.source.path}: [relay] is missing: only a job of NVIDIA FLARE starts a party "
+            "without a relay"
+        )
+    is_analyst = isinstance(file, StudyFile)
+    name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
+    return connect(name, file.relay.address, file.pinned, certificates=_certificates(file))
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:
