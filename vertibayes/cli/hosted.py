@@ -177,7 +177,7 @@ def host_analyst(
     if not is_same:
         reason = f"the task names another study than {file.name} of the analyst, by its digest"
         return replace(report, state=REFUSED, reason=reason)
-    more = "--out", str(out), "--quiet"
+    more = "--out", str(out)
     return _run(report, "learn", file, more, minutes, is_stopped, _has_succeeded, carry)
 
 
@@ -288,7 +288,9 @@ def _run(
                     return replace(report, state=RELEASED)
                 if has_ended:
                     place = "analyst" if kind == "learn" else kind
-                    reason = f"its process ended: {log_path(file).name} at the {place} has the reason"
+                    reason = (
+                        f"its process ended: {log_path(file).name} at the {place} has the reason"
+                    )
                     return replace(report, state=FAILED, reason=reason)
                 if is_stopped():
                     return replace(report, state=STOPPED)

@@ -29,7 +29,7 @@ from vertibayes_nvflare.parties import (
 
 REPORTS = "vertibayes_reports.json"  # both in the folder of the job, which `download_job` fetches
 ARCHIVE = "vertibayes_results.zip"
-POLL_SECONDS = 0.5
+POLL_SECONDS, ANSWER_SECONDS = 0.5, 5.0
 LAST_SECONDS = 30.0  # for the reports of the parties, when the study is over
 
 
@@ -94,7 +94,7 @@ class StudyController(Controller):
         )
         self.broadcast(task, fl_ctx, targets=[name], min_responses=1)
 
-    def _sent(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+    def _sent(self, client_task: ClientTask, fl_ctx: FLContext) -> None:  # noqa: ARG002
         self.started.add(client_task.client.name)
 
     def _received(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
@@ -109,7 +109,7 @@ class StudyController(Controller):
         self.log_info(fl_ctx, f"vertibayes: {name} {report}")
 
     def _is_over(self) -> bool:
-        """Whether the analyst has ended, or another party without a release, or a client is away."""
+        """Whether the analyst has ended, or a party has failed, or a client is away."""
         failed = any(report["state"] != RELEASED for report in self.reports.values())
         away = any(self.get_client_disconnect_time(name) for name in self.roles)
         return failed or away or self.analyst in self.reports
@@ -118,7 +118,8 @@ class StudyController(Controller):
         """End the parties, and write their reports."""
         names = [name for name in self.started if name not in self.reports]
         engine, end = fl_ctx.get_engine(), monotonic() + LAST_SECONDS
-        engine.send_aux_request(names, OVER, Shareable(), POLL_SECONDS, fl_ctx, optional=True)
+        if names:  # an empty list means all
+            engine.send_aux_request(names, OVER, Shareable(), ANSWER_SECONDS, fl_ctx, optional=True)
         while self.reports.keys() < self.started and monotonic() < end:
             sleep(POLL_SECONDS)
         for name in self.roles.keys() - self.reports.keys():

@@ -84,6 +84,7 @@ class Courier:
 
     def _take(self, topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
         """Hand a packet to the party's process; the reply is the receipt."""
+        del topic
         sender = fl_ctx.get_peer_context().get_identity_name()
         epoch, number, packet = request.get(EPOCH), request.get(NUMBER), request.get(PACKET)
         if type(sender) is not str or type(packet) is not bytes:

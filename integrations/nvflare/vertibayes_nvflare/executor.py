@@ -25,8 +25,6 @@ from vertibayes.cli.hosted import (
 from vertibayes_nvflare.courier import Courier
 from vertibayes_nvflare.parties import (
     ANALYST,
-    FILE,
-    FILES,
     MINUTES,
     OVER,
     REPORT,
@@ -39,7 +37,7 @@ from vertibayes_nvflare.parties import (
 
 
 class PartyExecutor(Executor):
-    """Runs a site, the dealer or the analyst, whose file `vertibayes.json` of this machine names."""
+    """Runs a site, the dealer or the analyst, whose file `vertibayes.json` here names."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,6 +52,7 @@ class PartyExecutor(Executor):
             engine.register_aux_message_handler(OVER, self._end)
 
     def _end(self, topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
+        del topic, request, fl_ctx
         self._over.set()
         return make_reply(ReturnCode.OK)
 
@@ -68,6 +67,7 @@ class PartyExecutor(Executor):
             With a report, also of a party that was not started; with the results, if the machine's
             administrator lets them go to the server.
         """
+        del task_name  # the job has one
         parties, name = Parties.read(fl_ctx), fl_ctx.get_identity_name()
         role, study, reply = shareable[ROLE], str(shareable[STUDY]), Shareable()
         file, reason = parties.file_of(name, role)

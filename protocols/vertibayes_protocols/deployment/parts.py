@@ -54,6 +54,7 @@ class RelayAddress:
 
 CARRIED = RelayAddress("a job of NVIDIA FLARE", None)  # carries the packets of a party
 
+
 @dataclass(frozen=True)
 class VariableSpec:
     """How one column becomes a variable."""

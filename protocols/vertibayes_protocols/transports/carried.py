@@ -29,10 +29,11 @@ from threading import Lock, Thread
 from typing import Any, Self, TypeAlias
 
 from vertibayes_protocols.errors import PeerGoneError, TransportError
-from vertibayes_protocols.transports.mailbox import RELAY, Address, party_of
+from vertibayes_protocols.transports.mailbox import Address, party_of
 
 DESCRIPTOR = "VERTIBAYES_CARRIER"  # of the environment: the party's end of the connection
 MOST_WAITING = 1 << 30  # bytes of packets that wait to be read; more are refused, and sent again
+GONE = EOFError, OSError, TypeError  # the last: this end was closed in the middle of a frame
 MOST_AT_ONCE = 64  # packets that are on their way over the platform
 
 Take: TypeAlias = Callable[[Address, bytes, float | None], bool]  # a packet and the patience
@@ -82,7 +83,7 @@ class End:
         try:
             with self._lock:
                 self._connection.send_bytes(json.dumps(about).encode() + b"\n" + packet)
-        except OSError:
+        except GONE:
             self._lose()
 
     def _read(self) -> None:
@@ -94,7 +95,7 @@ class End:
                     self._pool.submit(self._received, about, packet)
                 elif (receipt := self._awaited.pop(about["number"], None)) is not None:
                     receipt.set_result(about["received"])
-        except (EOFError, OSError, RuntimeError):  # the pool is shut down
+        except (*GONE, RuntimeError):  # the pool is shut down
             self._lose()
 
     def _received(self, about: Mapping[str, Any], packet: bytes) -> None:
@@ -134,7 +135,7 @@ class CarriedLink:
         missed = [peer for peer, receipt in receipts.items() if not receipt.result()]
         return {peer: PeerGoneError(party_of(peer), "cannot be reached") for peer in missed}
 
-    def _take(self, sender: Address, packet: bytes, patience: float | None) -> bool:
+    def _take(self, sender: Address, packet: bytes, _: float | None) -> bool:
         with self._lock:
             if self._waiting > MOST_WAITING:
                 return False
@@ -164,6 +165,7 @@ class CarriedLink:
 
     def is_away(self, address: Address) -> bool:
         """Answer that nothing is known: a job has one process of each party."""
+        del address
         return False
 
     def close(self) -> None:
