@@ -22,7 +22,7 @@ from nvflare.fuel.flare_api.flare_api import new_secure_session
 
 from tests.e2e.processes import free_address
 from tests.e2e.test_up import processes_of, wait_until
-from tests.protocols.deployment.parties import SITES, deployment, pooled
+from tests.protocols.deployment.parties import SITES, deployment, pooled, without_relay
 from vertibayes import PlainCounter, k2
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.up import approve_for_practice
@@ -85,14 +85,10 @@ def configure(kit, name, folder):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The parties' files, without [relay], at its sites and at the others."""
+    """The parties' folders."""
     folder = deployment(tmp_path_factory.mktemp("parties") / "all", free=False)
     for name in CLIENTS:
-        path = folder / name / FILES[name]
-        text = path.read_text()
-        start = text.index("[relay]")
-        end = text.find("\n[", start)
-        path.write_text(text[:start] + (text[end:] if end > 0 else ""))
+        without_relay(folder / name / FILES[name])
     return folder
 
 
