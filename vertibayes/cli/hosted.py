@@ -239,8 +239,8 @@ def hosted(
         log = held.enter_context(os.fdopen(os.open(log_path(file), flags, 0o600), "ab"))
         ours, theirs = Pipe()
         with theirs:  # here alone until the process has it: its end is seen when the process ends
+            held.enter_context(closing(ours if carry is None else carry(ours)))
             if carry is not None:
-                held.enter_context(closing(carry(ours)))
                 environment[DESCRIPTOR] = str(theirs.fileno())
             process = subprocess.Popen(  # noqa: S603 (our own)
                 [*child_command(kind, file.resolve()), *more],
@@ -287,10 +287,8 @@ def _run(
                 if is_released(process):
                     return replace(report, state=RELEASED)
                 if has_ended:
-                    place = "analyst" if kind == "learn" else kind
-                    reason = (
-                        f"its process ended: {log_path(file).name} at the {place} has the reason"
-                    )
+                    log = f"{log_path(file).name} at the {'analyst' if kind == 'learn' else kind}"
+                    reason = f"its process ended: {log} has the reason"
                     return replace(report, state=FAILED, reason=reason)
                 if is_stopped():
                     return replace(report, state=STOPPED)
