@@ -9,6 +9,7 @@ import sys
 from contextlib import closing, contextmanager, suppress
 from multiprocessing import Pipe
 from pathlib import Path
+from types import SimpleNamespace
 from zipfile import ZipFile
 
 import pytest
@@ -246,3 +247,20 @@ def test_a_packet_whose_receipt_is_lost_is_sent_again_and_taken_once(monkeypatch
             assert clinic.deliver({"dealer": packet}, 5.0) == {}
         assert [dealer.receive(5.0) for _ in "12"] == [("clinic", b"one"), ("clinic", b"two")]
         assert dealer.receive(0.0) is None
+
+
+def test_results_go_to_the_server_only_if_the_analysts_administrator_says_so(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(JOB))
+    from vertibayes_nvflare.parties import Parties
+
+    workspace = SimpleNamespace(get_site_config_dir=lambda: str(tmp_path))
+    context = SimpleNamespace(get_engine=lambda: SimpleNamespace(get_workspace=lambda: workspace))
+    assert Parties.read(context) == Parties({}, False)
+    own, sends = {"analyst": "/srv/analyst/study.toml"}, "results to the server"
+    for values, expected in [(own, False), ({**own, sends: True}, True)]:
+        (tmp_path / "vertibayes.json").write_text(json.dumps(values))
+        assert Parties.read(context).sends_results is expected
+    for wrong in ({**own, sends: "yes"}, {"analyst": "study.toml"}, ["analyst"]):
+        (tmp_path / "vertibayes.json").write_text(json.dumps(wrong))
+        with pytest.raises(ValueError, match="is not valid"):
+            Parties.read(context)
