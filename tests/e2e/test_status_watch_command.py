@@ -155,7 +155,6 @@ def test_a_party_is_watched_until_it_stops(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--watch", "--prometheus"], "specify one of --watch and --prometheus"),
         (["--interval", "2"], "--interval is for --watch: got --interval 2 without it"),
         (["--watch", "--interval", "0"], "--interval must be between 0.1 and 3600 seconds, got 0"),
     ],

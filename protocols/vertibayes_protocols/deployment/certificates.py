@@ -227,6 +227,11 @@ def _certificate(path: Path) -> x509.Certificate:
         raise ValueError(f"{path} is not a certificate in PEM") from None
 
 
+def end_of(path: Path) -> datetime:
+    """Return when a certificate expires."""
+    return _certificate(path).not_valid_after_utc
+
+
 def number_of(path: Path) -> str:
     """Return the serial number of a certificate, as the list of revoked ones has it."""
     return f"{_certificate(path).serial_number:x}"

@@ -38,7 +38,6 @@ from vertibayes_protocols.deployment.status import (
     StatusFile,
     as_status,
     check_shape,
-    label,
     locked,
     now,
     read_content,
@@ -118,22 +117,6 @@ class RunStatus(Kept):
         away = any(known["state"] == AWAY for known in self.parties.values())
         return TROUBLED if away or not self.connected else HEALTHY
 
-    def prometheus(self, *, runs: bool) -> str:
-        """Return the status in the text format of Prometheus, for a collector of text files."""
-        joined = sum(known["state"] == JOINED for known in self.parties.values())
-        lines = self.measures(
-            ("up", "Whether the run's process runs.", "", int(runs)),
-            ("connected", "Whether the relay can be reached.", "", int(self.connected)),
-            ("parties", "Parties of the study.", "", len(self.parties)),
-            ("parties_joined", "Parties that have joined the session.", "", joined),
-            ("queries_answered", "Queries that were answered.", "", self.queries),
-            ("sent_bytes", "Bytes that the analyst has sent.", "", self.sent),
-            ("rounds", "Rounds of all sessions.", "", self.rounds),
-            ("written", "Whether the results are written.", "", int(self.ended == WRITTEN)),
-            ("phase", "The phase of the run.", f',phase="{label(self.phase)}"', 1),
-        )
-        return "\n".join(lines) + "\n"
-
 
 def a_party(role: str) -> dict[str, str]:
     """Return the state of a party of which nothing is known."""
@@ -199,6 +182,11 @@ class KeptRun(RunWatch):
         self._note(f"{', '.join(parties)} not connected yet, waiting for {seconds:.0f} s at most")
         self.write()
         super().late(parties, seconds)
+
+    def noticed(self, text: str) -> None:
+        """Note a warning."""
+        self._note(text)
+        super().noticed(text)
 
     def saw(self, view: SessionView) -> None:
         """Note who has joined, whose message came, and who is awaited."""

@@ -98,7 +98,9 @@ class Connection:
         analyst: Party,
         patience: Patience,
         *,
+        time_of_day: Callable[[], float],
         star: bool = False,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.party, self.session = seal.identity.party, seal.session
         self.analyst, self.star = analyst, star
@@ -111,6 +113,7 @@ class Connection:
         self.traffic = Traffic()
         self.last_words: dict[Party, bytes] = {}
         self._seal, self._patience = seal, patience
+        self._warn, self._time_of_day = warn, time_of_day
         self._depth = 0
         self._outgoing: list[Delivery] = []
         self._wait = _Wait(list)
@@ -123,7 +126,8 @@ class Connection:
         """Say hello; say the same again to peers that no hello has reached."""
         for peer in (chosen := [self.peers[party] for party in parties]):
             peer.gone = None
-            text = wire.encode(control.Roster(tuple(sorted(peer.roster))))
+            roster = tuple(sorted(peer.roster))
+            text = wire.encode(control.Roster(roster, int(self._time_of_day())))
             peer.hello = peer.hello or self._seal.greet(peer.party, text)
         patience = self._patience.gone if patience is None else patience
         self._emit({peer.party: peer.hello for peer in chosen}, patience)
@@ -142,8 +146,11 @@ class Connection:
         peer.welcomed = digest
         compare_versions(self._seal.identity, peer.party, packet)
         roster = control.decode_roster(text, peer.party)
-        if set(roster) != peer.roster:
+        if set(roster.parties) != peer.roster:
             raise UnexpectedMessageError(peer.party, "a session of other parties")
+        now, waited = self._time_of_day(), self._patience.hello
+        if warning := control.clocks_differ(peer.party, roster.clock, now, waited):
+            self._warn(warning)
         if peer.party in self.absent:
             self._dismiss(peer)
         elif peer.gone is not None:

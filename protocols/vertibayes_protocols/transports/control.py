@@ -1,4 +1,4 @@
-"""What connections send each other beside the messages of programs; versions that differ.
+"""What connections send each other beside messages of programs; versions and clocks that differ.
 
     a -> b    hello: the header has a's version                         (vertibayes_protocols.seal)
     b -> a    hello, with the text of a's own; abort, whose reason names both versions
@@ -8,9 +8,13 @@ reads its text. A hello that begins a session is answered as above, and the sess
 in a session that has begun, the party aborts it. A party of release 0.1.0 or older reads hello and
 abort, and ends with this reason; so do later ones, which find the version in the hello first.
 
+A hello has the time of its sender. The receiver warns of a difference above five minutes and the
+time that a hello may have waited; nothing else depends on it.
+
 Security: the version is authenticated as the rest of the header: who carries packets can neither
 make two parties differ nor hide that they do. A hello that begins a session opens only if it comes
-from a pinned peer, and is answered once. Leakage: the versions, to who carries packets.
+from a pinned peer, and is answered once. Leakage: the versions, to who carries packets; the clock
+of a party, in whole seconds, to the parties of its sessions.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ CONTROL = b"control\0"  # the beginning of what is sealed, before a control
 REASON = 300  # characters
 UNNAMED = 0  # the version in headers of releases that do not name theirs
 MOST_NAMES = 65_536  # characters and names of a session's parties
+CLOCKS = 300.0  # seconds by which clocks may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +98,11 @@ class Bye(Control):
 
 @dataclass(frozen=True, slots=True)
 class Roster(Message):
-    """The parties of a session, sorted: the text of a hello."""
+    """The parties of a session, sorted, and the sender's clock: the text of a hello."""
 
     kind: ClassVar[str] = "roster"
     parties: tuple[str, ...]
+    clock: int  # Unix time, seconds
 
 
 def decode_control(body: bytes, sender: Party) -> Control:
@@ -104,12 +110,24 @@ def decode_control(body: bytes, sender: Party) -> Control:
     return wire.decode(body, sender, Expect(Control, 2 * REASON * 4))
 
 
-def decode_roster(body: bytes, sender: Party) -> tuple[Party, ...]:
+def decode_roster(body: bytes, sender: Party) -> Roster:
     """Decode the parties of a session; an error names the sender of the hello."""
-    parties = wire.decode(body, sender, Expect(Roster, MOST_NAMES)).parties
-    if list(parties) != sorted(set(parties)):
+    roster = wire.decode(body, sender, Expect(Roster, MOST_NAMES))
+    if list(roster.parties) != sorted(set(roster.parties)):
         raise UnexpectedMessageError(sender, "a session whose parties are not in order")
-    return parties
+    return roster
+
+
+def clocks_differ(party: Party, clock: int, now: float, waited: float) -> str:
+    """Return a warning if a hello's clock is not near, where the hello may have waited so long."""
+    late = now - clock
+    if -CLOCKS <= late <= CLOCKS + waited:
+        return ""
+    minutes = round(abs(late) / 60)
+    return (
+        f"the clock of {party} is {minutes // 60} h {minutes % 60} min "
+        f"{'behind' if late > 0 else 'ahead of'} this one: compare both with a time server"
+    )
 
 
 # ---- versions ------------------------------------------------------------------------------------

@@ -350,13 +350,3 @@ def test_many_monitors_do_not_keep_a_party_from_starting(tmp_path, monkeypatch):
     )
     with locked(path):
         assert len(waits) == 1 and read_content(path)[1]
-
-
-def test_prometheus_escapes_labels():
-    status = a_run(phase='a"b\n')
-    status.parties["north"]["state"] = "joined"
-    lines = status.prometheus(runs=True).splitlines()
-    who = 'party="ana",role="analyst"'
-    assert f"vertibayes_parties_joined{{{who}}} 1" in lines
-    assert f'vertibayes_phase{{{who},phase="a\\"b\\n"}} 1' in lines
-    assert all(line.startswith(("#", "vertibayes_")) for line in lines)
