@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
-from tests.e2e.processes import Process, free_address
+from tests.e2e.processes import LIMIT, Process, free_address
 from tests.protocols.deployment.parties import deployment
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -58,7 +58,7 @@ def signal_another_thread(process, number):
 def ends(process):
     """Return its exit status, and in how many seconds it came."""
     start = time.monotonic()
-    return process.wait(60), time.monotonic() - start
+    return process.wait(LIMIT), time.monotonic() - start
 
 
 @pytest.mark.parametrize(
