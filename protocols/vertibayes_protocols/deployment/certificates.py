@@ -213,7 +213,8 @@ def check_certificate(
     if not own.not_valid_before_utc <= now <= own.not_valid_after_utc:
         span = f"{own.not_valid_before_utc:%Y-%m-%d} to {own.not_valid_after_utc:%Y-%m-%d}"
         raise ValueError(
-            f"{certificate} is valid from {span}; this clock says {now:%Y-%m-%d %H:%M}"
+            f"{certificate} is valid from {span}; this clock says {now:%Y-%m-%d %H:%M} UTC: "
+            "set the clock, or ask the coordinator for a new certificate"
         )
     return own.not_valid_after_utc
 
