@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import TCPServer
 from threading import Thread
 from typing import TypeAlias
 
@@ -33,6 +34,7 @@ Sample: TypeAlias = tuple[str, Labels, float]  # the name of a metric without it
 Used: TypeAlias = tuple[str, float, float]  # the name of a limit, what is used of it, its value
 
 SILENT_SECONDS = 5.0  # in which a visitor must go on
+LAST_SECONDS = 1.0  # for the last visitor, when the party is stopped
 HELP = {
     "info": "The release and the version of the protocols.",
     "connected": "Whether the party is connected to the relay.",
@@ -126,7 +128,7 @@ def metrics_served(metrics: Metrics, address: str | None) -> Iterator[None]:
         return
     host, _, port = address.rpartition(":")
     try:
-        server = HTTPServer((host, int(port)), partial(_Visit, metrics.text))
+        server = _Server((host, int(port)), partial(_Visit, metrics.text))
     except OSError as error:
         raise ValueError(
             f"[metrics] address: cannot listen at {address}: {error.strerror}; set another one"
@@ -136,7 +138,18 @@ def metrics_served(metrics: Metrics, address: str | None) -> Iterator[None]:
         try:
             yield
         finally:
-            server.shutdown()
+            stop = Thread(target=server.shutdown, daemon=True)
+            stop.start()
+            stop.join(LAST_SECONDS)
+
+
+class _Server(TCPServer):
+    """Listens; unlike `HTTPServer` it asks no name server who it is."""
+
+    allow_reuse_address = True
+
+    def handle_error(self, *_: object) -> None:
+        """Log nothing of a visitor who hangs up."""
 
 
 class _Visit(BaseHTTPRequestHandler):

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import socket
+import struct
 from contextlib import closing
 from datetime import datetime
 from http.client import HTTPConnection
@@ -13,7 +14,7 @@ from http.client import HTTPConnection
 import pytest
 
 from tests.e2e.command import run
-from tests.e2e.processes import free_address
+from tests.e2e.processes import Authority, free_address
 from tests.protocols.deployment.parties import change, deployment
 from vertibayes.report.ledger.budgets import used_of_limits
 from vertibayes_protocols.deployment import log
@@ -85,16 +86,27 @@ def test_a_monitor_reads_what_a_site_does_and_has_left(site):
         assert not re.search(rf"\b{secret}\b", before), secret
 
 
-def test_the_end_of_a_certificate_is_a_time(tmp_path, capsys):
-    run(capsys, "provision", "--parties", "a", "--host", "127.0.0.1", "--out", tmp_path / "c")
-    file = tmp_path / "c" / "relay" / "relay.toml"
-    names = "".join(f'{n} = "{f}"\n' for n, f in (
-        ("root", "rootCA.pem"), ("certificate", "server.crt"), ("key", "server.key")))  # fmt: skip
-    file.write_text(f'[relay]\naddress = "127.0.0.1:8102"\n{names}[metrics]\n')
+def test_a_visitor_who_hangs_up_or_stays_silent_ends_nothing_and_is_not_logged(site, capsys):
+    host, _, port = site.metrics.rpartition(":")
+    with metrics_served(metrics_of(site), site.metrics):
+        with socket.create_connection((host, int(port))) as visitor:
+            visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            visitor.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert asked(site.metrics)[0] == 200
+        silent = socket.create_connection((host, int(port)))
+    silent.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_the_end_of_a_certificate_is_a_time(tmp_path):
+    paths = Authority(tmp_path).certificates("relay", days=9)._asdict().items()
+    file = tmp_path / "relay.toml"
+    table = "".join(f'{name} = "{path}"\n' for name, path in paths)
+    file.write_text(f'[relay]\naddress = "127.0.0.1:8102"\n{table}[metrics]\n')
     own = RelayFile.read(file)
     shown = samples(metrics_of(own).text())
-    days = shown['vertibayes_certificate_end_seconds{party="relay",role="relay"}'] / 86_400
-    assert 360 < days - datetime.now().timestamp() / 86_400 < 370
+    end = shown['vertibayes_certificate_end_seconds{party="relay",role="relay"}']
+    assert 8.9 < (end - datetime.now().timestamp()) / 86_400 < 9.1
     assert own.metrics == "127.0.0.1:9464"
 
 
