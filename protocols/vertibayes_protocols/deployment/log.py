@@ -37,8 +37,7 @@ CONNECTED = "connected"  # events of the connection to the relay
 WAITING, AGAIN = "waiting for the relay", "connected again"
 DAY_SECONDS = 86_400.0
 EXPIRES, NOT_VALID = "certificate expires soon", "certificate not valid"
-CLOCK = "clock differs"
-WARNINGS = WAITING, AGAIN, EXPIRES, NOT_VALID, CLOCK
+WARNINGS = WAITING, AGAIN, EXPIRES, NOT_VALID
 
 
 class _Lines(logging.Formatter):

@@ -31,7 +31,7 @@ from vertibayes_protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from vertibayes_protocols.deployment.log import CLOCK, SessionLog, Tell, expiry_logged
+from vertibayes_protocols.deployment.log import SessionLog, Tell, expiry_logged
 from vertibayes_protocols.deployment.roster.identity import RosterIdentity
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.queries import KINDS
@@ -160,10 +160,7 @@ def _serve(
         is_late = isinstance(error, LatePacketsError)
         tell("late packets" if is_late else "packet refused", reason=_reason(error))
 
-    with (
-        expiry_logged(file, tell),
-        _mailbox(file, role.keys, refused, moved, lambda text: tell(CLOCK, reason=text)) as mailbox,
-    ):
+    with expiry_logged(file, tell), _mailbox(file, role.keys, refused, moved) as mailbox:
         tell("connected", relay=file.relay.address)
         answer(mailbox, role, file.analysts, KINDS, watches=watch)
 
@@ -270,7 +267,6 @@ def _mailbox(
     keys: KeyPair,
     note: Callable[[Exception], None] | None = None,
     moved: Moved | None = None,
-    warn: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Mailbox]:
     """Connect to the relay; `note` gets the error of each refused packet, `moved` counts bytes."""
     address, certificates = file.relay.address, _certificates(file)
@@ -279,7 +275,7 @@ def _mailbox(
     with connect(name, address, file.pinned, certificates=certificates) as link:
         identity = RosterIdentity(file.party, keys, file.pinned, roster=file.roster)
         counted = CountedLink(link, moved or Moved())
-        yield Mailbox(counted, identity, file.waits, note=note, warn=warn)
+        yield Mailbox(counted, identity, file.waits, note=note)
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:

@@ -21,7 +21,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.deployment.log import AGAIN, CLOCK, CONNECTED, WAITING, Fact, Tell
+from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
 from vertibayes_protocols.storage.whole_file import (
     NOFOLLOW,
     InUseError,
@@ -94,7 +94,7 @@ class Status(Kept):
             known["study"] = str(facts.get("study", known["study"]))
             known["answered"] = int(known["answered"]) + (event == "answered")
             known["last"], known["at"] = f"{event} {facts.get('query', '')}".strip(), at
-        if event in ("session ended", "refused", CLOCK) and "reason" in facts:
+        if event in ("session ended", "refused") and "reason" in facts:
             self.last_error = {"at": at, "event": event, "reason": str(facts["reason"])}
 
     def health(self, *, runs: bool) -> int:

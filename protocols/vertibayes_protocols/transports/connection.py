@@ -113,7 +113,7 @@ class Connection:
         self.traffic = Traffic()
         self.last_words: dict[Party, bytes] = {}
         self._seal, self._patience = seal, patience
-        self._warn, self._time_of_day = warn, time_of_day
+        self._warn, self._time_of_day, self._asked = warn, time_of_day, inf
         self._depth = 0
         self._outgoing: list[Delivery] = []
         self._wait = _Wait(list)
@@ -126,11 +126,16 @@ class Connection:
         """Say hello; say the same again to peers that no hello has reached."""
         for peer in (chosen := [self.peers[party] for party in parties]):
             peer.gone = None
-            roster = tuple(sorted(peer.roster))
-            text = wire.encode(control.Roster(roster, int(self._time_of_day())))
-            peer.hello = peer.hello or self._seal.greet(peer.party, text)
+            peer.hello = peer.hello or self._seal.greet(peer.party, wire.encode(self._text(peer)))
         patience = self._patience.gone if patience is None else patience
         self._emit({peer.party: peer.hello for peer in chosen}, patience)
+
+    def _text(self, peer: Peer) -> control.Roster:
+        """Return the text of a hello; the analyst's notes when it has asked for clocks."""
+        roster, now = tuple(sorted(peer.roster)), self._time_of_day()
+        self._asked = min(self._asked, now)
+        is_answer = peer.party == self.analyst
+        return control.Joined(roster, int(now)) if is_answer else control.Roster(roster)
 
     def settle(self) -> frozenset[Party]:
         """Note and return the absent: the peers that are gone when the session begins."""
@@ -145,12 +150,14 @@ class Connection:
         text = self._seal.welcome(peer.party, packet)
         peer.welcomed = digest
         compare_versions(self._seal.identity, peer.party, packet)
-        roster = control.decode_roster(text, peer.party)
+        answers = control.Joined if self.party == self.analyst else control.Roster
+        roster = control.decode_roster(text, peer.party, answers)
         if set(roster.parties) != peer.roster:
             raise UnexpectedMessageError(peer.party, "a session of other parties")
-        now, waited = self._time_of_day(), self._patience.hello
-        if warning := control.clocks_differ(peer.party, roster.clock, now, waited):
-            self._warn(warning)
+        if isinstance(roster, control.Joined):
+            now = self._time_of_day()
+            if warning := control.clocks_differ(peer.party, roster.clock, self._asked, now):
+                self._warn(warning)
         if peer.party in self.absent:
             self._dismiss(peer)
         elif peer.gone is not None:

@@ -8,20 +8,21 @@ reads its text. A hello that begins a session is answered as above, and the sess
 in a session that has begun, the party aborts it. A party of release 0.1.0 or older reads hello and
 abort, and ends with this reason; so do later ones, which find the version in the hello first.
 
-A hello has the time of its sender. The receiver warns of a difference above five minutes and the
-time that a hello may have waited; nothing else depends on it.
+A hello that answers the analyst's has the time of its sender: a party of this version sends it, and
+no party of another version reads it. The analyst warns of a difference above five minutes; nothing
+else depends on it.
 
 Security: the version is authenticated as the rest of the header: who carries packets can neither
 make two parties differ nor hide that they do. A hello that begins a session opens only if it comes
 from a pinned peer, and is answered once. Leakage: the versions, to who carries packets; the clock
-of a party, in whole seconds, to the parties of its sessions.
+of a party, in whole seconds, to its analyst.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
 from vertibayes_mpc.randomness import Randomness
@@ -98,11 +99,21 @@ class Bye(Control):
 
 @dataclass(frozen=True, slots=True)
 class Roster(Message):
-    """The parties of a session, sorted, and the sender's clock: the text of a hello."""
+    """The parties of a session, sorted: the text of a hello."""
 
     kind: ClassVar[str] = "roster"
     parties: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Roster):
+    """The text of a hello that answers the analyst's: also the sender's clock."""
+
+    kind: ClassVar[str] = "joined"
     clock: int  # Unix time, seconds
+
+
+R = TypeVar("R", bound=Roster)
 
 
 def decode_control(body: bytes, sender: Party) -> Control:
@@ -110,23 +121,23 @@ def decode_control(body: bytes, sender: Party) -> Control:
     return wire.decode(body, sender, Expect(Control, 2 * REASON * 4))
 
 
-def decode_roster(body: bytes, sender: Party) -> Roster:
+def decode_roster(body: bytes, sender: Party, kind: type[R]) -> R:
     """Decode the parties of a session; an error names the sender of the hello."""
-    roster = wire.decode(body, sender, Expect(Roster, MOST_NAMES))
+    roster = wire.decode(body, sender, Expect(kind, MOST_NAMES))
     if list(roster.parties) != sorted(set(roster.parties)):
         raise UnexpectedMessageError(sender, "a session whose parties are not in order")
     return roster
 
 
-def clocks_differ(party: Party, clock: int, now: float, waited: float) -> str:
-    """Return a warning if a hello's clock is not near, where the hello may have waited so long."""
-    late = now - clock
-    if -CLOCKS <= late <= CLOCKS + waited:
+def clocks_differ(party: Party, clock: int, asked: float, now: float) -> str:
+    """Return a warning if a clock, read after `asked` and before now, is not near."""
+    ahead = max(clock - now, 0.0) or min(clock - asked, 0.0)
+    if abs(ahead) <= CLOCKS:
         return ""
-    minutes = round(abs(late) / 60)
+    minutes = round(abs(ahead) / 60)
     return (
         f"the clock of {party} is {minutes // 60} h {minutes % 60} min "
-        f"{'behind' if late > 0 else 'ahead of'} this one: compare both with a time server"
+        f"{'ahead of' if ahead > 0 else 'behind'} this one: compare both with a time server"
     )
 
 

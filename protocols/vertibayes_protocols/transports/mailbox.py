@@ -149,7 +149,6 @@ class Mailbox:
         patience: Patience | None = None,
         randomness: Randomness | None = None,
         note: Callable[[ProtocolError], None] | None = None,
-        warn: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = monotonic,
         time_of_day: Callable[[], float] = time,
     ) -> None:
@@ -159,7 +158,6 @@ class Mailbox:
         self.patience = patience or Patience()
         self.randomness = randomness or SystemRandomness()
         self.refused: deque[ProtocolError] = deque(maxlen=MOST_REFUSED)
-        self.warn = warn  # of a peer's clock
         self._note = note
         self._noted: deque[float] = deque(maxlen=MOST_NOTED)
         self._clock = clock
