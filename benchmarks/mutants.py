@@ -91,8 +91,8 @@ OF_SEALS = (
         (
             ("        compare_versions(self._seal.identity, peer.party, packet)\n", ""),
             (
-                "        roster = control.decode_roster(text, peer.party)\n",
-                "        roster = control.decode_roster(text, peer.party)\n"
+                "        roster = control.decode_roster(text, peer.party, answers)\n",
+                "        roster = control.decode_roster(text, peer.party, answers)\n"
                 "        compare_versions(self._seal.identity, peer.party, packet)\n",
             ),
         ),

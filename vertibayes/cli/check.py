@@ -95,11 +95,23 @@ def _listen(relay: RelayAddress) -> str | None:
     return "is in use by a relay of this study: right if it is this relay"
 
 
+class _Watch(RunWatch):
+    """Adds what a session notices to the findings."""
+
+    def __init__(self, findings: Findings) -> None:
+        super().__init__(sys.stderr.write)
+        self._findings = findings
+
+    def noticed(self, text: str) -> None:
+        """Add a warning."""
+        self._findings.say("warning", text)
+
+
 def _meet(file: StudyFile, findings: Findings) -> None:
     """Begin a session as a run does: it compares keys and versions, and the sites' people."""
     say = findings.say
     try:
-        with study_session(file, RunWatch(sys.stderr.write), runs=False) as session:
+        with study_session(file, _Watch(findings), runs=False) as session:
             if has_contract(file):
                 session.ask(Begin.of(contract := contract_of(file)))
                 say("ok", "the sites have approved the study")

@@ -26,6 +26,7 @@ from vertibayes_protocols.deployment.parts import (
     alignment_of,
     data_of,
     matching_of,
+    metrics_of,
     own_party,
     patience_of,
     policy_of,
@@ -80,6 +81,7 @@ def _own(
 class _ServingFile(_OwnFile):
     """What the files of a site and of the dealer have in common."""
 
+    metrics: str | None  # where it answers a monitor
     policy: Policy
     analysts: Mapping[Party, bytes]  # whose sessions are served, with their public keys
 
@@ -106,7 +108,7 @@ class SiteFile(_ServingFile):
         """Read and check a site's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
-        file.check((*known, "analyst", "analysts", "roster", "relay", "patience"))
+        file.check((*known, "analyst", "analysts", "roster", "relay", "patience", "metrics"))
         own, pins = _own(file, "site", folder="memory")
         variables = variables_of(file)
         data = data_of(file, variables)
@@ -120,6 +122,7 @@ class SiteFile(_ServingFile):
             dealer=next(iter(pins.dealer)),
             analysts=pins.analysts,
             signing=pins.signing,
+            metrics=metrics_of(file),
         )
 
     @property
@@ -148,11 +151,11 @@ class DealerFile(_ServingFile):
     def read(cls, path: Path) -> DealerFile:
         """Read and check the dealer's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(
-            ("dealer", "sites", "analyst", "analysts", "policy", "roster", "relay", "patience")
-        )
+        known = "dealer", "sites", "analyst", "analysts", "policy"
+        file.check((*known, "roster", "relay", "patience", "metrics"))
         own, pins = _own(file, "dealer")
-        return cls(**own, policy=policy_of(file, None), analysts=pins.analysts)
+        policy, metrics = policy_of(file, None), metrics_of(file)
+        return cls(**own, policy=policy, analysts=pins.analysts, metrics=metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,14 +232,16 @@ class RelayFile:
     source: TomlFile = field(repr=False)
     relay: RelayAddress
     revoked: Path  # the list of revoked certificates, which need not exist
+    metrics: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> RelayFile:
         """Read and check the relay's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(("relay",))
+        file.check(("relay", "metrics"))
         with file.table("relay") as table:
-            return cls(file, relay_of(table), table.path("revoked", "revoked.txt"))
+            revoked = table.path("revoked", "revoked.txt")
+            return cls(file, relay_of(table), revoked, metrics_of(file))
 
 
 PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile

@@ -68,6 +68,9 @@ class VariableSpec:
     aggregate: str | None = declared("text", choices=RULES)  # of a person's rows
 
 
+METRICS = "127.0.0.1:9464"  # where a monitor asks a party
+
+
 @dataclass(frozen=True)
 class Matching:
     """How a site matches its list of people with other sites."""
@@ -192,6 +195,14 @@ def relay_of(table: Table) -> RelayAddress:
         reason = "root, certificate and key are missing: only a relay on this machine needs none"
         raise table.error("address", reason)
     return RelayAddress(where, Certificates(*map(table.path, given)) if given else None)
+
+
+def metrics_of(file: TomlFile) -> str | None:
+    """Return where a party answers a monitor; None without [metrics]."""
+    if "metrics" not in file.values:
+        return None
+    with file.table("metrics") as table:
+        return table.made("address", address, METRICS)
 
 
 def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
