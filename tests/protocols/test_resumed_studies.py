@@ -436,7 +436,7 @@ def test_a_memory_keeps_the_record_of_a_run(tmp_path):
     memory.seed(STUDY)
     memory.runs.begin(digest, STUDY)
     memory.runs.begin_step(digest, 0, b"first")
-    memory.runs.end_step(digest, Shown((1, 0), (True, False)))
+    memory.runs.end_step(digest, Shown((1, 0), (True, False)), 7)
     memory.runs.begin_step(digest, 1, b"second")
     memory.runs.keep_share(digest, b"label", np.arange(3, dtype=np.uint8))
     memory.close()
