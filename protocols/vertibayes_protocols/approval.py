@@ -85,6 +85,11 @@ class Approved:
         rule = self.contract.rule
         return rule is not None and not rule.is_noisy
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether values must be those of earlier studies: noise hides people in tables alone."""
+        return self.counts_leave or self.takes.bits > 0
+
 
 Approvals: TypeAlias = Callable[[bytes], Approved | None]  # by digest
 
