@@ -44,7 +44,7 @@ def _each(
 
     Most cells of wide tables are 0.
     """
-    some = [count[(count >> 1).astype(bool)] for count in counts]
+    some = [count[(count != 0) & (count != 1)] for count in counts]
     return _parts(function(np.concatenate(some)).tolist(), list(map(len, some)))
 
 
