@@ -64,21 +64,10 @@ def needs_of(
     records: int,
     record: RunRecord | None = None,
 ) -> list[Need]:
-    """Return what a run takes of each budget, if it takes anything.
+    """Return what a run takes of each budget, and what is left for it.
 
-    Parameters
-    ----------
-    approved : Approved
-        The study, with what is known of its steps.
-    policy : Policy
-    memory : SiteMemory
-        What all studies have used so far.
-    states : mapping of str to int
-        How many states the site's own variables of the study have.
-    records : int
-        How many records the site has.
-    record : RunRecord, optional
-        What the run has shown so far, if it is resumed.
+    `states` are those of the site's own variables of the study, by their number, and `record` is
+    what a run that is resumed has shown so far.
     """
     if record is not None and record.state == GIVEN:
         return []
