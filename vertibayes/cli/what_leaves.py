@@ -15,6 +15,7 @@ from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.approvals import Approval
 from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.queries.opening.needs import Need
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.changes import Difference
@@ -28,11 +29,13 @@ def what_leaves(
     data: SiteData | None = None,
     differences: Sequence[Difference] = (),
     earlier: Approval | None = None,
+    needs: Sequence[Need] = (),
 ) -> str:
     """Return what would leave a site, to whom and how often, as the site's owner reads it.
 
     `data` are the site's, and `differences` those from the data of earlier studies whose counts
-    have left; `earlier` is an earlier approval of the same study.
+    have left; `earlier` is an earlier approval of the same study; `needs` are what a run takes of
+    the site's budgets.
     """
     contract = approval.contract
     mine = own_variables(contract, own)
@@ -42,6 +45,7 @@ def what_leaves(
         contract=contract,
         approval=approval,
         earlier=earlier,
+        needs=needs,
         memory=memory,
         noises=sorted(noises_of(contract)),
         alike=[

@@ -15,7 +15,7 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from vertibayes_protocols.approval import Approved, StepsOf
+from vertibayes_protocols.approval import Approved, ContractSteps, Takes
 from vertibayes_protocols.contract import MOST_BYTES, Contract
 from vertibayes_protocols.storage.whole_file import (
     OLDEST,
@@ -25,7 +25,7 @@ from vertibayes_protocols.storage.whole_file import (
     write_whole,
 )
 
-Learner: TypeAlias = Callable[[Contract], StepsOf]  # the steps of a contract
+Learner: TypeAlias = Callable[[Contract], ContractSteps]
 
 FORMAT = 1
 WITHDRAWN = ".withdrawn"
@@ -43,9 +43,10 @@ class Approval(NamedTuple):
     until: str = ""
     version: str = ""
 
-    def approved(self, steps: StepsOf | None = None) -> Approved:
+    def approved(self, steps: ContractSteps | None = None) -> Approved:
         """Return the approved study, with its steps."""
-        return Approved(steps=steps, **self._asdict())
+        takes = Takes() if steps is None else steps.takes
+        return Approved(steps=steps, takes=takes, **self._asdict())
 
 
 @dataclass(frozen=True)
