@@ -35,6 +35,7 @@ from vertibayes_protocols.deployment.pins import Pins, pins_of
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.public_keys import decode_signing
 from vertibayes_protocols.settings import COUNT_BY, PAILLIER, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
 
@@ -129,6 +130,11 @@ class SiteFile(_ServingFile):
     def approved(self) -> Path:
         """The folder of the studies that the site's owner has approved."""
         return self.folder / "approved"
+
+    @property
+    def second(self) -> bytes:
+        """The key of the person who must consent to each approval; empty if nobody must."""
+        return decode_signing(self.policy.second_person) if self.policy.second_person else b""
 
     @property
     def ledger(self) -> Path:

@@ -13,6 +13,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentLimits, AlignmentRequest
 from vertibayes_protocols.deployment.tables import Table, TomlFile
 from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.public_keys import decode_signing
 from vertibayes_protocols.settings import (
     COLUMNS,
     ID_COLUMN,
@@ -193,7 +194,13 @@ def relay_of(table: Table) -> RelayAddress:
 
 def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
     """Return a policy over variables, from its table."""
-    return Policy(variables, **file.taken("policy", settings_of(Policy)))
+    policy = Policy(variables, **file.taken("policy", settings_of(Policy)))
+    if policy.second_person is not None:
+        with file.table("policy").at("second_person"):
+            if not decode_signing(policy.second_person):
+                reason = "it has no key for signatures; expected all that `vertibayes keygen` prints"
+                raise ValueError(reason)
+    return policy
 
 
 def patience_of(file: TomlFile) -> Patience:
