@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from vertibayes.report.ledger.record import name_of
 from vertibayes.report.ledger.statement import SHORT, digest_in_words
+from vertibayes.words import counted
 from vertibayes_protocols.deployment.approvals import WITHDRAWN, approvals_in, read_approval
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.storage.ledger_entries import Entry, Tables, read_ledger
@@ -55,7 +56,8 @@ def earlier_studies(
         begun, used = memory.runs.count(contract.digest)
         if shared and (begun or path not in withdrawn):
             rules = {contract.rule.name: None} if contract.rule else {}
-            when, runs = f"approved {approval.date}", f"{used} of {contract.runs}"
+            when = f"approved {approval.date}"
+            runs = f"{used} of {counted(contract.runs, 'run')} used"
             found[path.stem] = EarlierStudy(path.stem, when, rules, runs, dict.fromkeys(shared))
     if own.ledger.exists():
         _add_tables(found, read_ledger(own.ledger).entries, memory, names)
@@ -75,16 +77,16 @@ def _add_tables(
             if not shared:
                 continue
             one = found.pop(study, None) or EarlierStudy(study)
-            one.when = f"last {at[:10]}"
+            one.when = f"released {at[:10]}"
             one.rules[name_of(table.rule or "exact")] = None
             one.shared |= dict.fromkeys(shared)
             one.tables += 1
-            one.runs = one.runs or (_runs(memory, study) if approval else "")
+            one.runs = one.runs or (_runs(memory, study) if approval else "free queries")
             found[study] = one
 
 
 def _runs(memory: SiteMemory, study: str) -> str:
     try:
-        return str(memory.runs.count(bytes.fromhex(study))[1])
+        return counted(memory.runs.count(bytes.fromhex(study))[1], "run")
     except ValueError:  # of a ledger that was changed by hand
-        return ""
+        return "unknown runs"

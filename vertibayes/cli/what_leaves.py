@@ -109,7 +109,7 @@ def _facts(
             for name in mine
             if name in names
         ],
-        "rare": [f"{n}: {state}" for n, state in data.few_states(mine, own.policy.fewest_records)],
+        "rare": [f"{n}: {s}" for n, s, _ in data.few_people(mine, own.policy.fewest_records)],
         "budgets": [b for b in budgets_of(memory, own.policy, limits) if b.used or b.most],
     }
 

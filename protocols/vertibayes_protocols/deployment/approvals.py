@@ -86,30 +86,35 @@ class ApprovalFolder:
     second: bytes = b""  # the key of the person who must consent too; empty if nobody must
 
     def __call__(self, digest: bytes) -> Approved | None:
-        """Return the approved study of a digest; None if it is not approved.
+        """Return the approved study of a digest, as `valid_approval`."""
+        approval = valid_approval(self.folder, digest, self.site, self.second)
+        if approval is None:
+            return None
+        contract = approval.contract
+        return approval.approved(None if contract.queries else self.learner(contract))
 
-        Raises
-        ------
-        UnusableApprovalError
-            If the owner has declined the study, or the second person's consent is missing.
-        """
-        path = path_of(self.folder, digest)
-        if path.exists():
-            approval = self._checked(read_approval(path))
-            contract = approval.contract
-            return approval.approved(None if contract.queries else self.learner(contract))
+
+def valid_approval(folder: Path, digest: bytes, site: Party, second: bytes) -> Approval | None:
+    """Return the approval of a digest with which a run may begin; None if it is not approved.
+
+    Raises
+    ------
+    UnusableApprovalError
+        If the owner has declined the study, or the consent of the second person, whose key is
+        `second`, is missing.
+    """
+    path = path_of(folder, digest)
+    if not path.exists():
         if (declined := path.with_suffix(DECLINED)).exists():
             because = printable(read_declined(declined).because)
             raise UnusableApprovalError(f"was declined by its owner: {because}")
         return None
-
-    def _checked(self, approval: Approval) -> Approval:
-        """Refuse an approval without the second person's consent; drop one that nobody checks."""
-        if not self.second:
-            return approval._replace(second=None)
-        if lack := lacking(approval, self.site, self.second):
-            raise UnusableApprovalError(UNSIGNED.format(lack))
-        return approval
+    approval = read_approval(path)
+    if not second:
+        return approval._replace(second=None)  # which nobody checks
+    if lack := lacking(approval, site, second):
+        raise UnusableApprovalError(UNSIGNED.format(lack))
+    return approval
 
 
 def as_date(text: str) -> str:

@@ -198,8 +198,9 @@ def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
     if policy.second_person is not None:
         with file.table("policy").at("second_person"):
             if not decode_signing(policy.second_person):
-                reason = "it has no key for signatures; expected all that `vertibayes keygen` prints"
-                raise ValueError(reason)
+                raise ValueError(
+                    "no key for signatures; expected all that `keygen` prints"
+                )
     return policy
 
 

@@ -1,11 +1,11 @@
-"""A text that is drawn twice: for a terminal, and as a page to file and sign.
+r"""A text that is drawn twice: for a terminal, and as a page to file and sign.
 
 Each line of the text is a block of its own:
 
     # ...            a heading
     - ...            an item of a list
     (two spaces)     more about the item or the paragraph above it
-    ...\\t...         a row of a table, of which the first row is the head
+    ...\t...          a row of a table, of which the first row is the head
     (nothing)        the end of a list, a table or a paragraph
     ...              a paragraph
 
