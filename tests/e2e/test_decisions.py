@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from tests.e2e.command import run
-from tests.e2e.studies import learn_study, refused, run_in_one_process
+from tests.e2e.studies import run_in_one_process
 from tests.e2e.test_approve import approve, digest_of, study_of
 from tests.protocols.deployment.parties import SITES, change, deployment
 from vertibayes.report.sheet.blocks import blocks_of, text_of
@@ -42,6 +42,11 @@ def rewrite(folder, name, texts):
     for line, text in zip(lines, texts(len(lines)), strict=True):
         line[place] = text
     path.write_text("".join(f"{','.join(line)}\n" for line in [head, *lines]))
+
+
+def meet(capsys, folder):
+    """Begin a session of the study; return what the command says."""
+    return run(capsys, "check", study_of(folder), "--meet")[1]
 
 
 def usable(folder, site="north"):
@@ -84,7 +89,7 @@ def test_earlier_studies_of_these_variables_are_those_approved_and_those_in_the_
 
 
 def test_an_identifier_among_the_variables_is_a_warning_of_approve_and_of_check(capsys, folder):
-    assert "identif" not in approve(capsys, folder, "--yes")[1].replace("or an identifier", "")
+    assert "looks like an identifier" not in approve(capsys, folder, "--yes")[1]
     rewrite(folder, "age", lambda n: map(str, range(7000, 7000 + n)))
     change(folder / "north" / "site.toml", "[30, 50, 70]", "[7100, 7200]")
     shown = approve(capsys, folder, "--yes")[1]
@@ -142,12 +147,13 @@ def test_who_runs_a_declined_study_reads_why_and_it_can_still_be_approved(
     code, shown, error = run(capsys, "decline", study_of(folder), "--site", own, *given)
     assert code == 0 and ".declined" in shown, error
     assert "Declined by A. Owner on 20" in page.read_text()
-    refused(capsys, folder, tmp_path / "out", "was declined by its owner: no permit ?")
+    assert "the study with the digest" in (said := meet(capsys, folder))
+    assert "was declined by its owner: no permit ?" in said
     listed = run(capsys, "approve", "--list", "--site", own)[1]
     assert "declined by A. Owner on 20" in listed and "approved by" not in listed
     approve(capsys, folder, "--yes")
     assert "declined" not in run(capsys, "approve", "--list", "--site", own)[1]
-    assert learn_study(capsys, folder, tmp_path / "out")[0] == 0
+    assert "the sites have approved the study" in meet(capsys, folder)
 
 
 def test_a_study_of_others_and_a_reason_without_end_are_not_declined(capsys, folder):
@@ -182,7 +188,7 @@ def test_a_run_waits_for_the_second_person(capsys, folder, tmp_path, monkeypatch
     for site in SITES:
         shown = approve(capsys, folder, "--yes", "--by", "A. Owner", "--page", page, site=site)[1]
         assert ("It waits for the second person" in shown) == (site != "east")
-    refused(capsys, folder, tmp_path / "out", "a second person's consent, which is missing")
+    assert "a second person's consent, which is missing" in meet(capsys, folder)
     own = folder / "north" / "site.toml"
     assert "(waits for the second person)" in run(capsys, "approve", "--list", "--site", own)[1]
     code, _, error = approve(capsys, folder, "--yes", "--by", "A. Owner", "--second", key)
@@ -190,10 +196,10 @@ def test_a_run_waits_for_the_second_person(capsys, folder, tmp_path, monkeypatch
     for site in ("north", "south"):
         options = "--yes", *SECOND, key, "--page", page
         code, shown, error = approve(capsys, folder, *options, site=site)
-        assert code == 0 and "waits" not in shown, error
+        assert code == 0 and "It waits" not in shown, error
     assert "<th>second person</th>" in page.read_text()
     assert "A. Owner on 20" in page.read_text() and "and B. Second on 20" in page.read_text()
-    assert learn_study(capsys, folder, tmp_path / "out")[0] == 0
+    assert "the sites have approved the study" in meet(capsys, folder)
     assert "approved by A. Owner on 20" in (ledger := own_of(folder).ledger.read_text())
     assert "and B. Second on 20" in ledger
 
