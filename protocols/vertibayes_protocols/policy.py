@@ -61,15 +61,12 @@ class Policy:
     most_epsilon_of_a_study: float = declared("number", math.inf, above=0)  # of all its runs
     most_runs: int = declared("whole", 1000, least=1)
     noise_alone: bool = declared("flag", False)  # never results with noise and others without it
-    second_person: str | None = declared("text")  # the public key of who must consent too
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, str):
             raise TypeError(f"`variables` must be a collection of names, got {self.variables!r}")
         for setting in settings_of(Policy):
             value = getattr(self, setting.name)
-            if setting.kind == "text":  # which whoever reads the file has checked
-                continue
             kind = tuple if setting.choices else Real
             if not isinstance(value, kind) or not setting.accepts(value):  # a nan is not
                 expected = setting.limits or setting.expected

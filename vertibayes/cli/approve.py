@@ -24,7 +24,7 @@ from vertibayes_protocols.deployment.approvals import (
     approvals_in,
     as_date,
     consented,
-    lacking,
+    missing_consent,
     path_of,
     read_approval,
     read_declined,
@@ -125,7 +125,7 @@ def _check_consent(own: SiteFile, approval: Approval | None, by: str) -> None:
 
 def _waits(own: SiteFile, approval: Approval) -> bool:
     """Whether an approval still needs the consent of a second person."""
-    return bool(own.second and lacking(approval, own.party, own.second))
+    return bool(own.second and missing_consent(approval, own.party, own.second))
 
 
 def _earlier(path: Path) -> Approval | None:

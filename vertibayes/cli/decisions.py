@@ -85,8 +85,8 @@ def run_decline(
 
 def second_key(path: Path, own: SiteFile) -> SigningKey:
     """Return the second person's key, which must be the one that the site's policy names."""
-    keys, named = read_private(path), own.policy.second_person
-    if named is None:
+    keys = read_private(path)
+    if not own.second:
         reason = "missing; nobody else must consent: --second needs the public key of who must"
         raise own.source.error(("policy", "second_person"), reason)
     signing = SigningKey.of(keys)

@@ -97,11 +97,8 @@ class ApprovalFolder:
 def valid_approval(folder: Path, digest: bytes, site: Party, second: bytes) -> Approval | None:
     """Return the approval of a digest with which a run may begin; None if it is not approved.
 
-    Raises
-    ------
-    UnusableApprovalError
-        If the owner has declined the study, or the consent of the second person, whose key is
-        `second`, is missing.
+    An `UnusableApprovalError` says that the owner has declined the study, or that the consent of
+    the second person, whose key is `second`, is missing.
     """
     path = path_of(folder, digest)
     if not path.exists():
@@ -112,8 +109,8 @@ def valid_approval(folder: Path, digest: bytes, site: Party, second: bytes) -> A
     approval = read_approval(path)
     if not second:
         return approval._replace(second=None)  # which nobody checks
-    if lack := lacking(approval, site, second):
-        raise UnusableApprovalError(UNSIGNED.format(lack))
+    if missing := missing_consent(approval, site, second):
+        raise UnusableApprovalError(UNSIGNED.format(missing))
     return approval
 
 
@@ -135,7 +132,7 @@ def consented(approval: Approval, site: Party, by: str, day: str, key: SigningKe
     return approval._replace(second=Consent(by, day, signature))
 
 
-def lacking(approval: Approval, site: Party, public: bytes) -> str:
+def missing_consent(approval: Approval, site: Party, public: bytes) -> str:
     """Return what is wrong with the second person's consent to an approval; empty if nothing is."""
     second = approval.second
     if second is None:

@@ -160,9 +160,9 @@ def _check_file(
             keys, roster = own_keys(file), file.roster
             text = f"public key {public_text(keys)}; others must pin it"
             if roster is not None:
-                digest = grouped_digest(roster.digest)
+                shown = grouped_digest(roster.digest)
                 text = (
-                    f"its key is in {roster.title}, digest of the roster {digest}: each party "
+                    f"its key is in {roster.title}, digest of the roster {shown}: each party "
                     "compares it with the coordinator"
                 )
             findings.note("ok", text)

@@ -29,13 +29,13 @@ from vertibayes_protocols.deployment.parts import (
     patience_of,
     policy_of,
     relay_of,
+    second_of,
     variables_of,
 )
 from vertibayes_protocols.deployment.pins import Pins, pins_of
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.policy import Policy
-from vertibayes_protocols.public_keys import decode_signing
 from vertibayes_protocols.settings import COUNT_BY, PAILLIER, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
 
@@ -99,6 +99,7 @@ class SiteFile(_ServingFile):
     variables: Mapping[str, VariableSpec]
     dealer: Party
     signing: Mapping[Party, bytes]
+    second: bytes  # the key of who must consent to each approval; empty if nobody must
 
     @classmethod
     def read(cls, path: Path) -> SiteFile:
@@ -119,6 +120,7 @@ class SiteFile(_ServingFile):
             dealer=next(iter(pins.dealer)),
             analysts=pins.analysts,
             signing=pins.signing,
+            second=second_of(file),
         )
 
     @property
@@ -130,11 +132,6 @@ class SiteFile(_ServingFile):
     def approved(self) -> Path:
         """The folder of the studies that the site's owner has approved."""
         return self.folder / "approved"
-
-    @property
-    def second(self) -> bytes:
-        """The key of the person who must consent to each approval; empty if nobody must."""
-        return decode_signing(self.policy.second_person) if self.policy.second_person else b""
 
     @property
     def ledger(self) -> Path:

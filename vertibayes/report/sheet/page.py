@@ -11,6 +11,7 @@ from vertibayes.report.html import page_of
 from vertibayes.report.sheet.blocks import Block
 
 DIGEST = re.compile(r"(?:[0-9a-f]{4} ){15}[0-9a-f]{4}")
+CODE = re.compile("`([^`]+)`")
 TAGS = {"heading": "h2", "item": "li"}
 
 
@@ -65,4 +66,4 @@ def _signatures(signers: Sequence[str]) -> Iterator[str]:
 
 def _text(text: str) -> str:
     marked = DIGEST.sub(r'<span class="digest">\g<0></span>', escape(text))
-    return marked.replace("\n", "<br>")
+    return CODE.sub(r"<code>\1</code>", marked).replace("\n", "<br>")
