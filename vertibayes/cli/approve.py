@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from getpass import getuser
 from pathlib import Path
-from typing import Any
 
 from vertibayes.cli.confirming import agree
 from vertibayes.cli.contracts import check_addressed, check_approvable, contract_of
@@ -66,23 +65,23 @@ def run_approve(
     _check_data(contract, file, own, data)
     earlier = _earlier(path_of(own.approved, contract.digest))
     beside = _beside_earlier(contract, own, memory, data)
-    new = _proposed(contract, by or getuser(), data, earlier, texts)
+    who = by or getuser()
+    new = _proposed(contract, who, data, earlier, texts)
     new = new._replace(data=beside.data if beside.differences else b"")
-    is_same = earlier is not None and _is_approved(earlier, new)
+    if earlier is not None and _is_approved(earlier, new):
+        new = earlier
     if key is not None:
-        _check_consent(own, earlier if is_same else None, new.approver)
-    facts: dict[str, Any] = {"differences": beside.differences, "earlier": earlier}
-    new = earlier if earlier is not None and is_same else new
-    sheet = Sheet.of(new, own, memory, data=data, **facts)
+        _check_consent(own, new is earlier, new, who)
+    sheet = Sheet.of(new, own, memory, data=data, differences=beside.differences, earlier=earlier)
     sheet.show()
     sheet.write(page, UNDECIDED)
-    if digest is not None or not (yes or (is_same and key is None)):
+    is_known = new is earlier and key is None
+    if digest is not None or not (yes or is_known):
         agree(contract.digest, digest, study, "approve", "the analyst")
-    if key is not None:
-        new = consented(new, own.party, by or getuser(), today(), key)
-    if is_same and key is None:
+    if is_known:
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
     else:
+        new = new if key is None else consented(new, own.party, who, today(), key)
         sys.stdout.write(f"\nApproved: {write_approval(own.approved, new)}\n")
     if waits := _waits(own, new):
         sys.stdout.write(f"It {WAITS}: `vertibayes approve study.toml --second KEY`\n")
@@ -112,9 +111,9 @@ def _proposed(
     )
 
 
-def _check_consent(own: SiteFile, approval: Approval | None, by: str) -> None:
+def _check_consent(own: SiteFile, is_approved: bool, approval: Approval, by: str) -> None:
     """Refuse a second person's consent to nothing, or by the person who approved."""
-    if approval is None:
+    if not is_approved:
         raise ValueError(
             f"{own.party} has no approval of this study with these data, purpose, permit and last "
             "day: its owner approves it first, without --second"
