@@ -10,6 +10,7 @@ from tests.e2e.command import run
 from tests.e2e.studies import run_in_one_process
 from tests.e2e.test_approve import approve, digest_of, study_of
 from tests.protocols.deployment.parties import SITES, change, deployment
+from vertibayes.cli.hosted import report_of
 from vertibayes.report.sheet.blocks import blocks_of, text_of
 from vertibayes_protocols.approval import UnusableApprovalError
 from vertibayes_protocols.contract import grouped_digest
@@ -149,6 +150,8 @@ def test_who_runs_a_declined_study_reads_why_and_it_can_still_be_approved(
     assert "Declined by A. Owner on 20" in page.read_text()
     assert "the study with the digest" in (said := meet(capsys, folder))
     assert "was declined by its owner: no permit ?" in said
+    report = report_of(own, digest_of(folder).hex())
+    assert (report.state, report.reason) == ("refused", "the study was declined by its owner")
     listed = run(capsys, "approve", "--list", "--site", own)[1]
     assert "declined by A. Owner on 20" in listed and "approved by" not in listed
     approve(capsys, folder, "--yes")
@@ -237,10 +240,13 @@ def test_a_signature_of_another_study_site_or_key_and_one_withdrawn_are_refused(
         approve(capsys, folder, "--yes", "--by", "A. Owner", site=site)
         approve(capsys, folder, "--yes", *SECOND, key, site=site)
     path, good = consent()
-    _, there = consent("south")
+    there, _ = consent("south")
+    there.write_text(json.dumps(good))
+    with pytest.raises(UnusableApprovalError, match="not for this approval"):
+        usable(folder, "south")
     forged = {**good["second"], "signature": "00" * 64}
     renamed = {**good["second"], "by": "C. Third"}
-    for second in (there["second"], forged, renamed):
+    for second in (forged, renamed):
         path.write_text(json.dumps({**good, "second": second}))
         with pytest.raises(UnusableApprovalError, match="not for this approval"):
             usable(folder)
