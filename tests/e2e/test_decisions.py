@@ -28,7 +28,7 @@ SECOND = "--by", "B. Second", "--second"
 
 @pytest.fixture
 def folder(tmp_path):
-    return deployment(tmp_path / "all", free=False)
+    return deployment(tmp_path / "all", free=False, address="127.0.0.1:9")  # where nothing listens
 
 
 def own_of(folder, site="north"):
