@@ -10,11 +10,10 @@ from pathlib import Path
 from vertibayes.cli.confirming import agree
 from vertibayes.cli.contracts import check_addressed, check_approvable, contract_of
 from vertibayes.cli.decisions import UNDECIDED, WAITS, Sheet, second_key
-from vertibayes.cli.what_leaves import noises_of, own_variables, predicted_from
+from vertibayes.cli.what_leaves import noises_of, own_variables
 from vertibayes.contract import most_bits, steps_of_contract, widest
 from vertibayes.words import counted
 from vertibayes_protocols.approval import today
-from vertibayes_protocols.budget import Cost
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.approvals import (
     DECLINED,
@@ -35,11 +34,21 @@ from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.public_keys import encode_public
-from vertibayes_protocols.queries import Predict
+from vertibayes_protocols.queries.opening.needs import Need, needs_of
 from vertibayes_protocols.record_checks import RARE
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.memory import Beside, SiteMemory
 from vertibayes_protocols.storage.whole_file import NewerFormatError
+
+BUDGETS = {  # where a study states what exceeds a budget, and what to do
+    "most_choice_bits": (
+        ("learning", "max_parents"),
+        "; use fewer variables, or with algorithm hybrid or hill_climbing state at most so many as "
+        "most_bits",
+    ),
+    "most_scores": (("learning", "target"), ""),
+    "most_epsilon": (("release", "rule"), ""),
+}
 
 
 def run_approve(
@@ -62,6 +71,7 @@ def run_approve(
     contract, data = approvable(file, own), read_data(own)
     memory = SiteMemory.read(own.memory) if own.memory.exists() else SiteMemory()
     _check_noise(contract, file, own, memory)
+    needs = _check_budgets(contract, file, own, memory, data)
     _check_data(contract, file, own, data)
     earlier = _earlier(path_of(own.approved, contract.digest))
     beside = _beside_earlier(contract, own, memory, data)
@@ -72,7 +82,8 @@ def run_approve(
         new = earlier
     if key is not None:
         _check_consent(own, new is earlier, new, who)
-    sheet = Sheet.of(new, own, memory, data=data, differences=beside.differences, earlier=earlier)
+    facts = {"differences": beside.differences, "earlier": earlier, "needs": needs}
+    sheet = Sheet.of(new, own, memory, data=data, **facts)
     sheet.show()
     sheet.write(page, UNDECIDED)
     is_known = new is earlier and key is None
@@ -155,20 +166,33 @@ def _last_day(given: str | None, earlier: Approval | None) -> str:
 
 
 def _check_noise(contract: Contract, file: StudyFile, own: SiteFile, memory: SiteMemory) -> None:
-    """Refuse noise that the site's policy or its budget does not allow, before a run shows winners.
-
-    What a release costs exactly is known with its tables, at the run: it has at least its epsilon.
-    """
+    """Refuse noise that the site's policy does not allow, before a run shows winners."""
     rule, policy = contract.rule, own.policy
     try:
         for is_noisy in noises_of(contract):
             policy.check_alone(memory.spent, memory.left_plain, is_noisy=is_noisy)
         if rule is not None and rule.is_noisy:
             policy.check_dishonest(rule.dishonest)
-            delta = rule.delta if rule.kind == "gaussian" else 0.0
-            policy.check_budget(memory.spent, Cost.of(rule.epsilon, delta))
     except ValueError as error:
         raise file.source.error(("release", "rule"), f"{own.party} refuses: {error}") from None
+
+
+def _check_budgets(
+    contract: Contract, file: StudyFile, own: SiteFile, memory: SiteMemory, data: SiteData
+) -> list[Need]:
+    """Return what a run takes of the site's budgets; refuse more than is left, as its run does."""
+    if memory.runs.count(contract.digest)[1] >= contract.runs:
+        return []
+    steps = None if contract.queries else steps_of_contract(contract)
+    approved = Approval(contract, "", "").approved(steps)
+    states = {name: len(data.variables[name].states) for name in own_variables(contract, own)}
+    unfinished = memory.runs.unfinished(contract.digest)
+    needs = needs_of(approved, own.policy, memory, states, data.records, unfinished)
+    for need in needs:
+        if need.reason:
+            place, instead = BUDGETS.get(need.limit, (("study", "variables"), ""))
+            raise file.source.error(place, f"{own.party} refuses: {need.reason}{instead}")
+    return needs
 
 
 def _check_data(contract: Contract, file: StudyFile, own: SiteFile, data: SiteData) -> None:
@@ -231,7 +255,6 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
         raise file.source.error(("study", "variables"), reason)
     _check_floors(contract, file, own)
     if contract.queries:
-        _check_scores(contract, file, own)
         return contract
     _ = steps_of_contract(contract)  # which checks that the site can follow it
     _check_policy(contract, file, own)
@@ -244,24 +267,6 @@ def _check_floors(contract: Contract, file: StudyFile, own: SiteFile) -> None:
         raise file.source.error(("release", key), f"{own.party} refuses: {reason}")
 
 
-def _check_scores(contract: Contract, file: StudyFile, own: SiteFile) -> None:
-    """Refuse predictions of more records than the policy of a site allows."""
-    allowed = own.policy.most_scores
-    for query in contract.queries:
-        if query["kind"] != Predict.kind:
-            continue
-        odds, last = query["fields"]["odds"], query["fields"]["rows"]["last"]
-        if set(own.variables).isdisjoint(predicted_from(odds)):
-            continue
-        if (last or 1) > allowed:
-            records = "all records" if last is None else counted(last, "record")
-            reason = (
-                f"the posteriors of {records} would be revealed: the policy of {own.party} has "
-                f"most_scores = {allowed}"
-            )
-            raise file.source.error(("learning", "target"), reason)
-
-
 def _epochs(file: StudyFile, own: SiteFile) -> str:
     """Return which rosters a study and a site have pinned, if they are not the same."""
     if file.roster == own.roster:
@@ -271,18 +276,11 @@ def _epochs(file: StudyFile, own: SiteFile) -> str:
 
 
 def _check_policy(contract: Contract, file: StudyFile, own: SiteFile) -> None:
-    """Refuse a study whose tables or choices the policy of a site does not allow."""
+    """Refuse a study whose tables the policy of a site does not allow."""
     if (needed := widest(contract)) > (most := own.policy.most_variables):
         reason = (
             f"the study needs tables of {counted(needed, 'variable')}: the policy of {own.party} "
             f"allows {most}; set max_parents = {max(most - 1, 0)}"
-        )
-        raise file.source.error(("learning", "max_parents"), reason)
-    if (bits := most_bits(contract)) > (allowed := own.policy.most_choice_bits):
-        reason = (
-            f"the winners of the study's choices have up to {bits:,.0f} bits: the policy of "
-            f"{own.party} allows {allowed:,}; use fewer variables, or with algorithm hybrid or "
-            "hill_climbing state at most so many as most_bits"
         )
         raise file.source.error(("learning", "max_parents"), reason)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from vertibayes import __version__
 from vertibayes.cli.contracts import check_addressed, contract_of, has_contract
 from vertibayes.cli.study import check_settings, check_site, digest_of
+from vertibayes.study_files import RunFile
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.checks import Findings, Outside, check_files
@@ -117,8 +118,10 @@ def _meet(file: StudyFile, findings: Findings) -> None:
     try:
         with study_session(file, RunWatch(sys.stderr.write), runs=False) as session:
             if has_contract(file):
-                session.ask(Begin.of(contract := contract_of(file)))
-                say("ok", "the sites have approved the study")
+                contract = contract_of(file)
+                resumed = RunFile.unfinished(file.run, contract.digest)
+                session.ask(Begin.of(contract, study=resumed))
+                say("ok", "the sites have approved the study, and their budgets carry a run of it")
                 if contract.queries and contract.queries[0]["kind"] != Meet.kind:
                     return  # over sites that hold other people
             if file.alignment is not None:

@@ -19,7 +19,7 @@ from vertibayes.cli.options import takes
 from vertibayes_protocols.settings import REQUIRED, Setting
 
 if TYPE_CHECKING:
-    from vertibayes_protocols.approval import StepsOf
+    from vertibayes_protocols.approval import ContractSteps
     from vertibayes_protocols.calibration.agreed import ClassifierSpec
     from vertibayes_protocols.calibration.factors import Floats
     from vertibayes_protocols.contract import Contract
@@ -176,7 +176,7 @@ def _keep(folder: Path, spec: ClassifierSpec, statistics: Floats) -> None:
     write_whole(folder, partial(write_model, model=model_of(spec, statistics)))
 
 
-def _follow(contract: Contract) -> StepsOf:
+def _follow(contract: Contract) -> ContractSteps:
     """Return the steps of an approved study; import only then what takes memory."""
     from vertibayes.contract import steps_of_contract
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from vertibayes.cli.earlier_studies import EarlierStudy
 from vertibayes.cli.texts import look_alike, text
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
-from vertibayes.report.ledger.budgets import budgets_of
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.approvals import Approval
 from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.queries.opening.needs import Need
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.changes import Difference
@@ -33,12 +33,14 @@ def what_leaves(
     differences: Sequence[Difference] = (),
     earlier: Approval | None = None,
     studies: Sequence[EarlierStudy] = (),
+    needs: Sequence[Need] = (),
 ) -> str:
     """Return what would leave a site, to whom and how often, as the site's owner reads it.
 
     `data` are the site's, and `differences` those from the data of earlier studies whose counts
-    have left; `earlier` is an earlier approval of the same study, and `studies` are other ones. The
-    text has the marks of `report.sheet.blocks`.
+    have left; `earlier` is an earlier approval of the same study, and `studies` are other ones;
+    `needs` are what a run takes of the site's budgets. The text has the marks of
+    `report.sheet.blocks`.
     """
     contract = approval.contract
     mine = own_variables(contract, own)
@@ -48,6 +50,7 @@ def what_leaves(
         contract=contract,
         approval=approval,
         earlier=earlier,
+        needs=needs,
         memory=memory,
         noises=sorted(noises_of(contract)),
         alike=[
@@ -62,7 +65,7 @@ def what_leaves(
         theirs=[name for name in contract.variables if name not in mine],
         differences=differences,
         unused=[name for name in own.variables if name not in mine],
-        **({"states": ()} if data is None else _facts(own, memory, data, mine)),
+        **({"states": ()} if data is None else _facts(own, data, mine)),
         identifiers=() if data is None else data.report.identifiers(mine),
         studies=studies,
         **({} if contract.queries else _network(contract, own, {*mine}, data)),
@@ -95,12 +98,9 @@ def predicted_from(odds: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(odds["tables"])))
 
 
-def _facts(
-    own: SiteFile, memory: SiteMemory, data: SiteData, mine: Sequence[str]
-) -> dict[str, Any]:
-    """Return the states of a site's variables, and what is left of its budgets."""
+def _facts(own: SiteFile, data: SiteData, mine: Sequence[str]) -> dict[str, Any]:
+    """Return the states of a site's variables, and which of them few people have."""
     few = [data.variables[name] for name in mine if name in data.variables]
-    limits = own.matching.limits if own.matching is not None else None
     names = {variable.name: variable.states for variable in few}
     names |= {name: (f"numbers from {n.low:g} to {n.high:g}",) for name, n in data.numerics.items()}
     return {
@@ -110,7 +110,6 @@ def _facts(
             if name in names
         ],
         "rare": [f"{n}: {s}" for n, s, _ in data.few_people(mine, own.policy.fewest_records)],
-        "budgets": [b for b in budgets_of(memory, own.policy, limits) if b.used or b.most],
     }
 
 

@@ -23,7 +23,13 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from vertibayes_mpc.randomness import label
 from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.signing import SigningKey, is_signed
-from vertibayes_protocols.approval import Approved, Consent, StepsOf, UnusableApprovalError
+from vertibayes_protocols.approval import (
+    Approved,
+    Consent,
+    ContractSteps,
+    Takes,
+    UnusableApprovalError,
+)
 from vertibayes_protocols.canonical import canonical_json
 from vertibayes_protocols.contract import MOST_BYTES, Contract
 from vertibayes_protocols.errors import printable
@@ -35,7 +41,7 @@ from vertibayes_protocols.storage.whole_file import (
     write_whole,
 )
 
-Learner: TypeAlias = Callable[[Contract], StepsOf]  # the steps of a contract
+Learner: TypeAlias = Callable[[Contract], ContractSteps]
 
 FORMAT = 1
 DECLINED, WITHDRAWN = ".declined", ".withdrawn"
@@ -59,9 +65,10 @@ class Approval(NamedTuple):
     permit: str = ""
     second: Consent | None = None
 
-    def approved(self, steps: StepsOf | None = None) -> Approved:
+    def approved(self, steps: ContractSteps | None = None) -> Approved:
         """Return the approved study, with its steps."""
-        return Approved(steps=steps, **self._asdict())
+        takes = Takes() if steps is None else steps.takes
+        return Approved(steps=steps, takes=takes, **self._asdict())
 
 
 class Declined(NamedTuple):
