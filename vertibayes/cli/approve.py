@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vertibayes.cli.confirming import agree
 from vertibayes.cli.contracts import check_addressed, check_approvable, contract_of
-from vertibayes.cli.decisions import UNDECIDED, WAITS, Sheet, second_key
+from vertibayes.cli.decisions import UNDECIDED, WAITS, Sheet
 from vertibayes.cli.what_leaves import noises_of, own_variables
 from vertibayes.contract import most_bits, steps_of_contract, widest
 from vertibayes.words import counted
@@ -31,7 +31,7 @@ from vertibayes_protocols.deployment.approvals import (
 )
 from vertibayes_protocols.deployment.checks import check_matching
 from vertibayes_protocols.deployment.data import read_data
-from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys, second_keys
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries.opening.needs import Need, needs_of
@@ -67,7 +67,7 @@ def run_approve(
     others. With `second`, a private key, its owner consents to the approval that there is.
     """
     own, file = SiteFile.read(site), StudyFile.read(study)
-    key = None if second is None else second_key(second, own)
+    keys = None if second is None else second_keys(own, second)
     contract, data = approvable(file, own), read_data(own)
     memory = SiteMemory.read(own.memory) if own.memory.exists() else SiteMemory()
     _check_noise(contract, file, own, memory)
@@ -80,19 +80,19 @@ def run_approve(
     new = new._replace(data=beside.data if beside.differences else b"")
     if earlier is not None and _is_approved(earlier, new):
         new = earlier
-    if key is not None:
+    if keys is not None:
         _check_consent(own, new is earlier, new, who)
     facts = {"differences": beside.differences, "earlier": earlier, "needs": needs}
     sheet = Sheet.of(new, own, memory, data=data, **facts)
     sheet.show()
     sheet.write(page, UNDECIDED)
-    is_known = new is earlier and key is None
+    is_known = new is earlier and keys is None
     if digest is not None or not (yes or is_known):
         agree(contract.digest, digest, study, "approve", "the analyst")
     if is_known:
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
     else:
-        new = new if key is None else consented(new, own.party, who, today(), key)
+        new = new if keys is None else consented(new, own.party, who, today(), keys)
         sys.stdout.write(f"\nApproved: {write_approval(own.approved, new)}\n")
     if waits := _waits(own, new):
         sys.stdout.write(f"It {WAITS}: `vertibayes approve study.toml --second KEY`\n")

@@ -18,13 +18,10 @@ from vertibayes.cli.what_leaves import own_variables, what_leaves
 from vertibayes.report.ledger.text import WIDTH
 from vertibayes.report.sheet.blocks import Block, blocks_of, text_of
 from vertibayes.report.sheet.page import html_of
-from vertibayes_mpc.signing import SigningKey
 from vertibayes_protocols.approval import today
 from vertibayes_protocols.deployment.approvals import Approval, Declined, write_declined
 from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
-from vertibayes_protocols.deployment.keys import read_private
-from vertibayes_protocols.public_keys import public_text
 from vertibayes_protocols.storage.memory import SiteMemory
 
 MOST_BECAUSE = 500  # characters: the reason is a part of an answer to the analyst
@@ -81,18 +78,3 @@ def run_decline(
     path = write_declined(own.approved, declined)
     sys.stdout.write(f"Declined: {path}\nA run of the study is refused, and {file.party} reads: ")
     sys.stdout.write(f"declined by its owner: {because}\n")
-
-
-def second_key(path: Path, own: SiteFile) -> SigningKey:
-    """Return the second person's key, which must be the one that the site's policy names."""
-    keys = read_private(path)
-    if not own.second:
-        reason = "missing; nobody else must consent: --second needs the public key of who must"
-        raise own.source.error(("policy", "second_person"), reason)
-    signing = SigningKey.of(keys)
-    if signing.public != own.second:
-        raise own.source.error(
-            ("policy", "second_person"),
-            f"it is not the public key of --second {path}, which is {public_text(keys)}",
-        )
-    return signing

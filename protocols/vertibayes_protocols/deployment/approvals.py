@@ -20,7 +20,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from vertibayes_mpc.randomness import label
+from vertibayes_mpc.randomness import KeyPair, label
 from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.signing import SigningKey, is_signed
 from vertibayes_protocols.approval import (
@@ -133,9 +133,9 @@ def path_of(folder: Path, digest: bytes) -> Path:
     return folder / f"{digest.hex()}.json"
 
 
-def consented(approval: Approval, site: Party, by: str, day: str, key: SigningKey) -> Approval:
+def consented(approval: Approval, site: Party, by: str, day: str, keys: KeyPair) -> Approval:
     """Return an approval with a second person's consent to it, at one site."""
-    signature = key.sign(_signed(approval, site, Consent(by, day)))
+    signature = SigningKey.of(keys).sign(_signed(approval, site, Consent(by, day)))
     return approval._replace(second=Consent(by, day, signature))
 
 

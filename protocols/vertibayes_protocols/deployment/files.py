@@ -18,6 +18,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentRequest
 from vertibayes_protocols.deployment.keys import read_private
 from vertibayes_protocols.deployment.parts import (
+    SECOND,
     DataSource,
     Matching,
     RelayAddress,
@@ -36,6 +37,7 @@ from vertibayes_protocols.deployment.pins import Pins, pins_of
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.public_keys import decode_signing, public_text
 from vertibayes_protocols.settings import COUNT_BY, PAILLIER, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
 
@@ -260,4 +262,16 @@ def own_keys(file: PartyFile) -> KeyPair:
         raise ValueError(
             f"{file.key} is not the key of {file.party} in {file.roster.title}: {reason}"
         )
+    return keys
+
+
+def second_keys(file: SiteFile, path: Path) -> KeyPair:
+    """Read the private key of the second person whom a site's policy names."""
+    keys, where = read_private(path), ("policy", SECOND.name)
+    if not file.second:
+        reason = "missing; nobody else must consent: --second needs the public key of who must"
+        raise file.source.error(where, reason)
+    if decode_signing(public := public_text(keys)) != file.second:
+        reason = f"it is not the public key of --second {path}, which is {public}"
+        raise file.source.error(where, reason)
     return keys

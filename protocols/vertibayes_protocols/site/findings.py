@@ -52,6 +52,7 @@ class Advice:
     missing: str = "--missing-codes {code}"
     keep_na: str = "--keep-na"
     rare: str = ""  # of rare states, which the command line keeps
+    declared: str = ""  # of identifiers with declared states or edges, which it keeps too
     strict: str = "--strict"
     for_shell: bool = True
 

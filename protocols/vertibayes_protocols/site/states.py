@@ -299,16 +299,15 @@ class StateFinder:
         Declared edges are also those of measurements, of which each may be different: such numbers
         name records if they number them.
         """
-        if len(self.counts) <= MOST_NUMBERS:
+        advice = self.encoding.advice.declared
+        if not advice or len(self.counts) <= MOST_NUMBERS:
             return
         numbers = read_numbers(self.counts)
         values = {*numbers.values.values()} if not numbers.words else set[Decimal]()
         is_list = values and max(values) - min(values) < 2 * len(values)
         what = self._identifiers(values)
         if what and (is_list or self.name not in self.encoding.cuts):
-            advice = self.encoding.advice
-            remedy = f"{advice.exclude} leaves it out; if they match records, {advice.identifies}"
-            yield Finding(IDENTIFIERS, what, remedy)
+            yield Finding(IDENTIFIERS, what, advice)
 
     def _by_text(self) -> States:
         merged = self.name in self.encoding.ignore_case
