@@ -266,9 +266,12 @@ def _repair(
     Setting("by", "text", "Who approves; this user if not given."),
     Setting("yes", "flag", "Approve without a question.", False),
     Setting("digest", "text", "The digest that the analyst has read to you."),
-    Setting("purpose", "text", "What for, or the number of a permit; the ledger has it."),
+    Setting("purpose", "text", "What for; the ledger has it."),
+    Setting("permit", "text", "The number of the ethics committee's file, or of a data permit."),
     Setting("until", "text", "The last day of the approval, in UTC: YYYY-MM-DD."),
-    Setting("list", "flag", "List the approved studies.", False),
+    Setting("page", "any path", "HTML file to write or replace: what you read, to file and sign."),
+    Setting("second", "path", "Private key of the second person, who consents to the approval."),
+    Setting("list", "flag", "List what is approved and declined.", False),
     Setting("withdraw", "text", "Withdraw the approval of this digest, or its beginning."),
 )
 def _approve(
@@ -284,15 +287,14 @@ def _approve(
     which the owner compares with the analyst's by telephone. A running site answers the study from
     then on, until the last day if there is one: a run stops at its next query. Every change of the
     study needs another approval.
+
+    If [policy] of the site's file has second_person, a run is refused until that person has
+    consented too, with --second.
     """
     stop_on_signal()
     if (study is not None) + given.pop("list") + (withdraw is not None) != 1:
         raise ValueError("specify one of study.toml, --list and --withdraw DIGEST")
-    if not site.exists():
-        raise ValueError(
-            f"{site}: no such file; run the command in the site's folder, or specify its file, as "
-            "--site FOLDER/site.toml"
-        )
+    _check_site(site)
     if study is not None:
         check_file(study)
 
@@ -304,6 +306,40 @@ def _approve(
         run_withdraw(site, withdraw)
     else:
         run_list(site)
+
+
+def _check_site(site: Path) -> None:
+    if not site.exists():
+        raise ValueError(
+            f"{site}: no such file; run the command in the site's folder, or specify its file, as "
+            "--site FOLDER/site.toml"
+        )
+
+
+@commands.command("decline", epilog=WHERE)
+@takes(
+    Setting("because", "text", "The reason, which the analyst reads.", REQUIRED),
+    Setting("site", "path", "The site's own file.", Path("site.toml")),
+    Setting("by", "text", "Who declines; this user if not given."),
+    Setting("page", "any path", "HTML file to write or replace: what is declined, to file."),
+)
+def _decline(
+    study: Annotated[Path, typer.Argument(help="The analyst's study.toml.", callback=check_file)],
+    *,
+    site: Path,
+    **given: Any,
+) -> None:
+    """Decline a study as the owner of a site, and say why.
+
+    A running site refuses the study with this reason. An approval of the study is withdrawn; the
+    owner can still approve the study later.
+    """
+    stop_on_signal()
+    _check_site(site)
+
+    from vertibayes.cli.decisions import run_decline
+
+    run_decline(study, site, **given)
 
 
 @commands.command("dealer", epilog=WHERE)

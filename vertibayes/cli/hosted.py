@@ -31,7 +31,9 @@ from typing import TypeAlias
 
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.processes import child_command, child_environment, end_children
-from vertibayes_protocols.deployment.approvals import path_of, read_approval
+from vertibayes_protocols.approval import UnusableApprovalError
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.approvals import valid_approval
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
 from vertibayes_protocols.deployment.status import read_status, status_path
 from vertibayes_protocols.storage.ledger_entries import (
@@ -204,12 +206,14 @@ def report_of(file: Path, study: str) -> Report:
     except (ValueError, OSError):
         reason = f"{file.name} is not valid: run `vertibayes check {file.name}` at the site"
         return Report("", digest, REFUSED, reason)
-    approval = path_of(own.approved, bytes.fromhex(digest))
-    if not approval.exists():
+    try:
+        approval = valid_approval(own.approved, bytes.fromhex(digest), own.party, own.second)
+        if approval is not None:
+            return _report(file, own, approval.contract, digest)
         reason = "the study is not approved here: its owner can approve it (`vertibayes approve`)"
         return Report(own.party, digest, REFUSED, reason)
-    try:
-        return _report(file, own, approval, digest)
+    except UnusableApprovalError as error:  # the reason is for the analyst, not for the platform
+        return Report(own.party, digest, REFUSED, f"the study {str(error).partition(':')[0]}")
     except (ValueError, OSError):
         reason = "the approval, the memory or the ledger of the site cannot be read"
         return Report(own.party, digest, REFUSED, reason)
@@ -310,8 +314,7 @@ def _digest(study: object) -> str:
     return digest if DIGEST.fullmatch(digest) else ""
 
 
-def _report(file: Path, own: SiteFile, approval: Path, digest: str) -> Report:
-    contract = read_approval(approval).contract
+def _report(file: Path, own: SiteFile, contract: Contract, digest: str) -> Report:
     runs = SiteMemory.read(own.memory).runs.count(contract.digest)[1] if own.memory.exists() else 0
     entries = read_ledger(own.ledger).entries if own.ledger.exists() else []
     noted = [entry for entry in entries if entry.purpose.study == digest]

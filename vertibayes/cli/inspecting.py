@@ -89,6 +89,14 @@ def _check(
     meet: Annotated[
         bool, typer.Option("--meet", help="Begin a session of the study, the first file.")
     ] = False,
+    digest: Annotated[
+        bool,
+        typer.Option(
+            "--digest",
+            help="Print the digest of the study, the first file, and nothing else. An owner adds "
+            "site.toml, which has the analyst's key.",
+        ),
+    ] = False,
 ) -> None:
     """Check configuration files before a run.
 
@@ -99,9 +107,14 @@ def _check(
     """
     if len(files) == 1:
         check_file(files[0])
-    from vertibayes.cli.check import run_check
+    from vertibayes.cli.check import run_check, run_digest
 
     stop_on_signal()
+    if digest:
+        if meet:
+            raise ValueError("specify one of --meet and --digest")
+        run_digest(*files)
+        return
     if run_check(files, meet):
         raise typer.Exit(2)
 

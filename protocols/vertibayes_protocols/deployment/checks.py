@@ -163,14 +163,21 @@ def _check_file(
             keys, roster = own_keys(file), file.roster
             text = f"public key {public_text(keys)}; others must pin it"
             if roster is not None:
-                text = f"its key is in {roster.title}, digest {grouped_digest(roster.digest)}"
+                shown = grouped_digest(roster.digest)
+                text = (
+                    f"its key is in {roster.title}, digest of the roster {shown}: each party "
+                    "compares it with the coordinator"
+                )
             findings.note("ok", text)
             public[file.party] = keys.public
     if isinstance(file, StudyFile):
         findings.ask("", "the settings of the study are valid", lambda: outside.study(file))
         with findings.wrong_if_it_fails():
             if digest := outside.digest(file):
-                findings.note("ok", f"the digest of the study is {digest}")
+                text = (
+                    f"the digest of the study is {digest}: each site's owner compares it with you"
+                )
+                findings.note("ok", text)
 
 
 def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:

@@ -19,6 +19,7 @@ from vertibayes_protocols.alignment import AlignmentRequest
 from vertibayes_protocols.deployment.keys import read_private
 from vertibayes_protocols.deployment.parts import (
     CARRIED,
+    SECOND,
     DataSource,
     Matching,
     RelayAddress,
@@ -31,12 +32,14 @@ from vertibayes_protocols.deployment.parts import (
     patience_of,
     policy_of,
     relay_of,
+    second_of,
     variables_of,
 )
 from vertibayes_protocols.deployment.pins import Pins, pins_of
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.public_keys import decode_signing, public_text
 from vertibayes_protocols.settings import COUNT_BY, PAILLIER, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
 
@@ -102,6 +105,7 @@ class SiteFile(_ServingFile):
     variables: Mapping[str, VariableSpec]
     dealer: Party
     signing: Mapping[Party, bytes]
+    second: bytes  # the key of who must consent to each approval; empty if nobody must
 
     @classmethod
     def read(cls, path: Path) -> SiteFile:
@@ -123,6 +127,7 @@ class SiteFile(_ServingFile):
             analysts=pins.analysts,
             signing=pins.signing,
             metrics=metrics_of(file),
+            second=second_of(file),
         )
 
     @property
@@ -264,4 +269,16 @@ def own_keys(file: PartyFile) -> KeyPair:
         raise ValueError(
             f"{file.key} is not the key of {file.party} in {file.roster.title}: {reason}"
         )
+    return keys
+
+
+def second_keys(file: SiteFile, path: Path) -> KeyPair:
+    """Read the private key of the second person whom a site's policy names."""
+    keys, where = read_private(path), ("policy", SECOND.name)
+    if not file.second:
+        reason = "missing; nobody else must consent: --second needs the public key of who must"
+        raise file.source.error(where, reason)
+    if decode_signing(public := public_text(keys)) != file.second:
+        reason = f"it is not the public key of --second {path}, which is {public}"
+        raise file.source.error(where, reason)
     return keys

@@ -72,7 +72,7 @@ def site_role(file: SiteFile, learner: Learner | None = None) -> Iterator[SiteRo
         held.callback(ledger.close)
         role = role_of(file, keys, data, memory=memory, ledger=ledger)
         if learner is not None:
-            role.approvals = ApprovalFolder(file.approved, learner)
+            role.approvals = ApprovalFolder(file.approved, learner, file.party, file.second)
         yield role
 
 
