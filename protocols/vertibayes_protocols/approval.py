@@ -52,6 +52,18 @@ class ContractSteps:
 Phase: TypeAlias = Literal["begin", "opening", "answer"]
 
 
+class UnusableApprovalError(ValueError):
+    """A study has no approval that a run can use; the text, of the study, is for its analyst."""
+
+
+class Consent(NamedTuple):
+    """A second person's consent to an approval."""
+
+    by: str
+    date: str
+    signature: bytes = b""  # of `deployment.approvals.consented`
+
+
 @dataclass(frozen=True)
 class Approved:
     """A contract that a site's owner has approved."""
@@ -62,17 +74,21 @@ class Approved:
     date: str
     steps: StepsOf | None = field(compare=False, repr=False)
     data: bytes = b""  # of `Changes.beside`, if its owner approved the data beside earlier ones
-    purpose: str = ""  # or the number of a permit
+    purpose: str = ""
     until: str = ""  # the last day, in UTC; no end if empty
     version: str = ""  # of the data that the owner has seen approved: `SiteData.version`
+    permit: str = ""  # the number of an ethics committee's file, or of a data permit
+    second: Consent | None = None  # of whom the site's policy names
     takes: Takes = field(default=Takes(), compare=False, repr=False)
 
     @property
     def words(self) -> str:
-        """Who approved it, when, until when and what for."""
+        """Who approved it, when, until when, what for and under which permit."""
+        second = f" and {printable(self.second.by)} on {self.second.date}" if self.second else ""
         until = f" until {self.until}" if self.until else ""
         purpose = f" for {printable(self.purpose)}" if self.purpose else ""
-        return f"{self.approver} on {self.date}{until}{purpose}"
+        permit = f" under permit {printable(self.permit)}" if self.permit else ""
+        return f"{self.approver} on {self.date}{second}{until}{purpose}{permit}"
 
     @property
     def is_over(self) -> bool:

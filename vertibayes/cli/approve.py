@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from getpass import getuser
 from pathlib import Path
 
 from vertibayes.cli.confirming import agree
-from vertibayes.cli.contracts import check_approvable, contract_of
-from vertibayes.cli.what_leaves import noises_of, own_variables, what_leaves
+from vertibayes.cli.contracts import check_addressed, check_approvable, contract_of
+from vertibayes.cli.decisions import UNDECIDED, WAITS, Sheet
+from vertibayes.cli.what_leaves import noises_of, own_variables
 from vertibayes.contract import most_bits, steps_of_contract, widest
 from vertibayes.words import counted
 from vertibayes_protocols.approval import today
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.approvals import (
+    DECLINED,
     TEXTS,
     Approval,
     approvals_in,
     as_date,
+    consented,
+    missing_consent,
     path_of,
     read_approval,
+    read_declined,
     withdraw,
     write_approval,
 )
 from vertibayes_protocols.deployment.checks import check_matching
 from vertibayes_protocols.deployment.data import read_data
-from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys, second_keys
+from vertibayes_protocols.errors import printable
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries.opening.needs import Need, needs_of
 from vertibayes_protocols.record_checks import RARE
@@ -50,14 +57,17 @@ def run_approve(
     by: str | None,
     yes: bool,
     digest: str | None = None,
-    purpose: str | None = None,
-    until: str | None = None,
+    page: Path | None = None,
+    second: Path | None = None,
+    **texts: str | None,
 ) -> None:
     """Show what a study takes from a site, and approve it if its owner agrees.
 
-    An earlier approval of the study keeps its purpose and last day unless others are given.
+    An earlier approval of the study keeps its purpose, permit and last day unless `texts` has
+    others. With `second`, a private key, its owner consents to the approval that there is.
     """
     own, file = SiteFile.read(site), StudyFile.read(study)
+    keys = None if second is None else second_keys(own, second)
     contract, data = approvable(file, own), read_data(own)
     memory = SiteMemory.read(own.memory) if own.memory.exists() else SiteMemory()
     _check_noise(contract, file, own, memory)
@@ -65,28 +75,67 @@ def run_approve(
     _check_data(contract, file, own, data)
     earlier = _earlier(path_of(own.approved, contract.digest))
     beside = _beside_earlier(contract, own, memory, data)
-    new = Approval(
-        contract,
-        by or getuser(),
-        today(),
-        beside.data if beside.differences else b"",
-        purpose or (earlier.purpose if earlier else ""),
-        _last_day(until, earlier),
-        data.version(contract.variables),
-    )
-    sys.stdout.write(what_leaves(new, own, memory, data, beside.differences, earlier, needs))
-    is_same = earlier is not None and _is_approved(earlier, new)
-    if digest is not None or not (yes or is_same):
+    who = by or getuser()
+    new = _proposed(contract, who, data, earlier, texts)
+    new = new._replace(data=beside.data if beside.differences else b"")
+    if earlier is not None and _is_approved(earlier, new):
+        new = earlier
+    if keys is not None:
+        _check_consent(own, new is earlier, new, who)
+    facts = {"differences": beside.differences, "earlier": earlier, "needs": needs}
+    sheet = Sheet.of(new, own, memory, data=data, **facts)
+    sheet.show()
+    sheet.write(page, UNDECIDED)
+    is_known = new is earlier and keys is None
+    if digest is not None or not (yes or is_known):
         agree(contract.digest, digest, study, "approve", "the analyst")
-    if is_same:
+    if is_known:
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
-        return
-    path = write_approval(own.approved, new)
-    sys.stdout.write(f"\nApproved: {path}\n")
+    else:
+        new = new if keys is None else consented(new, own.party, who, today(), keys)
+        sys.stdout.write(f"\nApproved: {write_approval(own.approved, new)}\n")
+    if waits := _waits(own, new):
+        sys.stdout.write(f"It {WAITS}: `vertibayes approve study.toml --second KEY`\n")
+    sheet.write(page, f"Approved by {new.approved().words}{f'; it {WAITS}' if waits else ''}.")
     if own.policy.free_tables:
         sys.stdout.write(
             f"warning: {site} sets free_tables = true: this site also answers all other queries\n"
         )
+
+
+def _proposed(
+    contract: Contract,
+    by: str,
+    data: SiteData,
+    earlier: Approval | None,
+    texts: Mapping[str, str | None],
+) -> Approval:
+    """Return the approval that is proposed, with what is given or what an earlier one has."""
+    return Approval(
+        contract,
+        by,
+        today(),
+        purpose=texts.get("purpose") or (earlier.purpose if earlier else ""),
+        until=_last_day(texts.get("until"), earlier),
+        version=data.version(contract.variables),
+        permit=texts.get("permit") or (earlier.permit if earlier else ""),
+    )
+
+
+def _check_consent(own: SiteFile, is_approved: bool, approval: Approval, by: str) -> None:
+    """Refuse a second person's consent to nothing, or by the person who approved."""
+    if not is_approved:
+        raise ValueError(
+            f"{own.party} has no approval of this study with these data, purpose, permit and last "
+            "day: its owner approves it first, without --second"
+        )
+    if approval.approver == by:
+        raise ValueError(f"--by: {by} has approved the study; the second person is another one")
+
+
+def _waits(own: SiteFile, approval: Approval) -> bool:
+    """Whether an approval still needs the consent of a second person."""
+    return bool(own.second and missing_consent(approval, own.party, own.second))
 
 
 def _earlier(path: Path) -> Approval | None:
@@ -181,12 +230,7 @@ def _beside_earlier(
 
 def approvable(file: StudyFile, own: SiteFile) -> Contract:
     """Return the contract of a study, or refuse one that a site would not take part in."""
-    if own.party not in file.sites:
-        raise file.source.error(("sites",), f"{own.party}, this site, is not among the sites")
-    if file.party not in own.analysts:
-        names = ", ".join(own.analysts)
-        reason = f"{file.party!r} is not an analyst that {own.source.path} pins: {names}"
-        raise file.source.error(("analyst", "name"), reason)
+    check_addressed(file, own)
     check_approvable(file)
     if file.dealer != own.dealer:
         reason = f"{file.dealer!r} is not the dealer that {own.source.path} pins: {own.dealer!r}"
@@ -250,12 +294,19 @@ def run_list(site: Path) -> None:
         approval = read_approval(path)
         rule, runs = approval.contract.rule, approval.contract.runs
         approved = approval.approved()
+        notes = " (ended)" * approved.is_over + f" ({WAITS})" * _waits(own, approval)
         sys.stdout.write(
             f"{grouped_digest(approval.contract.digest)}\n"
-            f"    approved by {approved.words}{' (ended)' if approved.is_over else ''}; "
+            f"    approved by {approved.words}{notes}; "
             f"{counted(len(approval.contract.variables), 'variable')}, "
             f"rule {rule.kind if rule else 'none'}, {counted(runs, 'run')}, "
             f"data {approval.version or 'of any version'}\n"
+        )
+    for path in approvals_in(own.approved, DECLINED):
+        contract, by, day, because = read_declined(path)
+        sys.stdout.write(
+            f"{grouped_digest(contract.digest)}\n"
+            f"    declined by {printable(by)} on {day}: {printable(because)}\n"
         )
 
 

@@ -11,9 +11,9 @@ whether it failed. A run whose session broke is resumed if the id is that of the
 run.
 
 Security: the analyst's name and key are in the contract, and the transport proves the key.
-Leakage: whether a contract is approved at a site, to an analyst who knows the contract's digest;
-what is left of a budget that the run would exceed; winners that the site's shares have already
-revealed to this analyst.
+Leakage: whether a contract is approved at a site, waits for a second person, or why its owner
+declined it, to an analyst who knows the contract's digest; what is left of a budget that the run
+would exceed; winners that the site's shares have already revealed to this analyst.
 Cost: 1 round.
 """
 
@@ -25,7 +25,7 @@ from typing import ClassVar
 
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
-from vertibayes_protocols.approval import Approved, Phase
+from vertibayes_protocols.approval import Approved, Phase, UnusableApprovalError
 from vertibayes_protocols.contract import DIGEST_BYTES, Contract, grouped_digest
 from vertibayes_protocols.effects import Effects, saying
 from vertibayes_protocols.errors import QueryRefusedError
@@ -142,21 +142,24 @@ def _resumed(site: SiteRole, query: Begin) -> RunRecord | None:
 def _approved(site: SiteRole, query: Begin) -> Approved:
     """Return the approval of a digest, or refuse the query."""
     known = len(query.contract) == DIGEST_BYTES
+    study = f"the study with the digest {grouped_digest(query.contract[:DIGEST_BYTES])}"
     try:
         approved = site.approvals(query.contract) if known else None
+    except UnusableApprovalError as error:
+        raise QueryRefusedError(site.party, f"{study} {error}") from None
     except ValueError as error:
         reason = "the approval of this study cannot be used here: its owner can approve it again"
         raise QueryRefusedError(site.party, reason, str(error)) from None
     if approved is None:
         reason = (
-            f"the study with the digest {grouped_digest(query.contract[:DIGEST_BYTES])} is not "
-            "approved here: its owner can approve study.toml with `vertibayes approve`"
+            f"{study} is not approved here: its owner can approve study.toml with `vertibayes "
+            "approve`"
         )
         raise QueryRefusedError(site.party, reason)
     if approved.is_over:
-        study = grouped_digest(query.contract)[:9]
+        short = grouped_digest(query.contract)[:9]
         raise QueryRefusedError(
-            site.party, f"approved study {study}: {OVER.format(approved.until)}"
+            site.party, f"approved study {short}: {OVER.format(approved.until)}"
         )
     return approved
 
