@@ -124,6 +124,6 @@ def test_of_the_transports_own_words_none_is_passed_on(capsys, monkeypatch, quie
     conn.info("Connection [CN2 h:1 => h:2] is created: PID: 1")
     conn.error("Connector [CH00001 PASSIVE tcp://h:1] failed")
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(" ", 2)[2] for line in lines] == [
+    assert [line.split(" ", 1)[1] for line in lines] == [
         "north waiting for the relay reason=refused", "north connected again",
     ]  # fmt: skip
