@@ -45,10 +45,11 @@ def test_a_year_of_extracts_corrections_keys_disks_and_members(year):
     year.correct("a", 12)
     release()  # February: another extract, approved beside the earlier ones
     month(year)
-    year.correct("b", 1)
-    assert "b refuses: fewer than 10 records have changed" in year.refusal(year.study(unaware="b"))
-    year.correct("b", 1), year.correct("b", 1)  # March: the value as it was
-    release()
+    year.correct("b", 1)  # March: one value, which its owner has not seen
+    march = year.study(unaware="b")
+    assert "b refuses: fewer than 10 records have changed" in year.refusal(march)
+    year.correct("b", 1), year.correct("b", 1)  # as it was: the refusal blocks nothing
+    release(march)
     month(year)
     year.rotate("b")
     release()  # April: under another key
