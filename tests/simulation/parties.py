@@ -59,6 +59,7 @@ class Party:
         self.world.processes.pop(process.address, None)
         self.world.note(self.name, "loses its power" if power else "is killed")
         self.lost(power)
+        process.forget()
         self.world.after(away, self.start)
 
     def lost(self, power):
@@ -102,6 +103,9 @@ class _Process(Process):
     def wake(self):
         """Run the process when the next event comes."""
 
+    def forget(self):
+        """Let go of what waits in a process that is dead, now and not when it is collected."""
+
 
 class _Server(_Process):
     """A process that serves sessions."""
@@ -115,6 +119,11 @@ class _Server(_Process):
         self.serving._outbox = self.outbox = Outbox(self.link)
         self.wakes = math.inf  # when it is run next
         self.is_stopping = False
+
+    def forget(self):
+        for served in self.serving.live.values():
+            with suppress(BaseException):  # it runs, or closes its files, which are gone
+                served.steps.close()
 
     def _watch(self, role, session):
         del role, session
