@@ -129,9 +129,6 @@ class SlowLink:
             raise SystemExit  # of the party's thread
         return None if found is None or found[0] == WOKEN else found
 
-    def introduce(self, packets):
-        """Do nothing: a party in memory has one name."""
-
     def wake(self):
         """Let `receive` return None."""
         self.boxes[self.party].put(monotonic(), WOKEN, b"")

@@ -7,8 +7,6 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from vertibayes.counting import PlainCounter

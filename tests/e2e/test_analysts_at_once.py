@@ -12,18 +12,11 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from vertibayes.counting import PlainCounter
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import DEALER
-
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 
 ANALYSTS = "alice", "bob"
 ROUNDS = 5

@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.processes import Authority, Process, free_address
 
 # CellNet's connection that fails can keep a process: it is one of its own, and killed.
@@ -19,7 +17,7 @@ import os, sys
 from pathlib import Path
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports.tls import Certificates
-from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.websocket import connect
 try:
     connect("b", sys.argv[1], (), certificates=Certificates(*map(Path, sys.argv[2:])), timeout=5.0)
 except TransportError as error:

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.calibration_worlds import STATES, agree, chain, parties, ring, simulated
 from tests.e2e.party import signing_of
 from tests.e2e.processes import Processes
@@ -17,11 +15,6 @@ from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.transports.network import session_of_those_there
-
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 
 PATIENCE = {"gone": 2.0, "probe": 0.5, "hello": 20.0}
 POLICY = {"exact_sums": True, "exact_neighbours": True}

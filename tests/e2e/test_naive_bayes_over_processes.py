@@ -7,8 +7,6 @@ import threading
 import numpy as np
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.processes import Processes
 from tests.gossip_replay import replay
 from tests.vertibayes.hdpnb_worlds import pooled
@@ -28,11 +26,6 @@ from vertibayes_protocols.schema import Schema
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
 from vertibayes_protocols.variables import Variable
-
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 
 PATIENCE = {"gone": 2.0, "probe": 0.5, "hello": 20.0}
 SCHEMA = Schema(

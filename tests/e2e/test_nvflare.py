@@ -10,23 +10,16 @@ from importlib.metadata import version
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.processes import Authority, Process, free_address
 from tests.e2e.proxy import Proxy
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import nvflare as module
 from vertibayes_protocols.transports.cells import SERVER, nvflare
 from vertibayes_protocols.transports.mailbox import RELAY
-from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.websocket import connect
 from vertibayes_protocols.transports.pieces import PIECE
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.tls import Certificates
-
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 
 
 PEERS = "bcdz"

@@ -7,8 +7,6 @@ import time
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 import numpy as np
 
 from tests.e2e.processes import Processes
@@ -22,11 +20,6 @@ from vertibayes_protocols.errors import PeerGoneError
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.transports.network import NetworkTransport
-
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 
 
 def counter_of(processes, **options):

@@ -13,8 +13,6 @@ from threading import Thread
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from nvflare.fuel.f3.drivers.driver_params import DriverParams
 from nvflare.fuel.f3.drivers.net_utils import get_ssl_context
 
@@ -22,13 +20,8 @@ from tests.e2e.processes import Authority, Process, free_address
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import nvflare as module
 from vertibayes_protocols.transports.cells import nvflare
-from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.websocket import connect
 from vertibayes_protocols.transports.relay import knock
-
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 
 FILE = """[relay]
 address = "{}"

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.processes import Process, free_address
 from tests.protocols.deployment.parties import SITES, change, deployment, pooled
 from vertibayes import PlainCounter, k2

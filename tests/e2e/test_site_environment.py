@@ -1,6 +1,5 @@
 """Sites, dealer and relay from the packages of `requirements-site.lock` alone."""
 
-import importlib.util
 import subprocess
 import sys
 import venv
@@ -18,11 +17,6 @@ from vertibayes_protocols.deployment.certificates import provision
 
 ROOT = Path(__file__).parents[2]
 ANALYSTS = ("pandas", "matplotlib", "pgmpy", "scipy", "networkx", "rich", "docker", "gunicorn")
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("nvflare") is None,
-    reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'",
-)
 
 
 @pytest.fixture(scope="module")

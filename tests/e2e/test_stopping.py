@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.processes import Process, free_address
 from tests.protocols.deployment.parties import deployment
 from vertibayes_protocols.deployment.files import SiteFile

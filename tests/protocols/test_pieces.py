@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import pieces as module
-from vertibayes_protocols.transports.nvflare import connect
+from vertibayes_protocols.transports.websocket import connect
 from vertibayes_protocols.transports.pieces import Pieces, count_of, piece_of
 from vertibayes_protocols.transports.relay import start_relay
 

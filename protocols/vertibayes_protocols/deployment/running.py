@@ -44,10 +44,10 @@ from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.whole_file import lock_study, open_own
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
-from vertibayes_protocols.transports.nvflare import connect
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.serving import answer
 from vertibayes_protocols.transports.tls import Certificates
+from vertibayes_protocols.transports.websocket import connect
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 BeginSession: TypeAlias = Callable[[], Session]
@@ -245,7 +245,7 @@ def _locked(file: StudyFile) -> Iterator[None]:
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Run the relay, which passes packets on, until `wait` returns."""
     address, shown = file.relay.address, {"certificates": _certificates(file)}
-    relay = start_relay(address, **shown, revoked=file.revoked, tell=tell)
+    relay = start_relay(address, **shown, revoked=file.revoked, tell=tell, tls=file.tls)
     with relay, expiry_logged(file, tell):
         tell("listening", address=address)
         wait()
@@ -256,10 +256,10 @@ def _mailbox(
     file: PartyFile, keys: KeyPair, note: Callable[[Exception], None] | None = None
 ) -> Iterator[Mailbox]:
     """Connect to the relay; `note` gets the error of each packet that is refused."""
-    address, certificates = file.relay.address, _certificates(file)
+    route = file.relay._replace(certificates=_certificates(file))
     is_analyst = isinstance(file, StudyFile)
     name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
-    with connect(name, address, file.pinned, certificates=certificates) as link:
+    with connect(name, peers=file.pinned, **route._asdict()) as link:
         identity = RosterIdentity(file.party, keys, file.pinned, roster=file.roster)
         yield Mailbox(link, identity, file.waits, note=note)
 

@@ -13,10 +13,11 @@ from string import Template
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.keys import make_private
-from vertibayes_protocols.deployment.parts import address, is_this_machine, party_names
+from vertibayes_protocols.deployment.parts import address, party_names
 from vertibayes_protocols.deployment.tables import quoted
 from vertibayes_protocols.public_keys import public_text
 from vertibayes_protocols.transports.mailbox import RELAY
+from vertibayes_protocols.transports.route import is_this_machine
 
 PRACTICE_ADDRESS = "127.0.0.1:8102"
 EXAMPLE_ADDRESS = "relay.example.org:8102"
