@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import gc
 import inspect
 import json
 import queue
@@ -240,4 +239,3 @@ class Processes:
             self.link.close()
         for process in self.running.values():
             process.kill()
-        gc.collect()  # sockets that CellNet left, while their warnings are ignored

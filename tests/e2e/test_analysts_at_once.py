@@ -1,4 +1,4 @@
-"""Three processes of two analysts at the same parties at the same time, over NVFlare.
+"""Three processes of two analysts at the same parties at the same time, by way of a relay.
 
 A party once served one session at a time, and each process of an analyst connected under the same
 name: of five pairs of runs at the same time, all five ended with an error that blamed a party that

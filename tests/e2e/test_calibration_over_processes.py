@@ -1,4 +1,4 @@
-"""Calibration over sites that are processes of their own, over NVFlare on loopback."""
+"""Calibration over sites that are processes of their own, on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Naive Bayes over sites that are processes of their own, over NVFlare on loopback."""
+"""Naive Bayes over sites that are processes of their own, on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Analyst, dealer, three sites and a relay, each a process of its own, over NVFlare on loopback."""
+"""Analyst, dealer, three sites and a relay, each a process of its own, on loopback."""
 
 from __future__ import annotations
 
