@@ -119,11 +119,11 @@ class Entrance:
         until = (
             {} if shown is None else {"certificate": shown.number, "until": f"{shown.end:%Y-%m-%d}"}
         )
-        self._log("connected", party, address=address, **until)
+        self._log("connected", self._certified(party), address=address, **until)
 
     def left(self, party: Party, address: str, seconds: float) -> None:
         """Log that a connection has ended."""
-        self._log("disconnected", party, address=address, seconds=int(seconds))
+        self._log("disconnected", self._certified(party), address=address, seconds=int(seconds))
 
     def refused(self, address: str, reason: str, party: Party = "") -> None:
         """Log that a connection is refused; `party` is a certified name."""
@@ -131,7 +131,11 @@ class Entrance:
 
     def packet_refused(self, party: Party, reason: str) -> None:
         """Log that a party's packet is refused; without certificates its name is a claim."""
-        self._log("packet refused", party, reason=reason)
+        self._log("packet refused", self._certified(party), reason=reason)
+
+    def _certified(self, party: Party) -> Party:
+        """Return a name if certificates prove it: a stranger could fill the log with others."""
+        return party if self.certificates is not None else ""
 
     def _serials(self) -> frozenset[int]:
         return frozenset() if self._revoked is None else read_revoked(self._revoked)

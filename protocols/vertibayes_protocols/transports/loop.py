@@ -65,6 +65,7 @@ async def _cancel_all() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.sleep(0.01)  # for connections that they have closed
 
 
 def keep_little_unsent(connected: socket.socket) -> None:

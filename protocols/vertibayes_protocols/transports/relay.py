@@ -138,6 +138,7 @@ class Relay:
             task = loop.create_task(self._serve(plain, f"{found[0]}:{found[1]}"))
             self._strangers[task] = None
             task.add_done_callback(lambda done: self._strangers.pop(done, None))
+            await asyncio.sleep(0)  # it begins, and closes what it was given whatever happens
             if len(self._strangers) > MOST_STRANGERS:
                 next(iter(self._strangers)).cancel()
 
@@ -154,9 +155,12 @@ class Relay:
             self._entrance.refused(where, "timeout")
         except OSError:
             self._entrance.refused(where, "closed")
+        except Exception as error:  # a defect: the other connections go on
+            self._entrance.refused(where, f"error: {type(error).__name__}")
         except asyncio.CancelledError:
             self._entrance.refused(where, "timeout")
-            plain.close() if connected is None else connected.abort()
+            if connected is not None:
+                connected.abort()
             raise
         else:
             if inside is not None:

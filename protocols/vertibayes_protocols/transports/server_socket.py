@@ -52,8 +52,8 @@ class ServerSocket:
                 message += frame.data
                 if frame.fin:
                     return bytes(message)
-            elif frame.opcode is Opcode.TEXT:
-                raise ConnectionAbortedError
+            elif frame.opcode in (Opcode.TEXT, Opcode.CLOSE):
+                raise ConnectionResetError
 
     async def _event(self) -> Event:
         while not self._events:
@@ -115,7 +115,6 @@ async def shake_hands(plain: socket.socket, context: ssl.SSLContext | None) -> S
             lambda: protocol, plain, ssl=context, **times
         )
     except OSError as error:
-        plain.close()
         reason = "timeout" if "is taking longer" in str(error) else reason_of(error)
         raise HandshakeError(reason) from None
     return ServerSocket(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
