@@ -280,7 +280,16 @@ PAGE = {
         findings=2,
     ),
     "slow_relay": Shown(
-        ("transport", "line", "rounds", "MB of all", "predicted s", "measured s", "relay MiB", "site MiB"),
+        (
+            "transport",
+            "line",
+            "rounds",
+            "MB of all",
+            "predicted s",
+            "measured s",
+            "relay MiB",
+            "site MiB",
+        ),
         {"phase": ("all",)},
     ),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import numpy as np
-import pytest
 
 from tests.calibration_worlds import STATES, agree, chain, parties, ring, simulated
 from tests.e2e.party import signing_of

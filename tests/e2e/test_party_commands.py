@@ -5,7 +5,6 @@ import runpy
 import socket
 import stat
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from shutil import copytree

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
-import pytest
-
 import numpy as np
+import pytest
 
 from tests.e2e.processes import Processes
 from tests.protocols.test_star import collects

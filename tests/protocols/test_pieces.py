@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from unittest import mock
 
 import pytest
@@ -11,9 +10,9 @@ from hypothesis import strategies as st
 
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import pieces as module
-from vertibayes_protocols.transports.websocket import connect
 from vertibayes_protocols.transports.pieces import Pieces, count_of, piece_of
 from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.websocket import connect
 
 
 def queued(pieces):

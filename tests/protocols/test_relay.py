@@ -135,7 +135,13 @@ def _entered(stranger, without):
     """Enter as north; `without` a certificate, though the relay's proof is read with one."""
     if not without:
         return stranger.enter("north")
-    from vertibayes_protocols.transports.proof import ENTER, Entry, entry, read_answer, read_challenge
+    from vertibayes_protocols.transports.proof import (
+        ENTER,
+        Entry,
+        entry,
+        read_answer,
+        read_challenge,
+    )
 
     own = new_nonce()
     stranger.socket.send(hello(own))

@@ -19,11 +19,13 @@ from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.deployment.running import study_session
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Begin, Describe, Meet
+from vertibayes_protocols.roles import Party
 from vertibayes_protocols.run_watch import RunWatch
 from vertibayes_protocols.transports.line import Answer, knock
 from vertibayes_protocols.transports.route import Route
 
-REACH_SECONDS = 3.0
+REACH_SECONDS = 5.0
+PROGRAM = "no TLS", "closed", "timeout", "no relay of vertibayes"  # that is no relay
 
 
 def run_check(files: Sequence[Path], meet: bool) -> bool:
@@ -55,9 +57,9 @@ def reach(host: str, port: int) -> str | None:
         return f"cannot be reached ({error.strerror or error})"
 
 
-def _reach_relay(relay: Route) -> str | None:
+def _reach_relay(relay: Route, party: Party) -> str | None:
     """Check that the relay of this study listens; return a warning if nothing does."""
-    kind, reason = _knock(relay)
+    kind, reason = _knock(relay, party)
     if kind == "nothing":
         return f"cannot be reached: nothing listens there ({reason})"
     if kind == "refused":
@@ -67,20 +69,20 @@ def _reach_relay(relay: Route) -> str | None:
     return None
 
 
-def _knock(relay: Route) -> Answer:
+def _knock(relay: Route, party: Party) -> Answer:
     try:
-        return knock(relay.host_and_port, relay.certificates, REACH_SECONDS)
+        return knock(relay, party, REACH_SECONDS)
     except TransportError:
         return Answer("relay")  # `check_certificate` finds what is wrong with the files
 
 
 def _other(relay: Route, reason: str) -> str:
-    if relay.certificates is None or reason in ("no TLS", "closed", "timeout"):
+    if relay.certificates is None or reason in PROGRAM:
         return f"another program does ({reason})"
     return f"another certificate is shown ({reason})"
 
 
-def _listen(relay: Route) -> str | None:
+def _listen(relay: Route, party: Party) -> str | None:
     """Check that an address is free, or that a relay of this study listens there."""
     try:
         socket.create_server(relay.host_and_port).close()
@@ -89,7 +91,7 @@ def _listen(relay: Route) -> str | None:
             raise ValueError(f"cannot be used to listen ({error.strerror})") from None
     else:
         return None
-    kind, reason = _knock(relay)
+    kind, reason = _knock(relay, party)
     if kind == "other":
         raise ValueError(f"is in use by something else: {_other(relay, reason)}")
     return "is in use by a relay of this study: right if it is this relay"

@@ -227,7 +227,6 @@ class RelayFile:
     party: ClassVar[Party] = RELAY
     source: TomlFile = field(repr=False)
     relay: Route
-    tls: bool  # whether it ends TLS itself; a reverse proxy does if not
     revoked: Path  # the list of revoked certificates, which need not exist
 
     @classmethod
@@ -236,7 +235,7 @@ class RelayFile:
         file = TomlFile.read(path)
         file.check(("relay",))
         with file.table("relay") as table:
-            return cls(file, *listening_of(table), table.path("revoked", "revoked.txt"))
+            return cls(file, listening_of(table), table.path("revoked", "revoked.txt"))
 
 
 PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile

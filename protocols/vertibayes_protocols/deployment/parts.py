@@ -171,7 +171,9 @@ def proxy(text: str) -> str:
     """Return a proxy's address; an error does not repeat it, as it may have a password."""
     if text != NO_PROXY and PROXY.fullmatch(text) is None:
         expected = f'expected "http://[USER:PASSWORD@]HOST:PORT", https likewise, or "{NO_PROXY}"'
-        raise ValueError(f"not the address of a proxy: {expected}; write @ : / in them as %40 %3A %2F")
+        raise ValueError(
+            f"not the address of a proxy: {expected}; write @ : / in them as %40 %3A %2F"
+        )
     return text
 
 
@@ -188,12 +190,14 @@ def relay_of(table: Table) -> Route:
     trust = table.take(TRUST)
     if route.certificates is None and trust != TRUST.default:
         raise table.error(TRUST.name, "root, certificate and key are missing: there is no TLS")
-    return route._replace(trust=trust, proxy=table.made("proxy", proxy) if "proxy" in table else None)
+    return route._replace(
+        trust=trust, proxy=table.made("proxy", proxy) if "proxy" in table else None
+    )
 
 
-def listening_of(table: Table) -> tuple[Route, bool]:
+def listening_of(table: Table) -> Route:
     """Take where the relay listens, and whether it ends TLS itself."""
-    return _route(table, address), table.take(TLS)
+    return _route(table, address)._replace(tls=table.take(TLS))
 
 
 def _route(table: Table, of: Callable[[str], str]) -> Route:

@@ -245,7 +245,7 @@ def _locked(file: StudyFile) -> Iterator[None]:
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Run the relay, which passes packets on, until `wait` returns."""
     address, shown = file.relay.address, {"certificates": _certificates(file)}
-    relay = start_relay(address, **shown, revoked=file.revoked, tell=tell, tls=file.tls)
+    relay = start_relay(address, **shown, revoked=file.revoked, tell=tell, tls=file.relay.tls)
     with relay, expiry_logged(file, tell):
         tell("listening", address=address)
         wait()

@@ -25,7 +25,6 @@ from websockets.exceptions import (
     InvalidHandshake,
     InvalidProxy,
     InvalidProxyStatus,
-    InvalidURI,
     ProxyError,
 )
 from websockets.proxy import get_proxy
@@ -86,7 +85,7 @@ def check_route(route: Route) -> None:
 
 
 def _context(route: Route) -> ssl.SSLContext | None:
-    if route.certificates is None:
+    if route.certificates is None or not route.is_secure:
         return None
     return party_context(route.certificates.root if route.trust == "root" else None)
 
@@ -108,7 +107,7 @@ async def open_line(route: Route, asked: Entry) -> ClientConnection:
     line = await _open_websocket(route)
     try:
         async with asyncio.timeout(HANDSHAKE_SECONDS):
-            if route.certificates is not None and route.trust == "root":
+            if route.is_secure and route.trust == "root":
                 check_relay(line.transport.get_extra_info("ssl_object").getpeercert(True))
             await _enter(line, asked, credentials)
     except BaseException as error:
@@ -131,10 +130,12 @@ async def _open_websocket(route: Route) -> ClientConnection:
         status = error.response.status_code
         why = "its user or password is wrong or missing" if status == 407 else f"HTTP {status}"
         raise TransportError(f"the proxy {_shown(proxy)} refuses the connection: {why}") from None
-    except (InvalidProxy, ProxyError, ImportError):
+    except (InvalidProxy, ProxyError):
         raise TransportError(f"the proxy {_shown(proxy)} cannot be used") from None
-    except (OSError, InvalidHandshake, InvalidURI, EOFError) as error:
+    except (OSError, InvalidHandshake, EOFError) as error:
         raise _named(error, proxy) from None
+    except (ValueError, ImportError):  # of the proxy: the address was checked before
+        raise TransportError(f"the proxy {_shown(proxy)} cannot be used") from None
     keep_little_unsent(line.transport.get_extra_info("socket"))
     return line
 

@@ -84,9 +84,7 @@ class Entry(NamedTuple):
 def read_credentials(certificates: Certificates) -> Credentials:
     """Read the files of one end; raise a TransportError if they cannot be used."""
     try:
-        root, own = (
-            x509.load_pem_x509_certificate(path.read_bytes()) for path in certificates[:2]
-        )
+        root, own = (x509.load_pem_x509_certificate(path.read_bytes()) for path in certificates[:2])
         key = serialization.load_pem_private_key(certificates.key.read_bytes(), None)
         if not isinstance(key, PrivateKey):
             raise ValueError("a key that is not RSA, EC or Ed25519")

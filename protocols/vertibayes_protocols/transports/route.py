@@ -22,13 +22,19 @@ class Route(NamedTuple):
     certificates: Certificates | None = None
     trust: str = "root"  # for the outer TLS: the study's root, or what the "system" trusts
     proxy: str | None = None  # http[s]://[user:password@]host:port; None: of the environment
+    tls: bool = True  # at the relay, if it has certificates; a reverse proxy ends TLS if not
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the connection has TLS."""
+        return self.tls and self.certificates is not None
 
     @property
     def url(self) -> str:
         """The address as a URL."""
         if self.address.startswith("wss://"):
             return self.address
-        return f"ws{'' if self.certificates is None else 's'}://{self.address}/"
+        return f"ws{'s' if self.is_secure else ''}://{self.address}/"
 
     @property
     def host_and_port(self) -> tuple[str, int]:

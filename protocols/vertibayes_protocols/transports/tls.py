@@ -35,7 +35,7 @@ SERIAL = re.compile(r"[0-9a-f]{1,40}")
 FOREIGN = "unknown authority"
 _CHAIN = {  # OpenSSL's codes of what is wrong with a certificate
     7: FOREIGN, 18: FOREIGN, 19: FOREIGN, 20: FOREIGN, 21: FOREIGN,
-    9: "not valid yet", 10: "expired", 26: "wrong purpose", 62: "wrong name",
+    9: "not valid yet", 10: "expired", 26: "wrong purpose", 62: "wrong name", 64: "wrong name",
 }  # fmt: skip
 _PROTOCOL = {  # what OpenSSL says of the other end, and alerts of the other end
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "no certificate",

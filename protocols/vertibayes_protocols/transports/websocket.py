@@ -362,6 +362,7 @@ def connect(
     certificates: Certificates | None,
     trust: str = "root",
     proxy: str | None = None,
+    tls: bool = True,
     timeout: float = 30.0,
 ) -> WebSocketLink:
     """Connect a party to the relay."""
@@ -369,7 +370,7 @@ def connect(
     if not NAME.fullmatch(party) or not ADDRESS.fullmatch(name) or party in RESERVED:
         allowed = f"at most 63 letters, digits, - and _, and not {' or '.join(RESERVED)}"
         raise ValueError(f"{name!r} cannot be a party's name: a name has {allowed}")
-    link = WebSocketLink(name, Route(address, certificates, trust, proxy), Pieces(peers))
+    link = WebSocketLink(name, Route(address, certificates, trust, proxy, tls), Pieces(peers))
     try:
         if not link.await_relay(timeout):
             reason = f": {link.failure}" if link.failure else ""
