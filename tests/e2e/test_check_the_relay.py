@@ -71,7 +71,7 @@ def is_a_web_server(connected):
 def said(question, address, shown):
     """Return "wrong" and why, or the doubt; None if all is well."""
     try:
-        return question(Route(address, shown), "north")
+        return question(Route(address, shown))
     except ValueError as error:
         return f"wrong: {error}"
 

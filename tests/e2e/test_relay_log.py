@@ -67,7 +67,7 @@ def test_a_party_that_connects_and_leaves_is_logged(relay, north):
 
 def test_check_tells_what_listens(relay, north, tmp_path):
     def told(certificates):
-        return tuple(knock(Route(relay.address, certificates), "north", 20.0))
+        return tuple(knock(Route(relay.address, certificates), 20.0))
 
     assert told(north) == ("relay", "")
     relay.says(" connected ", "peer=north")

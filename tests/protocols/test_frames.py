@@ -52,15 +52,15 @@ def test_other_bytes_are_a_value_error_or_a_frame(data):
         b"\x01",
         bytes((ABSENT + 1, 0)),
         write_frame(PIECE, "b", MARK)[:-1],
-        write_frame(PIECE, "b", MARK._replace(index=2)),
-        write_frame(PIECE, "b", MARK._replace(count=frames.MOST_PIECES + 1)),
+        write_frame(PIECE, "b", MARK._replace(piece=2)),
+        write_frame(PIECE, "b", MARK._replace(pieces=frames.MOST_PIECES + 1)),
         write_frame(PIECE, "b", MARK, bytes(frames.PIECE_BYTES + 1)),
         write_frame(TAKEN, "b", MARK, b"x"),
         write_frame(BEAT) + b"x",
     ],
 )
 def test_a_frame_that_is_cut_short_too_long_or_without_its_numbers_is_refused(wrong):
-    with pytest.raises(ValueError, match="a frame|a piece"):
+    with pytest.raises(ValueError, match=r"a frame|a piece"):
         read_frame(wrong)
 
 

@@ -19,7 +19,6 @@ from vertibayes_protocols.deployment.files import StudyFile
 from vertibayes_protocols.deployment.running import study_session
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Begin, Describe, Meet
-from vertibayes_protocols.roles import Party
 from vertibayes_protocols.run_watch import RunWatch
 from vertibayes_protocols.transports.line import Answer, knock
 from vertibayes_protocols.transports.route import Route
@@ -57,9 +56,9 @@ def reach(host: str, port: int) -> str | None:
         return f"cannot be reached ({error.strerror or error})"
 
 
-def _reach_relay(relay: Route, party: Party) -> str | None:
+def _reach_relay(relay: Route) -> str | None:
     """Check that the relay of this study listens; return a warning if nothing does."""
-    kind, reason = _knock(relay, party)
+    kind, reason = _knock(relay)
     if kind == "nothing":
         return f"cannot be reached: nothing listens there ({reason})"
     if kind == "refused":
@@ -69,9 +68,9 @@ def _reach_relay(relay: Route, party: Party) -> str | None:
     return None
 
 
-def _knock(relay: Route, party: Party) -> Answer:
+def _knock(relay: Route) -> Answer:
     try:
-        return knock(relay, party, REACH_SECONDS)
+        return knock(relay, REACH_SECONDS)
     except TransportError:
         return Answer("relay")  # `check_certificate` finds what is wrong with the files
 
@@ -82,7 +81,7 @@ def _other(relay: Route, reason: str) -> str:
     return f"another certificate is shown ({reason})"
 
 
-def _listen(relay: Route, party: Party) -> str | None:
+def _listen(relay: Route) -> str | None:
     """Check that an address is free, or that a relay of this study listens there."""
     try:
         socket.create_server(relay.host_and_port).close()
@@ -91,7 +90,7 @@ def _listen(relay: Route, party: Party) -> str | None:
             raise ValueError(f"cannot be used to listen ({error.strerror})") from None
     else:
         return None
-    kind, reason = _knock(relay, party)
+    kind, reason = _knock(relay)
     if kind == "other":
         raise ValueError(f"is in use by something else: {_other(relay, reason)}")
     return "is in use by a relay of this study: right if it is this relay"

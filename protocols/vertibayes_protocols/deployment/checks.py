@@ -49,8 +49,8 @@ KINDS: Mapping[str, type[AnyFile]] = {  # by the first table that a file has of 
 class Outside(NamedTuple):
     """Checks outside the files: each returns a warning or None, or raises a ValueError."""
 
-    reach: Callable[[Route, Party], str | None]
-    listen: Callable[[Route, Party], str | None]
+    reach: Callable[[Route], str | None]
+    listen: Callable[[Route], str | None]
     study: Callable[[StudyFile], str | None]  # checks the settings of a study
     # These return what is right, or None if it is not checked.
     site: Callable[[StudyFile, SiteFile, SiteData], str | None] = lambda *_: None
@@ -150,9 +150,9 @@ def _check_file(
 ) -> None:
     relay = f"the relay {file.relay.address} "
     if isinstance(file, RelayFile):
-        findings.ask(relay, "can listen", lambda: outside.listen(file.relay, file.party))
+        findings.ask(relay, "can listen", lambda: outside.listen(file.relay))
     else:
-        findings.ask(relay, "listens", lambda: outside.reach(file.relay, file.party))
+        findings.ask(relay, "listens", lambda: outside.reach(file.relay))
     with findings.wrong_if_it_fails():
         _check_certificate(findings, file, now)
     if not isinstance(file, RelayFile):

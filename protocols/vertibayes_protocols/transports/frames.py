@@ -37,8 +37,8 @@ class Mark(NamedTuple):
 
     stream: bytes
     number: int
-    index: int
-    count: int
+    piece: int
+    pieces: int
 
 
 class Frame(NamedTuple):
@@ -72,7 +72,7 @@ def read_frame(data: bytes) -> Frame:
     if len(data) < (end := start + _MARK.size):
         raise ValueError("a frame is cut short")
     mark = Mark(*_MARK.unpack_from(data, start))
-    if not 0 <= mark.index < mark.count <= MOST_PIECES:
+    if not 0 <= mark.piece < mark.pieces <= MOST_PIECES:
         raise ValueError("a piece without its numbers")
     if len(data) - end > (PIECE_BYTES if kind == PIECE else 0):
         raise ValueError("a piece that is too large")

@@ -19,6 +19,7 @@ import ssl
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
+from cryptography import x509
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import (
     ConnectionClosed,
@@ -33,7 +34,6 @@ from websockets.uri import parse_uri
 from vertibayes_protocols.errors import TransportError, words
 from vertibayes_protocols.transports.frames import MOST_BYTES, STREAM_BYTES
 from vertibayes_protocols.transports.loop import HANDSHAKE_SECONDS, SILENT, keep_little_unsent
-from vertibayes_protocols.transports.mailbox import Address
 from vertibayes_protocols.transports.proof import (
     DOUBLED,
     KNOCK,
@@ -46,14 +46,16 @@ from vertibayes_protocols.transports.proof import (
     read_challenge,
     read_credentials,
 )
-from vertibayes_protocols.transports.route import NO_PROXY, Route, is_this_machine
+from vertibayes_protocols.transports.route import NO_PROXY, Route, host_and_port, is_this_machine
 from vertibayes_protocols.transports.tls import (
     HandshakeError,
     check_relay,
+    common_name,
     party_context,
     reason_of,
 )
 
+NOBODY = "nobody"  # without certificates names are claims
 QUEUED = 4  # messages that were received and wait to be read
 
 
@@ -78,7 +80,7 @@ def proxy_of(route: Route) -> str | None:
 
 def check_route(route: Route) -> None:
     """Refuse an address, or files, that cannot be used."""
-    route.host_and_port
+    host_and_port(route.address)
     if route.certificates is not None:
         _context(route)
         read_credentials(route.certificates)
@@ -117,8 +119,8 @@ async def open_line(route: Route, asked: Entry) -> ClientConnection:
 
 
 async def _open_websocket(route: Route) -> ClientConnection:
-    proxy, context = proxy_of(route), _context(route)
-    secure = {"ssl": context} if context is not None else {}
+    proxy = proxy_of(route)
+    secure: dict[str, Any] = {"ssl": _context(route)} if route.is_secure else {}
     opened = _Connect(
         route.url, proxy=proxy, compression=None, open_timeout=HANDSHAKE_SECONDS,
         ping_interval=None, close_timeout=1.0, max_size=MOST_BYTES, max_queue=QUEUED,
@@ -195,16 +197,19 @@ class Answer(NamedTuple):
     reason: str = ""  # why, in a few words
 
 
-def knock(route: Route, party: Address, seconds: float) -> Answer:
+def knock(route: Route, seconds: float) -> Answer:
     """Find out what listens at an address; a relay checks the party, and does not let it in."""
-    return asyncio.run(_knock(route, party, seconds))
+    name = NOBODY
+    if route.certificates is not None:
+        own = read_credentials(route.certificates).certificate
+        name = common_name(x509.load_der_x509_certificate(own))
+    return asyncio.run(_knock(route, Entry(name, bytes(STREAM_BYTES), KNOCK), seconds))
 
 
-async def _knock(route: Route, party: Address, seconds: float) -> Answer:
-    line: Any = None
+async def _knock(route: Route, asked: Entry, seconds: float) -> Answer:
     try:
         async with asyncio.timeout(seconds):
-            line = await open_line(route, Entry(party, bytes(STREAM_BYTES), KNOCK))
+            line = await open_line(route, asked)
     except RefusedError as error:
         return Answer("refused", error.reason)
     except HandshakeError as error:
@@ -216,6 +221,6 @@ async def _knock(route: Route, party: Address, seconds: float) -> Answer:
     except socket.gaierror as error:
         raise ValueError(f"has an unknown host ({error.strerror})") from None
     except OSError as error:
-        return Answer("nothing", error.strerror or str(error))
+        return Answer("nothing", words(error))
     line.transport.abort()
     return Answer("relay")

@@ -89,8 +89,8 @@ class _Delivery:
 
     def take(self, mark: Mark) -> None:
         """Note a receipt."""
-        if mark.index >= self.oldest:
-            self.taken.add(mark.index)
+        if mark.piece >= self.oldest:
+            self.taken.add(mark.piece)
         while self.oldest in self.taken:
             self.taken.remove(self.oldest)
             self.oldest += 1
@@ -218,7 +218,7 @@ class WebSocketLink:
 
     def _receipt(self, sender: Address, mark: Mark, piece: bytes) -> bytes:
         """Take a piece, and return the frame of its receipt."""
-        taken = self._pieces.add(sender, mark.stream, mark.number, mark.index, mark.count, piece)
+        taken = self._pieces.add(sender, mark.stream, mark.number, mark.piece, mark.pieces, piece)
         return write_frame(TAKEN if taken else FULL, sender, mark)
 
     # ---- to other parties ------------------------------------------------------------------------
