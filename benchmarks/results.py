@@ -285,7 +285,6 @@ PAGE = {
             "line",
             "rounds",
             "MB of all",
-            "predicted s",
             "measured s",
             "relay MiB",
             "site MiB",

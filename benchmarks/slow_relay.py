@@ -203,8 +203,8 @@ def main() -> None:
         rows += rows_of(name, latency, speed, got, bare, peaks)
     print(f"{given.records:,} records, {given.sites} sites, {len(wanted.edges)} edges each time\n")
     header = ["transport", "line", "phase", "rounds", "MB of all", "MB of the busiest way",
-              "without delay s", "rounds x latency s", "bytes / bandwidth s", "predicted s", "measured s",
-              "relay MiB", "site MiB"]  # fmt: skip
+              "without delay s", "rounds x latency s", "bytes / bandwidth s", "predicted s",
+              "measured s", "relay MiB", "site MiB"]  # fmt: skip
     print(table("slow_relay", header, rows))
 
 

@@ -1,4 +1,4 @@
-"""What a link and a relay promise: receipts, order, named errors, a network that is lost and found."""
+"""What a link and a relay promise: receipts, order, named errors, a network found again."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def test_a_party_connects_by_way_of_a_proxy():
 @pytest.mark.parametrize("given", ["alice:wr0ng", "mallory:s3cret"])
 def test_a_wrong_password_is_told_and_shown_nowhere(given, caplog):
     with relaying() as (relay, _), listening(carrying([])) as proxy:
+        route = f"http://{given}@{proxy}"
         with pytest.raises(TransportError) as caught:
-            route = f"http://{given}@{proxy}"
             connect("a", relay.address, (), certificates=None, proxy=route, timeout=0.5)
     said = f"the proxy {proxy} refuses the connection: its user or password is wrong or missing"
     assert said in str(caught.value) and said in caplog.text
@@ -85,7 +85,7 @@ def test_a_wrong_password_is_told_and_shown_nowhere(given, caplog):
 
 @pytest.mark.parametrize("proxy", ["http://u:pa55@[x", "ftp://u:pa55@h:1", "http://u:pa55@h:1/x"])
 def test_a_proxy_that_cannot_be_used_is_named_without_its_password(proxy):
-    with pytest.raises(TransportError, match="the proxy .* cannot be used") as caught:
+    with pytest.raises(TransportError, match=r"the proxy .* cannot be used") as caught:
         asyncio.run(open_line(Route("127.0.0.1:1", proxy=proxy), ENTRY))
     assert "pa55" not in str(caught.value)
 

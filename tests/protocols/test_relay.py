@@ -3,6 +3,7 @@
 import shutil
 import socket
 import ssl
+from functools import partial
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -24,7 +25,15 @@ from vertibayes_protocols.transports.frames import (
     read_frame,
     write_frame,
 )
-from vertibayes_protocols.transports.proof import hello, new_nonce
+from vertibayes_protocols.transports.proof import (
+    ENTER,
+    Entry,
+    entry,
+    hello,
+    new_nonce,
+    read_answer,
+    read_challenge,
+)
 from vertibayes_protocols.transports.tls import Certificates
 from vertibayes_protocols.transports.websocket import connect
 
@@ -135,14 +144,6 @@ def _entered(stranger, without):
     """Enter as north; `without` a certificate, though the relay's proof is read with one."""
     if not without:
         return stranger.enter("north")
-    from vertibayes_protocols.transports.proof import (
-        ENTER,
-        Entry,
-        entry,
-        read_answer,
-        read_challenge,
-    )
-
     own = new_nonce()
     stranger.socket.send(hello(own))
     theirs = read_challenge(stranger.socket.recv(5.0), own, stranger.credentials)
@@ -238,8 +239,7 @@ def test_a_message_that_is_too_large_or_a_text_ends_its_connection_alone(
                 assert stranger.enter("north") == ""
             stranger.socket.send("x" if text else bytes(MOST_BYTES + 1))
             with pytest.raises(ConnectionClosed):
-                while True:
-                    stranger.socket.recv(5.0)
+                list(iter(partial(stranger.socket.recv, 5.0), None))
         assert works(relay, north, south)
 
 

@@ -14,6 +14,7 @@ Security: `proof`. An error names the proxy by host and port: never a user or a 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -55,6 +56,7 @@ from vertibayes_protocols.transports.tls import (
     reason_of,
 )
 
+NO_RELAY = "no relay of vertibayes"
 NOBODY = "nobody"  # without certificates names are claims
 QUEUED = 4  # messages that were received and wait to be read
 
@@ -154,12 +156,16 @@ def _shown(proxy: str | None) -> str:
 def _named(error: BaseException, proxy: str | None = None) -> BaseException:
     """Return an error of a connection that says what is at the other end."""
     if isinstance(error, ConnectionClosed | InvalidHandshake | EOFError):
-        error = HandshakeError("no relay of vertibayes")
+        return HandshakeError(NO_RELAY, f"what listens there is {NO_RELAY}")
     if isinstance(error, HandshakeError):
         sentence = f"it shows no certificate of this study's relay ({error.reason})"
         return HandshakeError(error.reason, sentence)
     if isinstance(error, ssl.SSLError):
         return _named(HandshakeError(reason_of(error)))
+    if isinstance(error, OSError) and "Connect call failed" in str(error.strerror):
+        error = OSError(
+            error.errno, os.strerror(error.errno or 0)
+        )  # asyncio's words name addresses
     if isinstance(error, OSError) and proxy is not None:
         return TransportError(f"{words(error)}, by way of the proxy {_shown(proxy)}")
     return error
@@ -181,7 +187,7 @@ async def _enter(line: ClientConnection, asked: Entry, credentials: Credentials 
 async def _message(line: ClientConnection) -> bytes:
     message = await line.recv()
     if not isinstance(message, bytes):
-        raise HandshakeError("no relay of vertibayes")
+        raise HandshakeError("not readable")
     return message
 
 

@@ -99,25 +99,34 @@ class Relay:
         self._loop = Loop("relay")
         self._inside: dict[Address, Inside] = {}
         self._strangers: dict[asyncio.Task[None], None] = {}  # the longest waiting first
-        self._server: socket.socket | None = None
+        self._listening: asyncio.Task[None] | None = None
         self._waiting = 0  # bytes of pieces that wait for all receivers
 
     def start(self) -> None:
         """Listen; raise a TransportError if the address cannot be used."""
         try:
-            self._server = socket.create_server(host_and_port(self.address), backlog=128)
+            server = socket.create_server(host_and_port(self.address), backlog=128)
         except OSError as error:
             why = error.strerror or str(error)
             raise TransportError(f"the relay cannot listen on {self.address}: {why}") from None
-        self._server.setblocking(False)
-        for work in (self._listen(self._server), self._look()):
-            asyncio.run_coroutine_threadsafe(work, self._loop.loop)
+        server.setblocking(False)
+        self._loop.run(self._begin(server))
 
     def close(self) -> None:
         """Close all connections, and leave the address."""
+        if self._listening is not None:
+            self._loop.run(self._stop_listening(self._listening))  # or who comes would find nobody
+            self._listening = None
         self._loop.close()
-        if self._server is not None:
-            self._server.close()
+
+    async def _begin(self, server: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        self._listening = loop.create_task(self._listen(server))
+        self._looking = loop.create_task(self._look())
+
+    async def _stop_listening(self, listening: asyncio.Task[None]) -> None:
+        listening.cancel()
+        await asyncio.wait([listening])
 
     def __enter__(self) -> Self:
         return self
@@ -128,6 +137,10 @@ class Relay:
     # ---- who comes -------------------------------------------------------------------------------
 
     async def _listen(self, server: socket.socket) -> None:
+        with server:
+            await self._accept(server)
+
+    async def _accept(self, server: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
             try:

@@ -1,8 +1,8 @@
 """The outer TLS between a party and the relay, or what ends TLS before the relay.
 
     party -> relay    a greeting
-    party <- relay    certificate: "relay", serverAuth, of the study's root; or of any authority that
-                      the system trusts, for the host, where `trust = "system"`
+    party <- relay    certificate: "relay", serverAuth, of the study's root; or, with
+                      `trust = "system"`, for the host, of an authority that the system trusts
 
 Who the two are, they prove inside (`vertibayes_protocols.transports.proof`), so that a party shows
 no certificate here. The relay's own TLS is 1.3 alone. Under the study's root the authorities of the
