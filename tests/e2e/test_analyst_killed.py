@@ -15,6 +15,8 @@ from vertibayes.study_files import TableFile
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
 
+pytestmark = pytest.mark.machines
+
 # In this order: each needs what the study had come to before. Who is about to send what, when.
 PHASES = {
     "meet": ("site-1", "point"),

@@ -18,6 +18,8 @@ from vertibayes.counting import PlainCounter
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import DEALER
 
+pytestmark = pytest.mark.machines
+
 ANALYSTS = "alice", "bob"
 ROUNDS = 5
 

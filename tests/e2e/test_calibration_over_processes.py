@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import numpy as np
+import pytest
 
 from tests.calibration_worlds import STATES, agree, chain, parties, ring, simulated
 from tests.e2e.party import signing_of
@@ -14,6 +15,8 @@ from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.transports.network import session_of_those_there
+
+pytestmark = pytest.mark.machines
 
 PATIENCE = {"gone": 2.0, "probe": 0.5, "hello": 20.0}
 POLICY = {"exact_sums": True, "exact_neighbours": True}

@@ -26,6 +26,8 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
+pytestmark = pytest.mark.machines
+
 WORDS = {"a name": "Zqvname", "a state": "Zqvstate", "an identifier": "Zqvperson"}
 WINDOW = 64  # records of a column that are looked for
 

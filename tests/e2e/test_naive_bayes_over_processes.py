@@ -27,6 +27,8 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
 from vertibayes_protocols.variables import Variable
 
+pytestmark = pytest.mark.machines
+
 PATIENCE = {"gone": 2.0, "probe": 0.5, "hello": 20.0}
 SCHEMA = Schema(
     Variable("y", ("no", "yes")),

@@ -1,6 +1,5 @@
 """The commands of docs/operations.md, as they are written, from top to bottom."""
 
-import importlib.util
 import os
 import re
 import signal
@@ -26,10 +25,7 @@ def blocks():
     return re.sub(r"(roster pin \S+ (roster-\d\.json))\)", rf"\1 {DIGEST})", found)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("nvflare") is None,
-    reason="forty commands take a minute: they run with the tests between machines",
-)
+@pytest.mark.machines
 def test_a_year_of_a_consortium_runs_as_it_is_written(tmp_path, monkeypatch):
     commands = blocks()
     assert commands.count("--digest") == commands.count("roster pin ") > 15

@@ -20,6 +20,8 @@ from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.transports.network import NetworkTransport
 
+pytestmark = pytest.mark.machines
+
 
 def counter_of(processes, **options):
     session = processes.session()

@@ -19,6 +19,8 @@ from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.tls import Certificates
 from vertibayes_protocols.transports.websocket import connect
 
+pytestmark = pytest.mark.machines
+
 PEERS = "bcdz"
 
 

@@ -13,6 +13,8 @@ from vertibayes_protocols.transports.line import knock
 from vertibayes_protocols.transports.route import Route
 from vertibayes_protocols.transports.websocket import connect
 
+pytestmark = pytest.mark.machines
+
 FILE = """[relay]
 address = "{}"
 root = "root.crt"

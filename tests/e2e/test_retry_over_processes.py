@@ -16,6 +16,8 @@ from vertibayes import PlainCounter, k2
 from vertibayes.cli.up import approve_for_practice, party_files
 from vertibayes_protocols.deployment.files import StudyFile
 
+pytestmark = pytest.mark.machines
+
 ORDER = ["age", "sex", "pulse", "drug", "outcome"]
 
 

@@ -16,6 +16,7 @@ from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.deployment.roster.pinning import rotate
 
 pytestmark = [
+    pytest.mark.machines,
     pytest.mark.skipif(not Path("/proc").exists(), reason="processes are counted in /proc"),
 ]
 

@@ -15,6 +15,8 @@ from vertibayes.learning import learn
 from vertibayes.options import Options
 from vertibayes_protocols.deployment.certificates import provision
 
+pytestmark = pytest.mark.machines
+
 ROOT = Path(__file__).parents[2]
 ANALYSTS = ("pandas", "matplotlib", "pgmpy", "scipy", "networkx", "rich", "docker", "gunicorn")
 

@@ -13,6 +13,8 @@ import pytest
 from tests.e2e.processes import free_address
 from tests.protocols.deployment.parties import SITES, deployment
 
+pytestmark = pytest.mark.machines
+
 HERE = Path(__file__).parents[2]
 
 

@@ -20,7 +20,10 @@ SECONDS = 3.0
 FILES = {"relay": ("relay", "relay.toml"), "dealer": ("dealer", "dealer.toml"),
          "north": ("site", "site.toml")}  # fmt: skip
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads are signalled by tgkill")
+pytestmark = [
+    pytest.mark.machines,
+    pytest.mark.skipif(sys.platform != "linux", reason="threads are signalled by tgkill"),
+]
 
 
 class Commands:

@@ -19,6 +19,8 @@ from vertibayes_protocols.errors import PeerGoneError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.opening import open_study
 
+pytestmark = pytest.mark.machines
+
 STRANGER = "site-1"
 
 

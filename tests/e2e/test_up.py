@@ -23,6 +23,7 @@ from vertibayes_protocols.deployment.certificates import provision
 HERE = Path(__file__).parents[2]
 
 pytestmark = [
+    pytest.mark.machines,
     pytest.mark.skipif(not Path("/proc").exists(), reason="processes are counted in /proc"),
 ]
 

@@ -132,7 +132,9 @@ async def _open_websocket(route: Route) -> ClientConnection:
         line = await opened
     except InvalidProxyStatus as error:
         status = error.response.status_code
-        why = "its user or password is wrong or missing" if status == 407 else f"HTTP {status}"
+        why = (
+            "its user or password is wrong or missing" if status in (401, 407) else f"HTTP {status}"
+        )
         raise TransportError(f"the proxy {_shown(proxy)} refuses the connection: {why}") from None
     except (InvalidProxy, ProxyError):
         raise TransportError(f"the proxy {_shown(proxy)} cannot be used") from None
@@ -163,9 +165,7 @@ def _named(error: BaseException, proxy: str | None = None) -> BaseException:
     if isinstance(error, ssl.SSLError):
         return _named(HandshakeError(reason_of(error)))
     if isinstance(error, OSError) and "Connect call failed" in str(error.strerror):
-        error = OSError(
-            error.errno, os.strerror(error.errno or 0)
-        )  # asyncio's words name addresses
+        error = OSError(error.errno, os.strerror(error.errno or 0))  # without the address
     if isinstance(error, OSError) and proxy is not None:
         return TransportError(f"{words(error)}, by way of the proxy {_shown(proxy)}")
     return error
