@@ -7,7 +7,8 @@
     FOLDER/relay/{rootCA.pem, server.crt, server.key}
     FOLDER/issued.txt                   serial numbers of all certificates, for revocation
 
-Files and common names are those that NVFlare provisions; keys are RSA, as NVFlare requires.
+Files and common names are those that NVFlare provisions, and keys are RSA; a consortium's own
+authority may sign others.
 A certificate allows a party to connect to the relay under its name. It opens no message: messages
 are sealed with keys that the parties make themselves with `vertibayes keygen`, and that the
 coordinator never sees.
