@@ -13,7 +13,6 @@ from tests.e2e.test_up import processes_of, pytestmark, up
 from vertibayes.naive_bayes.model_file import read_naive_bayes
 from vertibayes_protocols.deployment.files import SiteFile
 
-
 __all__ = ["pytestmark"]  # the same needs
 
 EPSILON = 30

@@ -195,7 +195,7 @@ def _unpack(data: bytes, label: bytes, parts: int) -> Sequence[bytes]:
 def _prove(credentials: Credentials | None, label: bytes, *facts: bytes) -> tuple[bytes, bytes]:
     """Return the certificate and a signature; nothing without credentials, where names are claims.
 
-    The signature covers the certificate too: two certificates of one key are told apart.
+    The signature covers the certificate too, and is of no other certificate of the same key.
     """
     if credentials is None:
         return b"", b""

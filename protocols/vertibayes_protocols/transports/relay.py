@@ -4,9 +4,9 @@
                                they are (`proof`)
 
 The relay writes the sender of a frame itself: nobody sends in another's name. Two processes under
-one name would each take a part of the packets: while the earlier is alive, the later is refused and
-told why; an earlier one that has said nothing for some seconds gives way. Each process of an
-analyst has an address of its own.
+one name would each take a part of the packets: while the earlier is alive, the relay refuses the
+later and says why; an earlier one that has said nothing for some seconds gives way. Each process of
+an analyst has an address of its own.
 
 Security: the adversaries are strangers, who reach the port, and certified parties. A stranger has
 some seconds to prove who it is, and a frame's room of memory; when many wait, the longest waiting
