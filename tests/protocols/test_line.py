@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 
 import pytest
@@ -162,3 +163,14 @@ def test_an_unexpected_frame_of_the_relay_is_passed_over():
         for kind in range(9):
             link._loop.loop.call_soon_threadsafe(link._take, Frame(kind, "zoe", mark, b""))
         assert link.is_away("zoe") and link.deliver({"a": b"x"}, 5.0) == {}
+
+
+def test_who_leaves_at_once_has_given_its_last_receipts():
+    with relaying() as (relay, _), connect("a", relay.address, "b", certificates=None) as link:
+        for number in range(20):
+            with connect("b", relay.address, "a", certificates=None) as other:
+                with ThreadPoolExecutor(1) as pool:
+                    sent = pool.submit(link.deliver, {"b": bytes([number])}, 0.0)
+                    assert other.receive(10.0) == ("a", bytes([number]))
+                    other.close()
+                    assert sent.result() == {}

@@ -29,6 +29,7 @@ STREAM_BYTES = 16
 BEAT_SECONDS = 3.0  # between signs that an end is alive
 _MARK = Struct(f">{STREAM_BYTES}sQII")
 MOST_BYTES = PIECE_BYTES + 512  # of a frame
+MOST_SMALL = 1 << 20  # bytes of frames without a piece that wait for one receiver
 MOST_PIECES = 1 << 20  # of a packet
 
 

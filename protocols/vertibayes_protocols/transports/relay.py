@@ -40,6 +40,7 @@ from vertibayes_protocols.transports.frames import (
     BUSY,
     FROM_PARTY,
     HERE,
+    MOST_SMALL,
     PIECE,
     Outgoing,
     read_frame,
@@ -65,8 +66,7 @@ from vertibayes_protocols.transports.tls import Certificates, HandshakeError, Pe
 MOST_STRANGERS = 256  # connections that have not proved who they are
 MOST_PROCESSES = 64  # of one party
 MOST_FROM = 1 << 22  # bytes of one party that wait for one receiver,
-MOST_WAITING = 1 << 29  # of all parties together,
-MOST_SMALL = 1 << 20  # and of frames without a piece that wait for one receiver
+MOST_WAITING = 1 << 29  # and of all parties together
 QUIET_SECONDS = 20.0  # of a party: then its connection is closed
 ALIVE_SECONDS = 4.0  # in which a process that is alive says something
 LOOK_SECONDS = 0.5  # between looks at the list of revoked certificates

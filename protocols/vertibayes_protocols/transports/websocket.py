@@ -41,6 +41,7 @@ from vertibayes_protocols.transports.frames import (
     BUSY,
     FULL,
     HERE,
+    MOST_SMALL,
     PIECE,
     STREAM_BYTES,
     TAKEN,
@@ -72,6 +73,7 @@ MOST_ANSWER_SECONDS = 60.0  # for it, if the line is slow: each time twice as lo
 AGAIN_SECONDS = 0.2
 AWAY_SECONDS = 2.0  # for the answer to whether a process is away
 QUIET_SECONDS = 10.0  # without any, before a party connects again
+LEAVE_SECONDS = 1.0  # for the last receipts
 MOST_PAUSE = 2.0  # between two attempts to connect
 
 
@@ -135,6 +137,7 @@ class WebSocketLink:
         self._doubled: TransportError | None = None
         self._woken = False
         self._out = Outgoing()
+        self._line: ClientConnection | None = None
         self._connected = asyncio.Event()
         self._loop = Loop(name)
         asyncio.run_coroutine_threadsafe(self._stay(), self._loop.loop)
@@ -165,7 +168,7 @@ class WebSocketLink:
 
     async def _carry(self, line: ClientConnection) -> None:
         """Carry frames until the connection ends."""
-        self._out = Outgoing()
+        self._out, self._line = Outgoing(), line
         work = [asyncio.create_task(one(line)) for one in (self._read, self._write, self._beat)]
         self._changed(True)
         try:
@@ -202,6 +205,8 @@ class WebSocketLink:
 
     def _take(self, frame: Frame) -> None:
         """Act on a frame from the relay."""
+        if self._out.small_bytes > MOST_SMALL:
+            return  # a relay that reads no receipts gets none
         if frame.kind == PIECE and frame.mark is not None:
             self._out.put(self._receipt(frame.address, frame.mark, frame.piece))
         elif frame.kind in (HERE, ABSENT):
@@ -306,6 +311,7 @@ class WebSocketLink:
             async with asyncio.timeout(AWAY_SECONDS):
                 return await asyncio.shield(asked)
         except TimeoutError:
+            self._asked.pop(address, None)
             return False
 
     # ---- from other parties ----------------------------------------------------------------------
@@ -344,8 +350,18 @@ class WebSocketLink:
         return self._connected.is_set()
 
     def close(self) -> None:
-        """Leave the network."""
+        """Leave the network, once the last receipts have left."""
+        if self._connected.is_set():
+            self._loop.run(self._leave())
         self._loop.close()
+
+    async def _leave(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                while not self._out.is_empty() and self._connected.is_set():
+                    await asyncio.sleep(0.005)
+                if self._line is not None:
+                    await self._line.close()
 
     def __enter__(self) -> Self:
         return self
