@@ -7,7 +7,7 @@ from websockets.sync.client import connect as websocket
 
 from tests.e2e.processes import free_address
 from vertibayes_protocols.deployment.log import line
-from vertibayes_protocols.transports.frames import STREAM_BYTES
+from vertibayes_protocols.transports.frames import BEAT, STREAM_BYTES, read_frame
 from vertibayes_protocols.transports.proof import (
     ENTER,
     Entry,
@@ -74,3 +74,11 @@ class Stranger:
 
     def __exit__(self, *error):
         self._opened.__exit__(*error)
+
+
+def frames_of(stranger):
+    """Yield the frames that a stranger is sent, without signs that the relay is alive."""
+    while True:
+        frame = read_frame(stranger.socket.recv(10.0))
+        if frame.kind != BEAT:
+            yield frame

@@ -3,12 +3,13 @@
 import asyncio
 import base64
 import socket
-from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from threading import Thread
 
 import pytest
+from websockets.asyncio.client import ClientConnection
 
-from tests.protocols.relays import relaying
+from tests.protocols.relays import Stranger, frames_of, relaying
 from tests.protocols.test_tls import listening
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import websocket as module
@@ -165,12 +166,19 @@ def test_an_unexpected_frame_of_the_relay_is_passed_over():
         assert link.is_away("zoe") and link.deliver({"a": b"x"}, 5.0) == {}
 
 
-def test_who_leaves_at_once_has_given_its_last_receipts():
-    with relaying() as (relay, _), connect("a", relay.address, "b", certificates=None) as link:
-        for number in range(20):
-            with connect("b", relay.address, "a", certificates=None) as other:
-                with ThreadPoolExecutor(1) as pool:
-                    sent = pool.submit(link.deliver, {"b": bytes([number])}, 0.0)
-                    assert other.receive(10.0) == ("a", bytes([number]))
-                    other.close()
-                    assert sent.result() == {}
+def test_who_leaves_at_once_has_given_its_last_receipts(monkeypatch):
+    receipt, send = write_frame(TAKEN, "a", Mark(b"s" * 16, 0, 0, 1)), ClientConnection.send
+
+    async def slowly(line, message):
+        await asyncio.sleep(0.001)
+        await send(line, message)
+
+    monkeypatch.setattr(ClientConnection, "send", slowly)
+    monkeypatch.setattr(module, "LEAVE_SECONDS", 30.0)
+    with relaying() as (relay, _), Stranger(relay) as stranger:
+        assert stranger.enter("a") == ""
+        with connect("b", relay.address, "a", certificates=None) as link:
+            for _ in range(100):
+                link._loop.loop.call_soon_threadsafe(link._out.put, receipt)
+        came = islice(frames_of(stranger), 100)
+        assert [frame[:2] for frame in came] == [(TAKEN, "b")] * 100

@@ -9,20 +9,18 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from tests.e2e.processes import Authority
-from tests.protocols.relays import Stranger, relaying, soon
+from tests.protocols.relays import Stranger, frames_of, relaying, soon
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import relay as module
 from vertibayes_protocols.transports import server_socket, websocket
 from vertibayes_protocols.transports.frames import (
     AWAY,
-    BEAT,
     BUSY,
     HERE,
     MOST_BYTES,
     PIECE,
     TAKEN,
     Mark,
-    read_frame,
     write_frame,
 )
 from vertibayes_protocols.transports.proof import (
@@ -71,14 +69,6 @@ def works(relay, north, south):
     """Whether two parties reach each other."""
     with link(relay, "north", north) as one, link(relay, "south", south) as other:
         return one.deliver({"south": b"x"}, 5.0) == {} and other.receive(5.0) == ("north", b"x")
-
-
-def frames_of(stranger):
-    """Yield the frames that a stranger is sent, without signs that the relay is alive."""
-    while True:
-        frame = read_frame(stranger.socket.recv(10.0))
-        if frame.kind != BEAT:
-            yield frame
 
 
 # ---- the log -------------------------------------------------------------------------------------

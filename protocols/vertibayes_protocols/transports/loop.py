@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 from collections.abc import Coroutine
 from concurrent.futures import TimeoutError as NotYetError
@@ -30,8 +29,6 @@ class Loop:
         self._thread.start()
 
     def _run(self) -> None:
-        if hasattr(signal, "pthread_sigmask"):  # Windows has none
-            signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
