@@ -170,10 +170,9 @@ def reached_address(text: str) -> str:
 def proxy(text: str) -> str:
     """Return a proxy's address; an error does not repeat it, as it may have a password."""
     if text != NO_PROXY and PROXY.fullmatch(text) is None:
-        expected = f'expected "http://[USER:PASSWORD@]HOST:PORT", https likewise, or "{NO_PROXY}"'
-        raise ValueError(
-            f"not the address of a proxy: {expected}; write @ : / in them as %40 %3A %2F"
-        )
+        form = f"SCHEME://USER:PASSWORD@HOST:PORT (http or https) or {NO_PROXY}"
+        signs = "with %40 for @, %3A for : and %2F for / in user and password"
+        raise ValueError(f"not the address of a proxy: expected {form}, {signs}")
     return text
 
 

@@ -21,7 +21,7 @@ class Route(NamedTuple):
     address: str
     certificates: Certificates | None = None
     trust: str = "root"  # for the outer TLS: the study's root, or what the "system" trusts
-    proxy: str | None = None  # http[s]://[user:password@]host:port; None: of the environment
+    proxy: str | None = None  # http or https, with user and password; None: of the environment
     tls: bool = True  # at the relay, if it has certificates; a reverse proxy ends TLS if not
 
     @property
