@@ -91,8 +91,8 @@ OF_SEALS = (
         (
             ("        compare_versions(self._seal.identity, peer.party, packet)\n", ""),
             (
-                "        roster = control.decode_roster(text, peer.party)\n",
-                "        roster = control.decode_roster(text, peer.party)\n"
+                "        roster = control.decode_roster(text, peer.party, answers)\n",
+                "        roster = control.decode_roster(text, peer.party, answers)\n"
                 "        compare_versions(self._seal.identity, peer.party, packet)\n",
             ),
         ),
@@ -618,7 +618,30 @@ def without(field: str) -> Mutant:
     return mutant(name, "protocols/vertibayes_protocols/contract.py", CANONICAL, content, CONTRACTS)
 
 
+APPROVALS = "protocols/vertibayes_protocols/deployment/approvals.py"
+DECISIONS = "tests/e2e/test_decisions.py"
+
 OF_APPROVALS = (
+    skipped(
+        "no second person",
+        APPROVALS,
+        "missing := missing_consent(approval, site, second)",
+        DECISIONS,
+    ),
+    mutant(
+        "a second person's consent to another site",
+        APPROVALS,
+        '"site": site}',
+        '"site": ""}',
+        DECISIONS,
+    ),
+    mutant(
+        "a consent to any words",
+        APPROVALS,
+        "content = _content(approval._replace(second=None))",
+        "content: dict[str, Any] = {}",
+        DECISIONS,
+    ),
     mutant(
         "free queries are answered everywhere",
         "protocols/vertibayes_protocols/parties.py",

@@ -85,6 +85,21 @@ PAGE = {
         findings=2,
         also=("scale_seeds", "sources"),
     ),
+    "wide": Shown(
+        (
+            "data",
+            "variables",
+            "records",
+            "algorithm",
+            "bits at most",
+            "bits",
+            "tables",
+            "cells",
+            "secure s",
+            "MB",
+            "rounds",
+        )
+    ),
     "sources_csv": Shown(findings=2),
     "exactness": Shown(rows={"missing values, %": ("0",)}),
     "structures": Shown(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from math import ceil
 from typing import Any
 
 from vertibayes.dag import Structure
@@ -14,8 +15,9 @@ from vertibayes.options import STRUCTURES, Options
 from vertibayes.released import check_options, steps_of_study
 from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.constraints import Constraints
-from vertibayes_protocols.approval import StepsOf
+from vertibayes_protocols.approval import ContractSteps, Takes
 from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.variables import Family
 
 BAYESIAN_NETWORK = "bayesian_network"
 
@@ -51,7 +53,7 @@ def options_of_json(content: Mapping[str, Any]) -> Options:
         raise ValueError(f"the options of the contract are not valid: {error}") from None
 
 
-def steps_of_contract(contract: Contract) -> StepsOf:
+def steps_of_contract(contract: Contract) -> ContractSteps:
     """Return what gives the steps of a contract, in a study that the sites have committed.
 
     Raises
@@ -76,7 +78,10 @@ def steps_of_contract(contract: Contract) -> StepsOf:
         wrong = ", ".join(sorted(set(named) ^ set(contract.variables))) or "a name twice"
         raise ValueError(f"the ordering or structure does not fit the study's variables: {wrong}")
 
-    return lambda study: steps_of_study(study, options, rule)
+    learned = tuple(map(Family, contract.variables))  # with parents that are not known yet
+    families = learned if options.structure is None else tuple(options.structure.families)
+    takes = Takes(ceil(most_bits(contract)), families)
+    return ContractSteps(lambda study: steps_of_study(study, options, rule), takes)
 
 
 def widest(contract: Contract) -> int:

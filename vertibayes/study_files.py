@@ -224,6 +224,15 @@ class RunFile(_StudyFile):
         self.study, self._contract = b"", contract.hex()
         super().__init__(path)
 
+    @classmethod
+    def unfinished(cls, path: Path, contract: bytes) -> bytes:
+        """Return the study of the run in a file, which stays as it is; empty without such a run."""
+        run = cls.__new__(cls)
+        run.path, run.study, run._contract = path, b"", contract.hex()
+        if path.exists():
+            run._load(path.read_bytes())
+        return run.study
+
     def add(self, shown: Shown) -> None:
         """Write what a step has shown; it is on disk when this returns."""
         self._write({"won": list(shown.won), "decided": list(shown.decided)})

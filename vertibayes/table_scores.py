@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from math import fsum, log
 
 import numpy as np
@@ -28,15 +29,27 @@ def k2_scores(tables: Sequence[Table]) -> list[float]:
     from scipy.special import gammaln  # sites choose without it
 
     flat = [table.reshape(table.shape[0], -1) for table in tables]
-    states = [table.shape[0] for table in flat]
-    cells = gammaln(np.concatenate([table.ravel() for table in flat]) + 1.0)
-    totals = np.concatenate([table.sum(axis=0) for table in flat])
-    r = np.repeat(np.array(states, float), [table.shape[1] for table in flat])
-    configurations = gammaln(r) - gammaln(totals + r)
-    cell_ends = np.cumsum([table.size for table in flat])[:-1]
-    ends = np.cumsum([table.shape[1] for table in flat])[:-1]
-    parts = zip(np.split(cells, cell_ends), np.split(configurations, ends), strict=True)
-    return [fsum([*cell.tolist(), *config.tolist()]) for cell, config in parts]
+    totals = [table.sum(axis=0) for table in flat]
+    cells = _each(lambda counts: gammaln(counts + 1.0), [table.ravel() for table in flat])
+    states = np.repeat([float(len(table)) for table in flat], [len(total) for total in totals])
+    each = (gammaln(states) - gammaln(np.concatenate(totals) + states)).tolist()
+    configurations = _parts(each, [len(total) for total in totals])
+    return [fsum([*cell, *of]) for cell, of in zip(cells, configurations, strict=True)]
+
+
+def _each(
+    function: Callable[[NDArray[np.int64]], NDArray[np.float64]], counts: Sequence[Table]
+) -> Iterator[list[float]]:
+    """Yield a function of the counts of each table, without those where it is 0: of 0 and 1.
+
+    Most cells of wide tables are 0.
+    """
+    some = [count[(count != 0) & (count != 1)] for count in counts]
+    return _parts(function(np.concatenate(some)).tolist(), list(map(len, some)))
+
+
+def _parts(values: list[float], lengths: Sequence[int]) -> Iterator[list[float]]:
+    return (values[start:end] for start, end in pairwise(accumulate(lengths, initial=0)))
 
 
 def log_likelihoods(tables: Sequence[Table]) -> list[float]:
@@ -47,15 +60,16 @@ def log_likelihoods(tables: Sequence[Table]) -> list[float]:
     >>> log_likelihoods([np.array([[2], [2]])])  # 4 ln 1/2
     [-2.772588722239781]
     """
+    if not tables:
+        return []
     from scipy.special import xlogy  # sites choose without it
 
-    likelihoods = []
-    for table in tables:
-        flat = table.reshape(table.shape[0], -1).astype(float)
-        totals = flat.sum(axis=0)
-        cells, columns = (fsum(xlogy(n, n).ravel().tolist()) for n in (flat, totals))
-        likelihoods.append(cells - columns)
-    return likelihoods
+    flat = [table.reshape(table.shape[0], -1) for table in tables]
+    cells, columns = (
+        map(fsum, _each(lambda counts: xlogy(counts, counts), counts))
+        for counts in ([table.ravel() for table in flat], [table.sum(axis=0) for table in flat])
+    )
+    return [cell - column for cell, column in zip(cells, columns, strict=True)]
 
 
 def free_parameters(shape: Sequence[int]) -> int:

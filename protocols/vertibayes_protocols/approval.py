@@ -15,6 +15,7 @@ from vertibayes_mpc.rounds import Message, Party
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.release import FamilyTables
+from vertibayes_protocols.variables import Family
 from vertibayes_protocols.wire import FREE
 
 if TYPE_CHECKING:  # learners need the steps alone
@@ -27,7 +28,40 @@ Step: TypeAlias = Choices | FamilyTables
 Winners: TypeAlias = tuple[int, ...]  # of each set, the place of the winner; none of a release
 Steps: TypeAlias = Generator[Step, Winners, R]  # a learner, as it asks
 StepsOf: TypeAlias = Callable[["Study"], Steps[object]]
+
+
+class Takes(NamedTuple):
+    """What is known of a run's steps before it begins."""
+
+    bits: int = 0  # of the winners of all its choices, at most
+    families: tuple[Family, ...] = ()  # of the released tables, with the parents that are given
+
+
+@dataclass(frozen=True)
+class ContractSteps:
+    """The steps of a contract, in a study that the sites have committed, and what they take."""
+
+    of: StepsOf = field(repr=False)
+    takes: Takes
+
+    def __call__(self, study: Study) -> Steps[object]:
+        """Return the steps in a study."""
+        return self.of(study)
+
+
 Phase: TypeAlias = Literal["begin", "opening", "answer"]
+
+
+class UnusableApprovalError(ValueError):
+    """A study has no approval that a run can use; the text, of the study, is for its analyst."""
+
+
+class Consent(NamedTuple):
+    """A second person's consent to an approval."""
+
+    by: str
+    date: str
+    signature: bytes = b""  # of `deployment.approvals.consented`
 
 
 @dataclass(frozen=True)
@@ -40,16 +74,21 @@ class Approved:
     date: str
     steps: StepsOf | None = field(compare=False, repr=False)
     data: bytes = b""  # of `Changes.beside`, if its owner approved the data beside earlier ones
-    purpose: str = ""  # or the number of a permit
+    purpose: str = ""
     until: str = ""  # the last day, in UTC; no end if empty
     version: str = ""  # of the data that the owner has seen approved: `SiteData.version`
+    permit: str = ""  # the number of an ethics committee's file, or of a data permit
+    second: Consent | None = None  # of whom the site's policy names
+    takes: Takes = field(default=Takes(), compare=False, repr=False)
 
     @property
     def words(self) -> str:
-        """Who approved it, when, until when and what for."""
+        """Who approved it, when, until when, what for and under which permit."""
+        second = f" and {printable(self.second.by)} on {self.second.date}" if self.second else ""
         until = f" until {self.until}" if self.until else ""
         purpose = f" for {printable(self.purpose)}" if self.purpose else ""
-        return f"{self.approver} on {self.date}{until}{purpose}"
+        permit = f" under permit {printable(self.permit)}" if self.permit else ""
+        return f"{self.approver} on {self.date}{second}{until}{purpose}{permit}"
 
     @property
     def is_over(self) -> bool:
@@ -61,6 +100,11 @@ class Approved:
         """Whether tables leave without noise."""
         rule = self.contract.rule
         return rule is not None and not rule.is_noisy
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether values must be those of earlier studies: noise hides people in tables alone."""
+        return self.counts_leave or self.takes.bits > 0
 
 
 Approvals: TypeAlias = Callable[[bytes], Approved | None]  # by digest

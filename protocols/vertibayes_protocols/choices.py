@@ -7,7 +7,9 @@ a node as well as moves that change several nodes, and can subtract a penalty.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import log2
 from typing import Literal, NamedTuple, TypeAlias
 
 from vertibayes_protocols.variables import Family, Rows
@@ -41,6 +43,16 @@ class Choices:
     missing: bool = False
     rows: Rows = Rows()  # which records are counted; all by default
     score: ScoreKind = "k2"  # what the score of a family is
+
+    @property
+    def bits(self) -> float:
+        """How many bits the winners have at most, with one that says whether each is narrow."""
+        return bits_of(map(len, self.sets))
+
+
+def bits_of(sizes: Iterable[int]) -> float:
+    """Return the bits of the winners of sets with so many candidates, as `Choices.bits`."""
+    return sum(1 + log2(size) for size in sizes)
 
 
 def constants_last(choices: Choices) -> Choices:

@@ -20,6 +20,8 @@ GIBIBYTE = 1 << 30
 class Policy:
     """The rules of one party, which refuses a query that breaks one of them.
 
+    By default tables, cells and bits of all studies carry one a month for a year, of ALARM's size.
+
     Examples
     --------
     >>> policy = Policy(variables=["age", "smoker"], most_variables=3)
@@ -39,7 +41,7 @@ class Policy:
     most_sessions: int = declared("whole", 8, least=1)  # at the same time; analysts share equally
     most_released_tables: int = declared("whole", 1_000, least=1)  # by all approved studies
     most_released_cells: int = declared("whole", 100_000, least=1)  # of these tables together
-    most_choice_bits: int = declared("whole", 5_000, least=1)  # of winners in all approved studies
+    most_choice_bits: int = declared("whole", 60_000, least=1)  # of winners in all approved studies
     most_memory: int = declared("size", GIBIBYTE, least=1)  # of one query at this party
     most_minutes: float = declared("number", 60.0, above=0)  # of all parties' work in one query
     most_stored: int = declared("size", 16 * GIBIBYTE, least=1)  # masked columns of one study

@@ -16,6 +16,7 @@ from vertibayes_protocols.errors import refusing
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.changes import Snapshot
 from vertibayes_protocols.storage.memory import Digests
+from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Rows
 
 RARE = (
@@ -77,11 +78,30 @@ def check_values(site: SiteRole, effects: Effects) -> None:
     is_compared = joined.compared is changes.snapshots  # and no other session has answered since
     if is_compared and not is_release:
         return
-    values, approved = site.values_of(joined.study), site.approved_beside
-    _check_few(site, values, site.policy.fewest_records, approved)
+    compare_values(site, joined.study, is_release=is_release)
     joined.compared = changes.snapshots
+
+
+def compare_values(site: SiteRole, study: Study, *, is_release: bool = False) -> None:
+    """Refuse values of which few differ from an earlier study, or any if counts leave."""
+    values, approved = site.values_of(study), site.approved_beside
+    _check_few(site, values, site.policy.fewest_records, approved)
     if is_release or (site.run is not None and site.run.approved.counts_leave):
         _check_counts(site, values, approved)  # before the first step, and at the release
+
+
+def remember_columns(site: SiteRole, study: Study) -> None:
+    """Remember columns before the site commits them, if it would answer a question about them.
+
+    The study can then continue with the earlier data. Of an approved study, whose next queries are
+    known, such columns are refused before.
+    """
+    if site.run is None:
+        try:
+            compare_values(site, study)
+        except ValueError:
+            return
+    site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
 
 
 def _check_few(site: SiteRole, values: Snapshot, fewest: int, approved: Collection[bytes]) -> None:

@@ -39,6 +39,10 @@ class RunWatch:
         started = "is it running?" if len(parties) == 1 else "are they running?"
         self.say(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
 
+    def noticed(self, text: str) -> None:
+        """Note what the owner of this machine should look at, as a clock that differs."""
+        self.say(f"warning: {text}\n")
+
     def saw(self, view: SessionView) -> None:
         """Note the state of the session; called whenever the analyst waits for a packet."""
 

@@ -30,11 +30,21 @@ from vertibayes_protocols.transports.tls import Certificates
 from vertibayes_protocols.transports.websocket import connect
 
 ROOT = Path(__file__).parents[2]
+LIMIT = 600.0  # seconds in which what a test waits for happens on any machine; no test measures it
 
 
 def free_address():
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def until(condition):
+    """Wait until a condition holds; return what it returns."""
+    end = time.monotonic() + LIMIT
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
 
 
 def _text(name):
@@ -112,7 +122,7 @@ class Process:
         for line in self.process.stdout:
             self.lines.put(line.strip())
 
-    def wait_for(self, start, part="", timeout=120.0):
+    def wait_for(self, start, part="", timeout=LIMIT):
         """Return the next line that starts so, and has a part."""
         end = time.monotonic() + timeout
         while True:
@@ -181,7 +191,7 @@ class Processes:
         if not self.analyst_apart:
             self._connect()
         for party in (*self.sites, DEALER):
-            self.running[party].wait_for("ready", timeout=40 + 8 * len(self.sites))
+            self.running[party].wait_for("ready")
 
     def _connect(self):
         address = self._address_of(ANALYST)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import ROOT, Process, free_address
+from tests.e2e.processes import LIMIT, ROOT, Process, free_address
 from tests.protocols.deployment.parties import SITES
 
 OLD, NEW = "old", "new"
@@ -103,7 +103,7 @@ class Releases:
         )
         return other
 
-    def command(self, release, *words, timeout=300):
+    def command(self, release, *words, timeout=LIMIT):
         """Run a command of a release; return its exit status and what it prints."""
         command = [sys.executable, *map(str, words)]
         done = subprocess.run(
@@ -132,7 +132,7 @@ class Releases:
                 self._start(party, release)
         for party, process in self.running.items():
             if not any("connected" in line or "listening" in line for line in process.seen):
-                process.wait_for("", "listening" if party == RELAY else "connected", 150)
+                process.wait_for("", "listening" if party == RELAY else "connected")
 
     def _start(self, party, release):
         kind = party if party in (DEALER, RELAY) else "site"
@@ -141,7 +141,7 @@ class Releases:
         process = Process(party, command=command, folder=self.trees[release])
         self.running[party], self.releases[party] = process, release
         if party == RELAY:
-            process.wait_for("", "listening", 150)
+            process.wait_for("", "listening")
 
     def stop(self, parties):
         """End the processes of parties."""
@@ -160,9 +160,14 @@ class Releases:
 
     def seconds_until(self, party, part, begun):
         """Return how many seconds after a time a party has logged a text."""
-        line = self.running[party].wait_for("", part, timeout=10)
-        logged = datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f").timestamp()
-        return logged - begun
+        line = self.running[party].wait_for("", part)
+        old = line[10] == " "  # releases up to 0.1.0 log local time
+        logged = (
+            datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f")
+            if old
+            else (datetime.fromisoformat(line.partition(" ")[0]))
+        )
+        return logged.timestamp() - begun
 
     def __enter__(self):
         return self

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.analyst import learned
-from tests.e2e.processes import Processes
+from tests.e2e.processes import LIMIT, Processes
 from vertibayes.counting import PlainCounter
 from vertibayes.splitting import split_columns
 from vertibayes.study_files import TableFile
@@ -71,7 +71,7 @@ def kill_in(processes, phase):
 def finish(processes):
     processes.start(ANALYST, "analyst")
     processes.running[ANALYST].wait_for("learned")
-    assert processes.running[ANALYST].process.wait(10) == 0
+    assert processes.running[ANALYST].process.wait(LIMIT) == 0
     for other in (*processes.sites, DEALER):
         assert processes.running[other].wait_for("ended") == "ended None None"
     with np.load(processes.folder / "model.npz") as file:

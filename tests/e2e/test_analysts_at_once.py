@@ -56,7 +56,7 @@ def test_two_processes_of_one_analyst_and_one_of_another_learn_at_the_same_time(
         names = {f"alice-{number}": "alice", f"again-{number}": "alice", f"bob-{number}": "bob"}
         outs = [begin(processes, data, analyst, name) for name, analyst in names.items()]
         for name in names:
-            processes.running[name].wait_for("learned", timeout=120.0)
+            processes.running[name].wait_for("learned")
         for out in outs:
             assert_learned(data, out)
         for party in (*processes.sites, DEALER):
@@ -74,6 +74,6 @@ def test_an_analyst_that_is_killed_and_started_again_gets_in_within_seconds(fede
     begin(processes, data, "alice", "killed")
     processes.running["killed"].wait_for("ready")
     begun = time.monotonic()
-    processes.running["killed"].wait_for("learned", timeout=120.0)
+    processes.running["killed"].wait_for("learned")
     assert time.monotonic() - begun < 3.0 + 2.0  # and it learns
     assert_learned(data, out)

@@ -61,7 +61,7 @@ def test_an_approval_has_a_purpose_a_last_day_and_the_version_of_the_data(capsys
     assert code == 0, error
     approval = approval_of(folder)
     assert approval[4:6] == ("permit 12/345", "2026-12-31") and len(approval.version) == 8
-    assert "Purpose or permit: permit 12/345\n" in shown
+    assert "Purpose: permit 12/345\n" in shown
     assert "The approval ends on 2026-12-31, in UTC\n" in shown
     assert f"  data: version {approval.version}, of the number of records" in shown
     listed = list_of(capsys, folder)

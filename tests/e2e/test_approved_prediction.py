@@ -159,7 +159,7 @@ def test_a_policy_without_scores_does_not_approve_a_prediction(capsys, folder):
     change(own, "most_scores = 300", "most_scores = 19")
     code, _, error = approve(capsys, folder, "south")
     assert code == 2 and "learning.target" in error
-    assert "the posteriors of 20 records would be revealed: the policy of south has" in error
+    assert "needs 20 records with scores: 19 are left of most_scores = 19" in error
     change(own, "most_scores = 19", "most_scores = 20")
     code, shown, _ = approve(capsys, folder, "south")
     assert code == 0 and "for each of 20 records, drawn at random, the probabilities" in shown

@@ -223,7 +223,8 @@ def test_the_owner_reads_what_a_sum_reveals(capsys, tmp_path):
 
 
 def test_the_owner_reads_what_columns_and_people_reveal(capsys, tmp_path):
-    study = deployment(tmp_path / "columns", COLUMNS, "most_scores = 20", NOISY + RUNS)
+    policy = "most_epsilon = 3\nmost_scores = 20"
+    study = deployment(tmp_path / "columns", COLUMNS, policy, NOISY + RUNS)
     change(study, '# variables = ["a", "b"] ', 'variables = ["y", "a", "b"]')
     own = tmp_path / "columns" / "one" / "site.toml"
     shown = run(capsys, "approve", study, "--site", own, "--yes")[1]

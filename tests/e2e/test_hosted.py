@@ -10,7 +10,7 @@ from tests.e2e.studies import learn_study, run_in_one_process
 from tests.protocols.deployment.parties import RECORDS, SITES, change, deployment, records
 from vertibayes.cli import hosted
 from vertibayes.cli.contracts import contract_of
-from vertibayes.cli.hosted import host_site, log_path, report_of
+from vertibayes.cli.hosted import host_analyst, host_site, log_path, report_of
 from vertibayes.cli.up import approve_for_practice, party_files
 from vertibayes_protocols.deployment.files import StudyFile
 
@@ -103,3 +103,18 @@ def test_a_report_counts_what_the_ledger_lists_and_shows_none_of_it(
         assert not any(word in shown for word in ("patient-", "outcome", "acme", str(RECORDS)))
     assert set(asdict(report).values()) == set(report.as_json().values())
     assert_refused(folder / "north" / "site.toml", digest, "all runs of the study are used up")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('algorithm = "k2"', 'algorithm = "hybrid"', "names another study than study.toml"),
+        ("[study]", "[secret-4711]", "study.toml is not valid: run `vertibayes check study.toml`"),
+    ],
+)
+def test_an_analyst_learns_no_other_study_than_a_task_names(folder, tmp_path, old, new, reason):
+    digest, file = approved(folder), folder / "analyst" / "study.toml"
+    change(file, old, new)
+    report = host_analyst(file, digest, 1.0, tmp_path / "out", lambda: False, None)
+    assert report.state == "refused" and reason in report.reason
+    assert not log_path(file).exists(), "no process was started"

@@ -89,6 +89,7 @@ def test_exact_tables_and_predictions_are_those_of_the_common_people(
     code, shown, error = run(capsys, "learn", study, "--out", tmp_path / "out")
     assert code == 0, error
     assert "95 people in the study; 95 in all lists, 20 at one alone" in shown
+    assert "also in another list (padding lowers it): one 82.6%, two 96.0%" in shown
     cpts = read_model(tmp_path / "out" / "model.bif").cpts
     for name in "abc":
         smoothed = counts(table, name) + 1

@@ -12,7 +12,7 @@ from shutil import copytree
 import pytest
 
 from tests.e2e.command import run
-from tests.protocols.deployment.parties import change, deployment
+from tests.protocols.deployment.parties import change, deployment, without_relay
 from vertibayes.cli import processes
 from vertibayes.cli.check import reach
 from vertibayes.cli.up import party_files
@@ -166,3 +166,15 @@ def test_a_child_imports_no_folder_of_the_working_folder(tmp_path):
     assert control.stderr.strip() == "a folder of the user"
     os.close(near)
     os.close(far)
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [("site", "north/site.toml"), ("learn", "analyst/study.toml"), ("up", "analyst/study.toml")],
+)
+def test_a_party_without_a_relay_is_not_started_by_hand(folder, tmp_path, capsys, command, file):
+    without_relay(folder / file)
+    more = [] if command == "site" else ["--out", str(tmp_path / "out")]
+    code, _, said = run(capsys, command, str(folder / file), *more)
+    assert code == 2 and f"{file}: [relay] is missing: " in said
+    assert not (tmp_path / "out").exists()

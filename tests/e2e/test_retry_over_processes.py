@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e.processes import Process, free_address
+from tests.e2e.processes import LIMIT, Process, free_address
 from tests.protocols.deployment.parties import SITES, change, deployment, pooled
 from vertibayes import PlainCounter, k2
 from vertibayes.cli.up import approve_for_practice, party_files
@@ -48,7 +48,7 @@ class Parties:
         for party in (*SITES, "dealer"):
             self.start(party)
         for party in (*SITES, "dealer"):
-            self.running[party].wait_for("", " connected ", 150)
+            self.running[party].wait_for("", " connected ")
 
     def learn(self, name="run", study=None):
         """Start a run; its results are in a folder of its name."""
@@ -71,7 +71,7 @@ def parties(folder, free, patience):
 
 def status_of(run):
     """Return the exit status of a run, and what it has printed since it was last read."""
-    status = run.process.wait(150)
+    status = run.process.wait(LIMIT)
     run.reader.join(10)
     return status, list(run.lines.queue)
 
@@ -97,9 +97,9 @@ def released(all_, site):
 def test_a_run_goes_on_when_a_site_is_killed_and_started_again(tmp_path, free, answered):
     with parties(tmp_path / "all", free, "gone = 2\nprobe = 0.5") as all_:
         run = all_.learn()
-        all_.running["north"].wait_for("", f" answered query={answered}", timeout=150)
+        all_.running["north"].wait_for("", f" answered query={answered}")
         all_.running["north"].kill()
-        run.wait_for("there is no session (north", timeout=60)
+        run.wait_for("there is no session (north")
         all_.start("north")
         status, said = status_of(run)
         assert status == 0, said
@@ -112,9 +112,7 @@ def test_a_second_run_of_a_study_is_refused_by_name_and_the_first_goes_on(tmp_pa
     """In the same folder, and in a copy of it; the first run is paused meanwhile."""
     with parties(tmp_path / "all", free, "gone = 60") as all_:
         run = all_.learn("first")
-        all_.running["north"].wait_for(
-            "", f" answered query={'tables' if free else 'choose'}", timeout=150
-        )
+        all_.running["north"].wait_for("", f" answered query={'tables' if free else 'choose'}")
         run.process.send_signal(signal.SIGSTOP)
         status, said = status_of(all_.learn("second"))
         assert status == 2 and "is in use by another process" in said[-1]

@@ -24,7 +24,7 @@ pytestmark = [
 def test_a_rotated_key_works_after_a_restart_and_the_old_one_is_refused_by_name(tmp_path):
     folder, out = consortium(tmp_path / "all", address=free_address()), tmp_path / "out"
     plain = write_bif(learn(PlainCounter(pooled(folder)), Options()).network)
-    code, said = up(folder, out, timeout=240)
+    code, said = up(folder, out)
     assert code == 0, said
     assert (out / "model.bif").read_text() == plain
     north = file_of(folder, "north")
@@ -35,12 +35,12 @@ def test_a_rotated_key_works_after_a_restart_and_the_old_one_is_refused_by_name(
         pin(folder, party, 2)
     assert SiteFile.read(north).key != old
     change(file_of(folder, "analyst"), 'folder = "study"', 'folder = "study2"')
-    code, said = up(folder, tmp_path / "again", timeout=240)
+    code, said = up(folder, tmp_path / "again")
     assert code == 0, said
     assert (tmp_path / "again" / "model.bif").read_text() == plain
 
     north.write_text(before)  # as a thief of the old key, or a site that has not pinned epoch 2
-    code, said = up(folder, tmp_path / "stolen", timeout=240)
+    code, said = up(folder, tmp_path / "stolen")
     assert code == 2 and not (tmp_path / "stolen").exists()
     assert "vertibayes: north: uses a key that was rotated at epoch 2; analyst has pinned" in said
     reason = "north: uses a key that was rotated at epoch 2; south has"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import free_address
+from tests.e2e.processes import LIMIT, free_address
 from tests.protocols.deployment.parties import SITES, deployment, pooled
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
@@ -72,7 +72,7 @@ def test_sites_dealer_and_relay_run_without_the_packages_of_analysts(environment
             started.append(start(environment, kind, folder / party / f"{kind}.toml", until))
         study = folder / "analyst" / "study.toml"
         command = [sys.executable, "-m", "vertibayes", "learn", str(study), "--out", "out"]
-        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT,
                              env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"})  # fmt: skip
         assert ran.returncode == 0, ran.stderr
         status = [environment, "-P", "-m", "vertibayes", "status", str(folder / "relay/relay.toml")]
@@ -80,7 +80,7 @@ def test_sites_dealer_and_relay_run_without_the_packages_of_analysts(environment
     finally:
         for process in started:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=LIMIT)
     plain = learn(PlainCounter(pooled(folder)), Options())
     assert (tmp_path / "out" / "model.bif").read_text() == write_bif(plain.network)
 

@@ -6,11 +6,10 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
-from tests.e2e.processes import free_address
+from tests.e2e.processes import LIMIT, free_address, until
 from tests.protocols.deployment.parties import SITES, deployment
 
 pytestmark = pytest.mark.machines
@@ -32,14 +31,6 @@ def started(tmp_path):
             return process
 
         yield start
-
-
-def until(condition, seconds=60):
-    end = monotonic() + seconds
-    while not (found := condition()):
-        assert monotonic() < end
-        sleep(0.05)
-    return found
 
 
 def test_a_site_that_is_killed_is_waited_for_and_the_run_ends_when_it_is_back(started, tmp_path):
@@ -68,7 +59,7 @@ def test_a_site_that_is_killed_is_waited_for_and_the_run_ends_when_it_is_back(st
     until(lambda: re.search(r"south \(site\) is (away|not connected)", status_of(study)))
     started("south-again", "site", folder / "south" / "site.toml")
 
-    assert run.wait(timeout=120) == 0, said("run").read_text()
+    assert run.wait(timeout=LIMIT) == 0, said("run").read_text()
     until(lambda: "The run has ended." in said("watch").read_text())
     lines = said("watch").read_text()
     for text in (

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.command import run
+from tests.e2e.processes import LIMIT
 from vertibayes_protocols.deployment.status import Status, kept_status, status_path
 
 ROOT = Path(__file__).parents[2]
@@ -47,11 +48,11 @@ class Run:
 
     def end(self):
         self.process.stdin.close()
-        assert self.process.wait(timeout=20) == 0
+        assert self.process.wait(timeout=LIMIT) == 0
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=LIMIT)
 
 
 @contextmanager
@@ -100,7 +101,7 @@ def test_two_watchers_show_the_changes_of_a_run_and_end_with_it(study):
         assert all("Now: learn the structure." in line for line in second)
         ran.end()
         for watcher in watchers:
-            said, error = watcher.communicate(timeout=20)
+            said, error = watcher.communicate(timeout=LIMIT)
             assert (watcher.returncode, error) == (0, "")
             assert said.splitlines()[-1].endswith("The results are in results.")
 
@@ -111,7 +112,7 @@ def test_a_run_that_is_killed_is_said_not_to_run(study, capsys):
         ran.do("phase structure")
         assert run(capsys, "status", study)[0] == 0
         ran.kill()
-        said, _ = watcher.communicate(timeout=20)
+        said, _ = watcher.communicate(timeout=LIMIT)
         assert watcher.returncode == 3 and "because it was killed" in said
         code, printed, _ = run(capsys, "status", study)
         assert code == 3 and "does not run" in printed and "x Learn the structure" in printed
@@ -126,15 +127,15 @@ def test_a_watcher_can_be_stopped_and_says_why_it_cannot_read_a_status(study):
         one, other = (held.enter_context(status(study, "--watch")) for _ in "ab")
         assert "Now: connect to the parties." in one.stdout.readline() + other.stdout.readline()
         other.send_signal(signal.SIGINT)
-        _, error = other.communicate(timeout=20)
+        _, error = other.communicate(timeout=LIMIT)
         assert (other.returncode, error) == (130, "vertibayes: stopped\n")
         path.write_text('{"format": 9}')
-        _, error = one.communicate(timeout=20)
+        _, error = one.communicate(timeout=LIMIT)
         assert one.returncode == 2 and "has the format 9, this release reads 1" in error
     path.unlink()
     path.symlink_to("/etc/passwd")
     with status(study, "--watch") as linked:
-        assert "symbolic link" in linked.communicate(timeout=20)[1]
+        assert "symbolic link" in linked.communicate(timeout=LIMIT)[1]
 
 
 def test_a_party_is_watched_until_it_stops(tmp_path, capsys, monkeypatch):
@@ -155,7 +156,6 @@ def test_a_party_is_watched_until_it_stops(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--watch", "--prometheus"], "specify one of --watch and --prometheus"),
         (["--interval", "2"], "--interval is for --watch: got --interval 2 without it"),
         (["--watch", "--interval", "0"], "--interval must be between 0.1 and 3600 seconds, got 0"),
     ],

@@ -16,7 +16,7 @@ from tests.protocols.deployment.parties import deployment
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.storage.memory import SiteMemory
 
-SECONDS = 3.0
+SECONDS = 15.0  # half of what one attempt to connect takes: a party that waits for it is noticed
 FILES = {"relay": ("relay", "relay.toml"), "dealer": ("dealer", "dealer.toml"),
          "north": ("site", "site.toml")}  # fmt: skip
 
@@ -50,8 +50,8 @@ class Commands:
 def signal_another_thread(process, number):
     """Send a signal as the kernel may: to a thread that is not the main one."""
     threads = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
-    assert max(threads) != process.pid
-    assert ctypes.CDLL(None).tgkill(process.pid, max(threads), number) == 0
+    another = next(thread for thread in threads if thread != process.pid)
+    assert ctypes.CDLL(None).tgkill(process.pid, another, number) == 0
 
 
 def ends(process):

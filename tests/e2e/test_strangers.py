@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.e2e.processes import Authority, Processes
+from tests.e2e.processes import LIMIT, Authority, Processes
 from tests.protocols.relays import Stranger
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -51,7 +51,7 @@ def refused(processes, error):
 def others_end(processes):
     """Everyone who had joined ends with the stranger's name."""
     for party in {*processes.sites, DEALER} - {STRANGER}:
-        processes.running[party].wait_for(f"ended {STRANGER} ", timeout=10.0)
+        processes.running[party].wait_for(f"ended {STRANGER} ")
 
 
 def works(processes, data):
@@ -81,7 +81,7 @@ def test_a_foreign_certificate_joins_nothing(federation, tmp_path):
     restart(processes, certificates=paths, connect=1.0)
     told = processes.running[STRANGER].wait_for("failed")
     assert "it shows no certificate of this study's relay (unknown authority)" in told
-    assert processes.running[STRANGER].process.wait(10) == 2
+    assert processes.running[STRANGER].process.wait(LIMIT) == 2
     assert not certificate_is_taken(processes, foreign)
     assert certificate_is_taken(processes, processes.certificates[STRANGER])
     error, seconds = refused(processes, PeerGoneError)

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from tests.documents import ROOT
-from tests.e2e.processes import free_address
+from tests.e2e.processes import LIMIT, free_address
 from tests.page_commands import assert_shown, blocks, commands_of, fails, run_here
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text()
@@ -76,7 +76,7 @@ def shell(commands, folder):
             env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}, start_new_session=True,
         )  # fmt: skip
         try:
-            process.wait(timeout=240)
+            process.wait(timeout=LIMIT)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # the parties that the page has started

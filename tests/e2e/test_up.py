@@ -8,11 +8,10 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
-from tests.e2e.processes import free_address
+from tests.e2e.processes import LIMIT, free_address, until
 from tests.protocols.deployment.parties import SITES, change, count_by, deployment, pooled, records
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
@@ -43,11 +42,11 @@ def start(folder, out, *options):
         return subprocess.Popen(command, cwd=HERE, stdout=file, stderr=subprocess.STDOUT)
 
 
-def up(folder, out, *options, timeout=90):
+def up(folder, out, *options):
     """Run a study; return its exit status and all that was said."""
     process = start(folder, out, *options)
     try:
-        return process.wait(timeout=timeout), out.with_suffix(".log").read_text()
+        return process.wait(timeout=LIMIT), out.with_suffix(".log").read_text()
     finally:
         process.kill()
         process.wait()
@@ -99,10 +98,10 @@ def test_stopped_it_leaves_no_process_behind(folder, tmp_path, how, status):
     process = start(folder, tmp_path / "out")
     said = (tmp_path / "out.log").read_text
     try:
-        wait_until(lambda: "south connected" in said())
+        until(lambda: "south connected" in said())
         assert len(processes_of(folder)) >= 5
         process.send_signal(how)
-        assert process.wait(timeout=30) == status
+        assert process.wait(timeout=LIMIT) == status
         assert said().endswith("vertibayes: stopped\n")
     finally:
         process.kill()
@@ -113,19 +112,12 @@ def test_stopped_it_leaves_no_process_behind(folder, tmp_path, how, status):
 def test_killed_it_leaves_no_process_behind(folder, tmp_path):
     process = start(folder, tmp_path / "out")
     said = (tmp_path / "out.log").read_text
-    wait_until(lambda: "south connected" in said())
+    until(lambda: "south connected" in said())
     assert len(processes_of(folder)) >= 5
     process.kill()
     process.wait()
-    wait_until(lambda: processes_of(folder) == [], seconds=30)
+    until(lambda: processes_of(folder) == [])
     assert not (tmp_path / "out").exists()
-
-
-def wait_until(condition, seconds=60):
-    end = monotonic() + seconds
-    while not condition():
-        assert monotonic() < end
-        sleep(0.05)
 
 
 def test_other_people_at_one_site_stop_the_run(folder, tmp_path):

@@ -56,7 +56,7 @@ def test_a_site_reads_the_folder_of_the_last_release_and_refuses_changed_records
         releases.stop(["north"])
         before = {path: path.read_bytes() for path in (north / "memory").iterdir()}
         releases._start("north", OLD)
-        said = releases.running["north"].wait_for("", "", timeout=150)
+        said = releases.running["north"].wait_for("", "")
         assert "ready" in said or "vertibayes: " in said, said
         releases.stop(["north"])
         assert {path: path.read_bytes() for path in (north / "memory").iterdir()} == before

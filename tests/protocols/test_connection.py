@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import time
+
 import pytest
 
 from tests.protocols.network import identities
@@ -27,6 +29,7 @@ from vertibayes_protocols.transports.connection import Connection
 from vertibayes_protocols.transports.mailbox import Patience
 
 SESSION = bytes(range(16))
+NOON = 1_790_000_000
 PATIENCE = Patience(silent=100.0, gone=10.0, probe=2.0, hello=60.0)
 FROM_A, FROM_B = {"a": Expect(Go)}, {"b": Expect(Go)}
 FROM_ALL = dict.fromkeys("abc", Expect(Go))
@@ -35,7 +38,8 @@ FROM_ALL = dict.fromkeys("abc", Expect(Go))
 class Ends:
     """The ends of one session, and who carries packets between them."""
 
-    def __init__(self, *parties, star=False, absent=()):
+    def __init__(self, *parties, star=False, absent=(), clocks=None):
+        self.warnings = []
         self.known = identities(ANALYST, *parties)
         self.dead, self.now, self.carried = set(absent), 0.0, []
         self.ends = {}
@@ -43,7 +47,15 @@ class Ends:
             is_analyst = party == ANALYST
             roster = (ANALYST, *parties) if is_analyst or not star else (ANALYST, party)
             seal = Seal(self.known[party], SESSION, SeededRandomness(party.encode()))
-            self.ends[party] = Connection(seal, roster, ANALYST, PATIENCE, star=star and is_analyst)
+            self.ends[party] = Connection(
+                seal,
+                roster,
+                ANALYST,
+                PATIENCE,
+                time_of_day=lambda party=party: (clocks or {}).get(party, NOON),
+                star=star and is_analyst,
+                warn=lambda text, party=party: self.warnings.append((party, text)),
+            )
         for party, end in self.ends.items():
             if party not in self.dead:
                 end.greet(end.peers)
@@ -133,10 +145,24 @@ def test_the_same_hello_is_ignored_and_another_is_a_replay():
         ends["b"].receive("a", another)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(7200, "2 h 0 min ahead of"), (-7200, "2 h 0 min behind"), (301, "0 h 5 min ahead of"),
+     (300, None), (-300, None)],
+)  # fmt: skip
+def test_a_clock_that_differs_is_named_to_the_analyst_and_nothing_else_changes(seconds, said):
+    """Before: certificates and approvals ended two hours off, and nothing said why."""
+    ends = Ends("a", "b", clocks={"b": NOON + seconds})
+    words = f"the clock of b is {said} this one: compare both with a time server"
+    assert ends.warnings == ([] if said is None else [(ANALYST, words)])
+    assert not ends["a"].strangers() and not ends[ANALYST].strangers()
+
+
 def test_a_hello_that_names_other_parties_is_refused():
     known = identities(ANALYST, "a", "b")
-    a = Connection(Seal(known["a"], SESSION), "ab", ANALYST, PATIENCE)
-    b = Connection(Seal(known["b"], SESSION), ("a", "b", ANALYST), ANALYST, PATIENCE)
+    a = Connection(Seal(known["a"], SESSION), "ab", ANALYST, PATIENCE, time_of_day=time)
+    everybody = "a", "b", ANALYST
+    b = Connection(Seal(known["b"], SESSION), everybody, ANALYST, PATIENCE, time_of_day=time)
     a.greet("b")
     with pytest.raises(UnexpectedMessageError, match="a: a session of other parties"):
         b.receive("a", a.to_send()[0][0]["b"])

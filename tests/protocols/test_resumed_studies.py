@@ -11,7 +11,7 @@ from tests.protocols.test_approved_studies import DATA, ORDER, RULE, candidates,
 from tests.randomness import SeededRandomness
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.randomness import KeyPair
-from vertibayes_protocols.approval import Approved
+from vertibayes_protocols.approval import Approved, Takes
 from vertibayes_protocols.approved_study import open_approved
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.errors import PeerGoneError, QueryRefusedError, TransportError
@@ -20,6 +20,8 @@ from vertibayes_protocols.open_study import Renewing, waits
 from vertibayes_protocols.parties import serve
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import KINDS, Release
+from vertibayes_protocols.queries.opening import begin
+from vertibayes_protocols.queries.opening.needs import needs_of
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.roles import DealerRole
 from vertibayes_protocols.run_watch import RunWatch
@@ -61,8 +63,9 @@ class World(RunWatch):
         self.sessions, self.seen, self.kept = 0, [], []
         self.noticed, self.programs = [], {}
 
-    def approve(self, *contracts):
-        approved = {c.digest: Approved(c, "A. Owner", "2026-01-31", self.steps) for c in contracts}
+    def approve(self, *contracts, **more):
+        given = "A. Owner", "2026-01-31", self.steps
+        approved = {c.digest: Approved(c, *given, **more) for c in contracts}
         for role in self.roles.values():
             role.approvals = approved.get
 
@@ -191,6 +194,26 @@ def test_an_analyst_that_is_killed_resumes_from_its_record_and_that_of_the_sites
         with world.breaking(monkeypatch, place), pytest.raises(TransportError):
             world.run(patience=0)
         assert_resumed(world, world.run(), unbroken)
+
+
+@pytest.mark.parametrize("is_counted_twice", [False, True])
+def test_a_resumed_run_needs_what_it_has_not_used_yet(unbroken, monkeypatch, is_counted_twice):
+    """The policy allows the bits of one run; the control counts the first two steps twice."""
+    whole = World()
+    whole.run()
+    bits = whole.roles["a"].memory.chosen
+    assert bits == whole.record().bits
+    world = World(policy=Policy(most_choice_bits=bits))
+    world.approve(world.contract, takes=Takes(bits))
+    if is_counted_twice:
+        monkeypatch.setattr(begin, "needs_of", lambda *given: needs_of(*given[:-1]))
+    answered = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
+    with world.breaking(monkeypatch, answered[6]):
+        if is_counted_twice:
+            with pytest.raises(QueryRefusedError, match="are left of most_choice_bits"):
+                world.run()
+        else:
+            assert_resumed(world, world.run(), unbroken)
 
 
 def test_a_resumed_run_asks_no_step_again_that_all_have_seen(unbroken, monkeypatch):
@@ -436,7 +459,7 @@ def test_a_memory_keeps_the_record_of_a_run(tmp_path):
     memory.seed(STUDY)
     memory.runs.begin(digest, STUDY)
     memory.runs.begin_step(digest, 0, b"first")
-    memory.runs.end_step(digest, Shown((1, 0), (True, False)))
+    memory.runs.end_step(digest, Shown((1, 0), (True, False)), 7)
     memory.runs.begin_step(digest, 1, b"second")
     memory.runs.keep_share(digest, b"label", np.arange(3, dtype=np.uint8))
     memory.close()

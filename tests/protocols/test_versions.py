@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, time
 
 import pytest
 
@@ -99,7 +99,8 @@ def test_nothing_is_read_before_the_versions_are_compared(text):
 @pytest.mark.parametrize("text", [b"", b"no roster", bytes(1000)])
 def test_nothing_is_read_in_a_session_that_has_begun(text):
     """The hello of a party of another version, in a session of this analyst."""
-    connection = Connection(Seal(KNOWN[ANALYST], SESSION), PARTIES, ANALYST, QUICK)
+    seal = Seal(KNOWN[ANALYST], SESSION)
+    connection = Connection(seal, PARTIES, ANALYST, QUICK, time_of_day=time)
     packet = Seal(replace(KNOWN["a"], version=VERSION + 1), SESSION).greet(ANALYST, text)
     with pytest.raises(VersionsDifferError, match=f"a version {VERSION + 1}"):
         connection.receive("a", packet)

@@ -82,7 +82,9 @@ def shown(kind, name, rule=None, data=None):
         alignment=Alignment(1, ("digits",), ((sites[0], 90), (sites[1], 1200)), sites),
     )
     policy = Policy(most_scores=300)
-    own = SimpleNamespace(party="own", variables=("x", "z"), policy=policy, pinned={})
+    own = SimpleNamespace(
+        party="own", variables=("x", "z"), policy=policy, pinned={}, matching=None
+    )
     return what_leaves(Approval(contract, "A. Owner", "2026-01-31"), own, SiteMemory(), data)
 
 

@@ -11,11 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from vertibayes import __version__
-from vertibayes.cli.contracts import contract_of, has_contract
+from vertibayes.cli.contracts import check_addressed, contract_of, has_contract
 from vertibayes.cli.study import check_settings, check_site, digest_of
+from vertibayes.study_files import RunFile
 from vertibayes_mpc.errors import ProtocolError
+from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.checks import Findings, Outside, check_files
-from vertibayes_protocols.deployment.files import StudyFile
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile
 from vertibayes_protocols.deployment.running import study_session
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Begin, Describe, Meet
@@ -43,6 +45,21 @@ def run_check(files: Sequence[Path], meet: bool) -> bool:
     warnings = f"{count['warning']} warning{'' if count['warning'] == 1 else 's'}"
     sys.stdout.write(f"\n{count['wrong'] or 'nothing'} wrong, {warnings}\n")
     return findings.wrong
+
+
+def run_digest(study: Path, *site: Path) -> None:
+    """Print the digest of a study: with the analyst's key, or the one that a site pins."""
+    if len(site) > 1:
+        reason = f"--digest takes study.toml and at most one site.toml, got {1 + len(site)} files"
+        raise ValueError(reason)
+    file = StudyFile.read(study)
+    if site:
+        own = SiteFile.read(site[0])
+        check_addressed(file, own)
+        contract = contract_of(file, own.analysts[file.party])
+    else:
+        contract = contract_of(file)
+    sys.stdout.write(f"{grouped_digest(contract.digest)}\n")
 
 
 def reach(host: str, port: int) -> str | None:
@@ -96,14 +113,28 @@ def _listen(relay: Route) -> str | None:
     return "is in use by a relay of this study: right if it is this relay"
 
 
+class _Watch(RunWatch):
+    """Adds what a session notices to the findings."""
+
+    def __init__(self, findings: Findings) -> None:
+        super().__init__(sys.stderr.write)
+        self._findings = findings
+
+    def noticed(self, text: str) -> None:
+        """Add a warning."""
+        self._findings.say("warning", text)
+
+
 def _meet(file: StudyFile, findings: Findings) -> None:
     """Begin a session as a run does: it compares keys and versions, and the sites' people."""
     say = findings.say
     try:
-        with study_session(file, RunWatch(sys.stderr.write), runs=False) as session:
+        with study_session(file, _Watch(findings), runs=False) as session:
             if has_contract(file):
-                session.ask(Begin.of(contract := contract_of(file)))
-                say("ok", "the sites have approved the study")
+                contract = contract_of(file)
+                resumed = RunFile.unfinished(file.run, contract.digest)
+                session.ask(Begin.of(contract, study=resumed))
+                say("ok", "the sites have approved the study, and their budgets carry a run of it")
                 if contract.queries and contract.queries[0]["kind"] != Meet.kind:
                     return  # over sites that hold other people
             if file.alignment is not None:

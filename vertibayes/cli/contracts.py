@@ -20,7 +20,7 @@ from vertibayes.released import check_options
 from vertibayes.settings import RELEASE, VALIDATION, rule_of
 from vertibayes_protocols.alignment import Alignment
 from vertibayes_protocols.contract import Contract
-from vertibayes_protocols.deployment.files import StudyFile, own_keys
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile, own_keys
 from vertibayes_protocols.policy import GIBIBYTE
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.settings import MASKED_TABLES
@@ -39,6 +39,16 @@ def check_approvable(file: StudyFile) -> None:
     if file.count_by != MASKED_TABLES:
         reason = "approved studies count by masked-tables: remove it, or [release]"
         raise file.source.error(("study", "count_by"), reason)
+
+
+def check_addressed(file: StudyFile, own: SiteFile) -> None:
+    """Refuse a study of which a site is no party, or whose analyst it does not know."""
+    if own.party not in file.sites:
+        raise file.source.error(("sites",), f"{own.party}, this site, is not among the sites")
+    if file.party not in own.analysts:
+        names = ", ".join(own.analysts)
+        reason = f"{file.party!r} is not an analyst that {own.source.path} pins: {names}"
+        raise file.source.error(("analyst", "name"), reason)
 
 
 def contract_of(file: StudyFile, analyst_key: bytes | None = None) -> Contract:

@@ -17,12 +17,14 @@ from vertibayes.cli.options import takes
 from vertibayes_protocols.settings import REQUIRED, Setting
 
 if TYPE_CHECKING:
-    from vertibayes_protocols.approval import StepsOf
+    from vertibayes_protocols.approval import ContractSteps
     from vertibayes_protocols.calibration.agreed import ClassifierSpec
     from vertibayes_protocols.calibration.factors import Floats
     from vertibayes_protocols.contract import Contract
-    from vertibayes_protocols.deployment.files import PartyFile, RelayFile
+    from vertibayes_protocols.deployment.files import RelayFile, SiteFile
     from vertibayes_protocols.deployment.log import Tell
+    from vertibayes_protocols.deployment.metrics import Used
+    from vertibayes_protocols.transports.counted import Moved
 
 STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was done
 
@@ -32,6 +34,7 @@ FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FI
 WHERE = "docs/deploy.md describes a run between machines, step by step."
 File = Annotated[Path, typer.Argument(help=FILE, callback=check_file)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Write each log line as JSON.")]
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -54,27 +57,42 @@ def stop_on_signal(status: int = STOPPED) -> None:
 
 
 def _serve(
-    read: Callable[[Path], PartyFile | RelayFile],
-    run: Callable[[Any, Tell], None],
+    read: Callable[[Path], Any],
+    run: Callable[..., None],
     path: Path,
+    *,
     quiet: bool,
+    log_json: bool,
 ) -> None:
     """Run a party until it is stopped, which is logged; the exit status is then 0."""
     from vertibayes import __version__
     from vertibayes_protocols.deployment.log import start_log, teller, watch_connection
+    from vertibayes_protocols.deployment.metrics import Metrics, metrics_served
     from vertibayes_protocols.deployment.status import Status, kept_status, status_path
 
     stop_on_signal(0)
     file = read(path)
-    start_log(file.party, quiet=quiet)
+    start_log(file.party, quiet=quiet, as_json=log_json)
     status = Status(file.party, file.kind, __version__)
-    with kept_status(status_path(path), status, teller(file.party)) as tell:
+    metrics = Metrics(file, status, partial(_used, file))
+    with (
+        kept_status(status_path(path), status, teller(file.party)) as kept,
+        metrics_served(metrics, file.metrics),
+    ):
+        tell = metrics.watch(kept)
         watch_connection(tell)
         try:
-            run(file, tell)
+            run(file, tell, moved=metrics.moved)
         except SystemExit:
             tell("stopped")
             raise
+
+
+def _used(file: SiteFile) -> list[Used]:
+    """Return what a site has used of its limits; import only then what reads its memory."""
+    from vertibayes.report.ledger.budgets import used_of_limits
+
+    return used_of_limits(file)
 
 
 def _wait() -> None:
@@ -148,12 +166,13 @@ def _provision(parties: str, out: Path, **given: Any) -> None:
 
 
 @commands.command("site", epilog=WHERE)
-def _site(file: File, quiet: Quiet = False) -> None:
+def _site(file: File, quiet: Quiet = False, log_json: LogJson = False) -> None:
     """Run a site, which answers its analyst, until stopped."""
     from vertibayes_protocols.deployment.files import SiteFile
     from vertibayes_protocols.deployment.running import run_site
 
-    _serve(SiteFile.read, partial(run_site, keep=_keep, learner=_follow), file, quiet)
+    run = partial(run_site, keep=_keep, learner=_follow)
+    _serve(SiteFile.read, run, file, quiet=quiet, log_json=log_json)
 
 
 def _keep(folder: Path, spec: ClassifierSpec, statistics: Floats) -> None:
@@ -164,7 +183,7 @@ def _keep(folder: Path, spec: ClassifierSpec, statistics: Floats) -> None:
     write_whole(folder, partial(write_model, model=model_of(spec, statistics)))
 
 
-def _follow(contract: Contract) -> StepsOf:
+def _follow(contract: Contract) -> ContractSteps:
     """Return the steps of an approved study; import only then what takes memory."""
     from vertibayes.contract import steps_of_contract
 
@@ -235,9 +254,12 @@ def _repair(
     Setting("by", "text", "Who approves; this user if not given."),
     Setting("yes", "flag", "Approve without a question.", False),
     Setting("digest", "text", "The digest that the analyst has read to you."),
-    Setting("purpose", "text", "What for, or the number of a permit; the ledger has it."),
+    Setting("purpose", "text", "What for; the ledger has it."),
+    Setting("permit", "text", "The number of the ethics committee's file, or of a data permit."),
     Setting("until", "text", "The last day of the approval, in UTC: YYYY-MM-DD."),
-    Setting("list", "flag", "List the approved studies.", False),
+    Setting("page", "any path", "HTML file to write or replace: what you read, to file and sign."),
+    Setting("second", "path", "Private key of the second person, who consents to the approval."),
+    Setting("list", "flag", "List what is approved and declined.", False),
     Setting("withdraw", "text", "Withdraw the approval of this digest, or its beginning."),
 )
 def _approve(
@@ -253,15 +275,14 @@ def _approve(
     which the owner compares with the analyst's by telephone. A running site answers the study from
     then on, until the last day if there is one: a run stops at its next query. Every change of the
     study needs another approval.
+
+    If [policy] of the site's file has second_person, a run is refused until that person has
+    consented too, with --second.
     """
     stop_on_signal()
     if (study is not None) + given.pop("list") + (withdraw is not None) != 1:
         raise ValueError("specify one of study.toml, --list and --withdraw DIGEST")
-    if not site.exists():
-        raise ValueError(
-            f"{site}: no such file; run the command in the site's folder, or specify its file, as "
-            "--site FOLDER/site.toml"
-        )
+    _check_site(site)
     if study is not None:
         check_file(study)
 
@@ -275,22 +296,59 @@ def _approve(
         run_list(site)
 
 
+def _check_site(site: Path) -> None:
+    if not site.exists():
+        raise ValueError(
+            f"{site}: no such file; run the command in the site's folder, or specify its file, as "
+            "--site FOLDER/site.toml"
+        )
+
+
+@commands.command("decline", epilog=WHERE)
+@takes(
+    Setting("because", "text", "The reason, which the analyst reads.", REQUIRED),
+    Setting("site", "path", "The site's own file.", Path("site.toml")),
+    Setting("by", "text", "Who declines; this user if not given."),
+    Setting("page", "any path", "HTML file to write or replace: what is declined, to file."),
+)
+def _decline(
+    study: Annotated[Path, typer.Argument(help="The analyst's study.toml.", callback=check_file)],
+    *,
+    site: Path,
+    **given: Any,
+) -> None:
+    """Decline a study as the owner of a site, and say why.
+
+    A running site refuses the study with this reason. An approval of the study is withdrawn; the
+    owner can still approve the study later.
+    """
+    stop_on_signal()
+    _check_site(site)
+
+    from vertibayes.cli.decisions import run_decline
+
+    run_decline(study, site, **given)
+
+
 @commands.command("dealer", epilog=WHERE)
-def _dealer(file: File, quiet: Quiet = False) -> None:
+def _dealer(file: File, quiet: Quiet = False, log_json: LogJson = False) -> None:
     """Run the dealer, which deals for its sites, until stopped."""
     from vertibayes_protocols.deployment.files import DealerFile
     from vertibayes_protocols.deployment.running import run_dealer
 
-    _serve(DealerFile.read, run_dealer, file, quiet)
+    _serve(DealerFile.read, run_dealer, file, quiet=quiet, log_json=log_json)
 
 
 @commands.command("relay", epilog=WHERE)
-def _relay(file: File, quiet: Quiet = False) -> None:
+def _relay(file: File, quiet: Quiet = False, log_json: LogJson = False) -> None:
     """Run the relay, which passes on sealed messages, until stopped."""
     from vertibayes_protocols.deployment.files import RelayFile
     from vertibayes_protocols.deployment.running import run_relay
 
-    _serve(RelayFile.read, partial(run_relay, wait=_wait), file, quiet)
+    def run(read: RelayFile, tell: Tell, **_: Moved) -> None:
+        run_relay(read, tell, _wait)
+
+    _serve(RelayFile.read, run, file, quiet=quiet, log_json=log_json)
 
 
 @commands.command("up")

@@ -1,7 +1,8 @@
 """A party's process inside a task of another platform (vantage6, NVFlare), for as long as a study.
 
     task of the platform        starts ``vertibayes site``, waits, ends it, returns a `Report`
-    the site's own process      reads site.toml, speaks through the study's relay, writes its log
+    the site's own process      reads site.toml, speaks through the study's relay, or through the
+                                task if the platform carries its packets; writes its log
 
 The platform decides when a site's process runs. Everything else is in the site's folder: its keys,
 its policy, the analysts that it pins, the studies that its owner has approved. A task names a study
@@ -19,15 +20,21 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic, sleep
+from typing import TypeAlias
 
+from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.processes import child_command, child_environment, end_children
-from vertibayes_protocols.deployment.approvals import path_of, read_approval
-from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.approval import UnusableApprovalError
+from vertibayes_protocols.contract import Contract
+from vertibayes_protocols.deployment.approvals import valid_approval
+from vertibayes_protocols.deployment.files import SiteFile, StudyFile
 from vertibayes_protocols.deployment.status import read_status, status_path
 from vertibayes_protocols.storage.ledger_entries import (
     Refusal,
@@ -36,6 +43,7 @@ from vertibayes_protocols.storage.ledger_entries import (
     read_ledger,
 )
 from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.transports.carried import DESCRIPTOR, End
 
 POLL_SECONDS = 1.0
 MOST_MINUTES = 7 * 24 * 60
@@ -48,6 +56,8 @@ TIME_OVER = "time over"
 STOPPED = "stopped"  # by the platform
 FAILED = "failed"  # the process ended by itself
 IDLE = "not running"
+Process: TypeAlias = subprocess.Popen[bytes]
+Carry: TypeAlias = Callable[[Connection], End]
 ALREADY = {
     RUNNING: "the site's process runs already: stop it first",
     RELEASED: "all runs of the study are used up",
@@ -95,6 +105,7 @@ def host_site(
     study: str,
     minutes: float,
     is_stopped: Callable[[], bool] = lambda: False,
+    carry: Carry | None = None,
 ) -> Report:
     """Run a site's process until a study is released, the time is over, or the platform stops it.
 
@@ -108,6 +119,8 @@ def host_site(
         For how long the process runs at most; at most a week.
     is_stopped : callable, optional
         () -> whether the platform stops the task; called once a second.
+    carry : callable, optional
+        As of `hosted`.
 
     Returns
     -------
@@ -115,19 +128,59 @@ def host_site(
         Also if the site was not started: a platform repeats a task that raises an error.
     """
     report = report_of(file, study)
-    if type(minutes) not in (int, float) or not 0 < minutes <= MOST_MINUTES:
-        reason = f"minutes must be more than 0 and at most {MOST_MINUTES} (a week)"
-        report = replace(report, state=REFUSED, reason=reason)
     if report.state != IDLE:
         return replace(report, state=REFUSED, reason=report.reason or ALREADY[report.state])
+
+    def is_released(_: Process) -> bool:
+        return report_of(file, study).state == RELEASED
+
+    ended = _run(report, "site", file, (), minutes, is_stopped, is_released, carry)
+    return replace(report_of(file, study), state=ended.state, reason=ended.reason)
+
+
+def host_dealer(
+    file: Path, study: str, minutes: float, is_stopped: Callable[[], bool], carry: Carry
+) -> Report:
+    """Run the dealer's process until the platform stops it; the parameters are `host_site`'s."""
+    report = Report("dealer", _digest(study), IDLE)
+    return _run(report, "dealer", file, (), minutes, is_stopped, lambda _: False, carry)
+
+
+def host_analyst(
+    file: Path,
+    study: str,
+    minutes: float,
+    out: Path,
+    is_stopped: Callable[[], bool],
+    carry: Carry,
+) -> Report:
+    """Run `vertibayes learn` for the analyst of a study, or resume it.
+
+    Parameters
+    ----------
+    file : Path
+        The study's file, whose digest must be `study`.
+    out : Path
+        A new folder for the results.
+
+    Returns
+    -------
+    report : Report
+        "released" if the results are written. The other parameters are those of `host_site`.
+    """
+    digest = _digest(study)
     try:
-        with hosted("site", file) as process:
-            state = _wait(process, file, report.study, monotonic() + 60 * minutes, is_stopped)
-    except OSError:  # its text has a path
-        reason = f"{log_path(file).name} cannot be written, or the process cannot be started"
+        own = StudyFile.read(file)
+        is_same = contract_of(own).digest.hex() == digest
+    except (ValueError, OSError):
+        reason = f"{file.name} is not valid: run `vertibayes check {file.name}` at the analyst"
+        return Report("", digest, REFUSED, reason)
+    report = Report(own.party, digest, IDLE)
+    if not is_same:
+        reason = f"the task names another study than {file.name} of the analyst, by its digest"
         return replace(report, state=REFUSED, reason=reason)
-    reason = f"its process ended: {log_path(file).name} at the site has the reason"
-    return replace(report_of(file, study), state=state, reason=reason if state == FAILED else "")
+    more = "--out", str(out)
+    return _run(report, "learn", file, more, minutes, is_stopped, _has_succeeded, carry)
 
 
 def report_of(file: Path, study: str) -> Report:
@@ -145,47 +198,64 @@ def report_of(file: Path, study: str) -> Report:
     report : Report
         Its state is "refused" if the study is not approved, or a file is not valid.
     """
-    digest = "".join(str(study).split()).lower()
-    if not DIGEST.fullmatch(digest):
+    digest = _digest(study)
+    if not digest:
         return Report("", "", REFUSED, "the study must be its digest: 64 hexadecimal digits")
     try:
         own = SiteFile.read(file)
     except (ValueError, OSError):
         reason = f"{file.name} is not valid: run `vertibayes check {file.name}` at the site"
         return Report("", digest, REFUSED, reason)
-    approval = path_of(own.approved, bytes.fromhex(digest))
-    if not approval.exists():
+    try:
+        approval = valid_approval(own.approved, bytes.fromhex(digest), own.party, own.second)
+        if approval is not None:
+            return _report(file, own, approval.contract, digest)
         reason = "the study is not approved here: its owner can approve it (`vertibayes approve`)"
         return Report(own.party, digest, REFUSED, reason)
-    try:
-        return _report(file, own, approval, digest)
+    except UnusableApprovalError as error:  # the reason is for the analyst, not for the platform
+        return Report(own.party, digest, REFUSED, f"the study {str(error).partition(':')[0]}")
     except (ValueError, OSError):
         reason = "the approval, the memory or the ledger of the site cannot be read"
         return Report(own.party, digest, REFUSED, reason)
 
 
 @contextmanager
-def hosted(kind: str, file: Path) -> Iterator[subprocess.Popen[bytes]]:
+def hosted(
+    kind: str, file: Path, more: Sequence[str] = (), carry: Carry | None = None
+) -> Iterator[Process]:
     """Run a party's process until the block ends; its log goes to a file beside the party's file.
 
     Parameters
     ----------
     kind : str
-        "site", "dealer" or "relay".
+        "site", "dealer" or "relay"; "learn" for an analyst.
     file : Path
         The party's file.
+    more : sequence of str, optional
+        Further arguments of the command.
+    carry : callable, optional
+        connection -> the carrier's end of it, by which this process carries the party's packets;
+        without it the party speaks through the relay that its file names.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    with os.fdopen(os.open(log_path(file), flags, 0o600), "ab") as log:
-        process = subprocess.Popen(  # noqa: S603 (our own)
-            child_command(kind, file.resolve()),
-            cwd=file.resolve().parent,
-            env=child_environment(),
-            stdin=subprocess.PIPE,  # the party ends when this end is closed
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    environment = child_environment()
+    with ExitStack() as held:
+        log = held.enter_context(os.fdopen(os.open(log_path(file), flags, 0o600), "ab"))
+        ours, theirs = Pipe()
+        with theirs:  # here alone until the process has it: its end is seen when the process ends
+            held.enter_context(closing(ours if carry is None else carry(ours)))
+            if carry is not None:
+                environment[DESCRIPTOR] = str(theirs.fileno())
+            process = subprocess.Popen(  # noqa: S603 (our own)
+                [*child_command(kind, file.resolve()), *more],
+                cwd=file.resolve().parent,
+                env=environment,
+                stdin=subprocess.PIPE,  # the party ends when this end is closed
+                stdout=log,
+                stderr=log,
+                pass_fds=[] if carry is None else [theirs.fileno()],
+                start_new_session=True,
+            )
         try:
             yield process
         finally:
@@ -199,28 +269,52 @@ def log_path(file: Path) -> Path:
     return file.with_suffix(".log")
 
 
-def _wait(
-    process: subprocess.Popen[bytes],
+def _run(
+    report: Report,
+    kind: str,
     file: Path,
-    study: str,
-    end: float,
+    more: Sequence[str],
+    minutes: float,
     is_stopped: Callable[[], bool],
-) -> str:
-    """Wait for the end of a study or of the process; return the state."""
-    while True:
-        if process.poll() is not None:
-            return FAILED
-        if is_stopped():
-            return STOPPED
-        if monotonic() >= end:
-            return TIME_OVER
-        if report_of(file, study).state == RELEASED:
-            return RELEASED
-        sleep(min(POLL_SECONDS, max(0.0, end - monotonic())))
+    is_released: Callable[[Process], bool],
+    carry: Carry | None,
+) -> Report:
+    """Run a process until the end of a study, of the time, of the process, or of the task."""
+    if type(minutes) not in (int, float) or not 0 < minutes <= MOST_MINUTES:
+        reason = f"minutes must be more than 0 and at most {MOST_MINUTES} (a week)"
+        return replace(report, state=REFUSED, reason=reason)
+    end = monotonic() + 60 * minutes
+    try:
+        with hosted(kind, file, more, carry) as process:
+            while True:
+                has_ended = process.poll() is not None
+                if is_released(process):
+                    return replace(report, state=RELEASED)
+                if has_ended:
+                    log = f"{log_path(file).name} at the {'analyst' if kind == 'learn' else kind}"
+                    reason = f"its process ended: {log} has the reason"
+                    return replace(report, state=FAILED, reason=reason)
+                if is_stopped():
+                    return replace(report, state=STOPPED)
+                if monotonic() >= end:
+                    return replace(report, state=TIME_OVER)
+                sleep(min(POLL_SECONDS, max(0.0, end - monotonic())))
+    except OSError:  # its text has a path
+        reason = f"{log_path(file).name} cannot be written, or the process cannot be started"
+        return replace(report, state=REFUSED, reason=reason)
 
 
-def _report(file: Path, own: SiteFile, approval: Path, digest: str) -> Report:
-    contract = read_approval(approval).contract
+def _has_succeeded(process: Process) -> bool:
+    return process.poll() == 0
+
+
+def _digest(study: object) -> str:
+    """Return the digest that a task names; an empty text if it is not one."""
+    digest = "".join(str(study).split()).lower()
+    return digest if DIGEST.fullmatch(digest) else ""
+
+
+def _report(file: Path, own: SiteFile, contract: Contract, digest: str) -> Report:
     runs = SiteMemory.read(own.memory).runs.count(contract.digest)[1] if own.memory.exists() else 0
     entries = read_ledger(own.ledger).entries if own.ledger.exists() else []
     noted = [entry for entry in entries if entry.purpose.study == digest]

@@ -62,11 +62,10 @@ def _ledger(
 
 @commands.command("status")
 @takes(
-    Setting("prometheus", "flag", "Print the text format of Prometheus.", False),
     Setting("watch", "flag", "Show the changes until the party or the run has ended.", False),
     Setting("interval", "number", "With --watch: seconds between two looks; 1 if not given."),
 )
-def _status(file: Watched, *, prometheus: bool, watch: bool, interval: float | None) -> None:
+def _status(file: Watched, *, watch: bool, interval: float | None) -> None:
     """Print what a party does, or how far the run of a study is.
 
     Of site.toml, dealer.toml or relay.toml the command says whether the party runs, its sessions
@@ -75,17 +74,12 @@ def _status(file: Watched, *, prometheus: bool, watch: bool, interval: float | N
     The exit status is 0 if the party or the run is well, or the run has written its results; 1 if
     it is not connected to the relay, or a party of the run is away; and 3 if it does not run.
     """
-    if watch and prometheus:
-        raise ValueError("specify one of --watch and --prometheus")
     if interval is not None and not watch:
         raise ValueError(f"--interval is for --watch: got --interval {interval:g} without it")
     from vertibayes.cli.status import run_status, watch_status
 
-    if watch:
-        code = watch_status(file, 1.0 if interval is None else interval)
-    else:
-        code = run_status(file, prometheus)
-    if code:
+    seconds = 1.0 if interval is None else interval
+    if code := watch_status(file, seconds) if watch else run_status(file):
         raise typer.Exit(code)
 
 
@@ -94,6 +88,14 @@ def _check(
     files: Annotated[list[Path], typer.Argument(help="Configuration files, of any parties.")],
     meet: Annotated[
         bool, typer.Option("--meet", help="Begin a session of the study, the first file.")
+    ] = False,
+    digest: Annotated[
+        bool,
+        typer.Option(
+            "--digest",
+            help="Print the digest of the study, the first file, and nothing else. An owner adds "
+            "site.toml, which has the analyst's key.",
+        ),
     ] = False,
 ) -> None:
     """Check configuration files before a run.
@@ -105,9 +107,14 @@ def _check(
     """
     if len(files) == 1:
         check_file(files[0])
-    from vertibayes.cli.check import run_check
+    from vertibayes.cli.check import run_check, run_digest
 
     stop_on_signal()
+    if digest:
+        if meet:
+            raise ValueError("specify one of --meet and --digest")
+        run_digest(*files)
+        return
     if run_check(files, meet):
         raise typer.Exit(2)
 

@@ -29,11 +29,10 @@ STATES = {HEALTHY: "runs", STOPPED: "does not run"}
 LEAST_SECONDS, MOST_SECONDS = 0.1, 3600.0  # between two looks
 
 
-def run_status(path: Path, as_prometheus: bool) -> int:
+def run_status(path: Path) -> int:
     """Print the status of a party or of a run; return the exit status."""
     status, runs = read_any_status(existing_status(path))
-    text = status.prometheus(runs=runs) if as_prometheus else "\n".join(_lines(status, runs))
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.write("\n".join(_lines(status, runs)) + "\n")
     return status.health(runs=runs)
 
 

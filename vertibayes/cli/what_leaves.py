@@ -10,15 +10,19 @@ from itertools import chain
 from math import exp
 from typing import Any, NamedTuple
 
+from vertibayes.cli.earlier_studies import EarlierStudy
 from vertibayes.cli.texts import look_alike, text
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.approvals import Approval
 from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.queries.opening.needs import Need
 from vertibayes_protocols.release import Rule
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.changes import Difference
 from vertibayes_protocols.storage.memory import SiteMemory
+
+SHOWN = 8  # states of a variable that are named
 
 
 def what_leaves(
@@ -28,11 +32,15 @@ def what_leaves(
     data: SiteData | None = None,
     differences: Sequence[Difference] = (),
     earlier: Approval | None = None,
+    studies: Sequence[EarlierStudy] = (),
+    needs: Sequence[Need] = (),
 ) -> str:
     """Return what would leave a site, to whom and how often, as the site's owner reads it.
 
     `data` are the site's, and `differences` those from the data of earlier studies whose counts
-    have left; `earlier` is an earlier approval of the same study.
+    have left; `earlier` is an earlier approval of the same study, and `studies` are other ones;
+    `needs` are what a run takes of the site's budgets. The text has the marks of
+    `report.sheet.blocks`.
     """
     contract = approval.contract
     mine = own_variables(contract, own)
@@ -42,6 +50,7 @@ def what_leaves(
         contract=contract,
         approval=approval,
         earlier=earlier,
+        needs=needs,
         memory=memory,
         noises=sorted(noises_of(contract)),
         alike=[
@@ -56,6 +65,9 @@ def what_leaves(
         theirs=[name for name in contract.variables if name not in mine],
         differences=differences,
         unused=[name for name in own.variables if name not in mine],
+        **({"states": ()} if data is None else _facts(own, data, mine)),
+        identifiers=() if data is None else data.report.identifiers(mine),
+        studies=studies,
         **({} if contract.queries else _network(contract, own, {*mine}, data)),
         counts_of=_counts_of,
         predicted_from=predicted_from,
@@ -84,6 +96,21 @@ def noises_of(contract: Contract) -> set[bool]:
 def predicted_from(odds: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the variables from which a declared query predicts, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(odds["tables"])))
+
+
+def _facts(own: SiteFile, data: SiteData, mine: Sequence[str]) -> dict[str, Any]:
+    """Return the states of a site's variables, and which of them few people have."""
+    few = [data.variables[name] for name in mine if name in data.variables]
+    names = {variable.name: variable.states for variable in few}
+    names |= {name: (f"numbers from {n.low:g} to {n.high:g}",) for name, n in data.numerics.items()}
+    return {
+        "states": [
+            (name, len(names[name]), names[name][:SHOWN], len(names[name][SHOWN:]))
+            for name in mine
+            if name in names
+        ],
+        "rare": [f"{n}: {s}" for n, s, _ in data.few_people(mine, own.policy.fewest_records)],
+    }
 
 
 def _network(

@@ -26,7 +26,21 @@ def report_of_people(alignment: Mapping[str, Any]) -> list[str]:
     most = len({site for each in regions for site in each["sites"]})
     shown = [_shown(each["sites"], each["people"], most) for each in regions]
     people = "1 person" if alignment["people"] == 1 else f"{alignment['people']} people"
-    return [f"{people} in the study; {', '.join(shown)}"]
+    return [f"{people} in the study; {', '.join(shown)}", *_shares(alignment["lists"])]
+
+
+def _shares(lists: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say which share of each list another list has too: the rest may be typing errors."""
+    counts: dict[str, list[int]] = {}
+    for each in lists:
+        for site in each["sites"]:
+            of_site = counts.setdefault(site, [0, 0])
+            of_site[0] += each["people"] * (len(each["sites"]) > 1)
+            of_site[1] += each["people"]
+    shares = [
+        f"{site} {both / people:.1%}" for site, (both, people) in sorted(counts.items()) if people
+    ]
+    return [f"also in another list (padding lowers it): {', '.join(shares)}"] if shares else []
 
 
 def _shown(sites: Sequence[str], people: int, most: int) -> str:

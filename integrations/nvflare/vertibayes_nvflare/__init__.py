@@ -1,8 +1,6 @@
-"""A job of NVIDIA FLARE that runs the parties of a study: a controller and an executor.
+"""A job of NVIDIA FLARE that runs the parties of a study: a controller, an executor, a courier.
 
-    server    StudyController   starts the relay if it has one, dealer and sites; waits
-    client    PartyExecutor     runs the client's own party, a process, and returns a report
-
-The parties speak through the study's relay, never through FLARE's messages, which carry the digest
-of the study, a time, and reports.
+server    StudyController   starts sites and dealer, then the analyst; keeps their reports
+client    PartyExecutor     runs the client's own party, a process, and returns a report
+          Courier           carries the party's sealed packets over FLARE's messages
 """

@@ -214,7 +214,8 @@ def check_certificate(
     if not own.not_valid_before_utc <= now <= own.not_valid_after_utc:
         span = f"{own.not_valid_before_utc:%Y-%m-%d} to {own.not_valid_after_utc:%Y-%m-%d}"
         raise ValueError(
-            f"{certificate} is valid from {span}; this clock says {now:%Y-%m-%d %H:%M}"
+            f"{certificate} is valid from {span}; this clock says {now:%Y-%m-%d %H:%M} UTC: "
+            "set the clock, or ask the coordinator for a new certificate"
         )
     return own.not_valid_after_utc
 
@@ -226,6 +227,11 @@ def _certificate(path: Path) -> x509.Certificate:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError:
         raise ValueError(f"{path} is not a certificate in PEM") from None
+
+
+def end_of(path: Path) -> datetime:
+    """Return when a certificate expires."""
+    return _certificate(path).not_valid_after_utc
 
 
 def number_of(path: Path) -> str:

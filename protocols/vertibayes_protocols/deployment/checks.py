@@ -29,6 +29,7 @@ from vertibayes_protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
+from vertibayes_protocols.deployment.parts import CARRIED
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.public_keys import public_text
@@ -150,7 +151,9 @@ def _check_file(
     findings: Findings, file: AnyFile, outside: Outside, now: datetime, public: dict[Party, bytes]
 ) -> None:
     relay = f"the relay {file.relay.address} "
-    if isinstance(file, RelayFile):
+    if file.relay is CARRIED:
+        findings.note("ok", f"no [relay]: only {file.relay.address} can start this party")
+    elif isinstance(file, RelayFile):
         findings.ask(relay, "can listen", lambda: outside.listen(file.relay))
     else:
         findings.ask(relay, "listens", lambda: outside.reach(file.relay))
@@ -161,17 +164,26 @@ def _check_file(
             keys, roster = own_keys(file), file.roster
             text = f"public key {public_text(keys)}; others must pin it"
             if roster is not None:
-                text = f"its key is in {roster.title}, digest {grouped_digest(roster.digest)}"
+                shown = grouped_digest(roster.digest)
+                text = (
+                    f"its key is in {roster.title}, digest of the roster {shown}: each party "
+                    "compares it with the coordinator"
+                )
             findings.note("ok", text)
             public[file.party] = keys.public
     if isinstance(file, StudyFile):
         findings.ask("", "the settings of the study are valid", lambda: outside.study(file))
         with findings.wrong_if_it_fails():
             if digest := outside.digest(file):
-                findings.note("ok", f"the digest of the study is {digest}")
+                text = (
+                    f"the digest of the study is {digest}: each site's owner compares it with you"
+                )
+                findings.note("ok", text)
 
 
 def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:
+    if file.relay is CARRIED:
+        return
     if file.relay.certificates is None:
         findings.note("warning", "no certificates; this is only for practice on one machine")
         return

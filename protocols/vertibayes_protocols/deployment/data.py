@@ -36,6 +36,7 @@ ADVICE = Advice(
     missing="missing_codes = [{code}]",
     keep_na="keep_na = true",
     rare='{name} = { states = [...] } keeps those it lists, rare_states = "keep" in [data] all',
+    declared="remove it from [variables]; if it matches records, id_column = {name}",
     for_shell=False,
 )
 

@@ -18,6 +18,8 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentRequest
 from vertibayes_protocols.deployment.keys import read_private
 from vertibayes_protocols.deployment.parts import (
+    CARRIED,
+    SECOND,
     DataSource,
     Matching,
     VariableSpec,
@@ -25,16 +27,19 @@ from vertibayes_protocols.deployment.parts import (
     data_of,
     listening_of,
     matching_of,
+    metrics_of,
     own_party,
     patience_of,
     policy_of,
     relay_of,
+    second_of,
     variables_of,
 )
 from vertibayes_protocols.deployment.pins import Pins, pins_of
 from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.public_keys import decode_signing, public_text
 from vertibayes_protocols.settings import COUNT_BY, PAILLIER, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
 from vertibayes_protocols.transports.route import Route
@@ -69,7 +74,8 @@ def _own(
         party, key = own_party(table)
         others: dict[str, Any] = {name: table.path(name, place) for name, place in paths.items()}
     with file.table("relay") as table:
-        others |= {"relay": relay_of(table), "waits": patience_of(file)}
+        relay = relay_of(table) if "relay" in file.values else CARRIED
+    others |= {"relay": relay, "waits": patience_of(file)}
     pins = pins_of(file, role, party, chosen)
     own = {"source": file, "party": party, "key": key, "pinned": pins.all, "roster": pins.roster}
     return {**own, **others}, pins
@@ -79,6 +85,7 @@ def _own(
 class _ServingFile(_OwnFile):
     """What the files of a site and of the dealer have in common."""
 
+    metrics: str | None  # where it answers a monitor
     policy: Policy
     analysts: Mapping[Party, bytes]  # whose sessions are served, with their public keys
 
@@ -99,13 +106,14 @@ class SiteFile(_ServingFile):
     variables: Mapping[str, VariableSpec]
     dealer: Party
     signing: Mapping[Party, bytes]
+    second: bytes  # the key of who must consent to each approval; empty if nobody must
 
     @classmethod
     def read(cls, path: Path) -> SiteFile:
         """Read and check a site's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
-        file.check((*known, "analyst", "analysts", "roster", "relay", "patience"))
+        file.check((*known, "analyst", "analysts", "roster", "relay", "patience", "metrics"))
         own, pins = _own(file, "site", folder="memory")
         variables = variables_of(file)
         data = data_of(file, variables)
@@ -119,6 +127,8 @@ class SiteFile(_ServingFile):
             dealer=next(iter(pins.dealer)),
             analysts=pins.analysts,
             signing=pins.signing,
+            metrics=metrics_of(file),
+            second=second_of(file),
         )
 
     @property
@@ -147,11 +157,11 @@ class DealerFile(_ServingFile):
     def read(cls, path: Path) -> DealerFile:
         """Read and check the dealer's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(
-            ("dealer", "sites", "analyst", "analysts", "policy", "roster", "relay", "patience")
-        )
+        known = "dealer", "sites", "analyst", "analysts", "policy"
+        file.check((*known, "roster", "relay", "patience", "metrics"))
         own, pins = _own(file, "dealer")
-        return cls(**own, policy=policy_of(file, None), analysts=pins.analysts)
+        policy, metrics = policy_of(file, None), metrics_of(file)
+        return cls(**own, policy=policy, analysts=pins.analysts, metrics=metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,14 +238,16 @@ class RelayFile:
     source: TomlFile = field(repr=False)
     relay: Route
     revoked: Path  # the list of revoked certificates, which need not exist
+    metrics: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> RelayFile:
         """Read and check the relay's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(("relay",))
+        file.check(("relay", "metrics"))
         with file.table("relay") as table:
-            return cls(file, listening_of(table), table.path("revoked", "revoked.txt"))
+            revoked = table.path("revoked", "revoked.txt")
+            return cls(file, listening_of(table), revoked, metrics_of(file))
 
 
 PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile
@@ -258,4 +270,16 @@ def own_keys(file: PartyFile) -> KeyPair:
         raise ValueError(
             f"{file.key} is not the key of {file.party} in {file.roster.title}: {reason}"
         )
+    return keys
+
+
+def second_keys(file: SiteFile, path: Path) -> KeyPair:
+    """Read the private key of the second person whom a site's policy names."""
+    keys, where = read_private(path), ("policy", SECOND.name)
+    if not file.second:
+        reason = "missing; nobody else must consent: --second needs the public key of who must"
+        raise file.source.error(where, reason)
+    if decode_signing(public := public_text(keys)) != file.second:
+        reason = f"it is not the public key of --second {path}, which is {public}"
+        raise file.source.error(where, reason)
     return keys

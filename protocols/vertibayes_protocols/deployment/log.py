@@ -1,4 +1,4 @@
-"""The log of a running party: one line for each event, `time party event key=value`.
+"""The log of a running party: one line for each event, `time party event key=value`, or JSON.
 
 Lines have only names, numbers and reasons that any party may read, never an object, so that no line
 can have a key, a record, an identifier or a cell. They go to the standard library's logging, where
@@ -31,7 +31,6 @@ TRANSPORT = logging.getLogger("vertibayes.relay")  # of `transports.websocket`
 Fact: TypeAlias = str | int | tuple[str, ...]
 Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
 
-FORMAT = "%(asctime)s %(message)s"
 STUDY_BYTES = 8  # of a contract's digest, or of the id of a study
 CONNECTED = "connected"  # events of the connection to the relay
 WAITING, AGAIN = "waiting for the relay", "connected again"
@@ -40,9 +39,29 @@ EXPIRES, NOT_VALID = "certificate expires soon", "certificate not valid"
 WARNINGS = WAITING, AGAIN, EXPIRES, NOT_VALID
 
 
-def start_log(party: Party, *, quiet: bool = False) -> None:
+class _Lines(logging.Formatter):
+    """Writes an event as a line."""
+
+    def formatTime(self, record: logging.LogRecord, _: str | None = None) -> str:  # noqa: N802
+        """Return the time in ISO 8601, UTC."""
+        return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+class _Json(_Lines):
+    """Writes an event as an object of JSON; of other libraries' records, the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as JSON."""
+        told = getattr(record, "told", {"logger": record.name, "message": super().format(record)})
+        common = {"time": self.formatTime(record), "level": record.levelname.lower()}
+        return json.dumps({**common, **told}, ensure_ascii=False)
+
+
+def start_log(party: Party, *, quiet: bool = False, as_json: bool = False) -> None:
     """Write a party's events, and the warnings of other libraries, to standard error."""
-    logging.basicConfig(stream=sys.stderr, format=FORMAT, level=logging.WARNING, force=True)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json("%(message)s") if as_json else _Lines("%(asctime)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     LOG.setLevel(logging.WARNING if quiet else logging.INFO)
     TRANSPORT.setLevel(logging.INFO)
     TRANSPORT.propagate = False
@@ -73,7 +92,8 @@ def teller(party: Party) -> Tell:
 
     def tell(event: str, **facts: Fact) -> None:
         level = logging.WARNING if event in WARNINGS else logging.INFO
-        LOG.log(level, "%s", line(party, event, **facts))
+        told = {"party": party, "event": event, **facts}
+        LOG.log(level, "%s", line(party, event, **facts), extra={"told": told})
 
     return tell
 

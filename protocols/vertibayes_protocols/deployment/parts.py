@@ -12,6 +12,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentLimits, AlignmentRequest
 from vertibayes_protocols.deployment.tables import Table, TomlFile
 from vertibayes_protocols.policy import Policy
+from vertibayes_protocols.public_keys import decode_signing
 from vertibayes_protocols.settings import (
     COLUMNS,
     ID_COLUMN,
@@ -40,6 +41,9 @@ HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")  # the transport t
 TRUST = Setting("trust", "text", default="root", choices=("root", "system"))  # for the outer TLS
 TLS = Setting("tls", "flag", default=True)  # at the relay; a reverse proxy ends it if not
 
+SECOND = Setting("second_person", "text")  # its public key, as `keygen` prints it
+CARRIED = Route("a job of NVIDIA FLARE")  # carries the packets of a party
+
 PATIENCE = tuple(
     Setting(name, "seconds", default=seconds, above=0)
     for name, seconds in Patience._field_defaults.items()
@@ -57,6 +61,9 @@ class VariableSpec:
     ignore_case: bool = declared("flag", False)  # values that differ only in case are one state
     bounds: tuple[float, float] | None = declared("bounds")  # numbers for sums, without states
     aggregate: str | None = declared("text", choices=RULES)  # of a person's rows
+
+
+METRICS = "127.0.0.1:9464"  # where a monitor asks a party
 
 
 @dataclass(frozen=True)
@@ -210,9 +217,31 @@ def _route(table: Table, of: Callable[[str], str]) -> Route:
     return Route(where, Certificates(*map(table.path, given)) if given else None)
 
 
+def metrics_of(file: TomlFile) -> str | None:
+    """Return where a party answers a monitor; None without [metrics]."""
+    if "metrics" not in file.values:
+        return None
+    with file.table("metrics") as table:
+        return table.made("address", address, METRICS)
+
+
 def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
-    """Return a policy over variables, from its table."""
-    return Policy(variables, **file.taken("policy", settings_of(Policy)))
+    """Return a policy over variables, from its table; that of a site has SECOND too."""
+    more = () if variables is None else (SECOND,)
+    values = file.taken("policy", (*settings_of(Policy), *more))
+    values.pop(SECOND.name, None)
+    return Policy(variables, **values)
+
+
+def second_of(file: TomlFile) -> bytes:
+    """Return the key of the person who must consent to each approval; empty if nobody must."""
+    table = file.table("policy")
+    if (text := table.take(SECOND)) is None:
+        return b""
+    with table.at(SECOND.name):
+        if not (key := decode_signing(text)):
+            raise ValueError("no key for signatures; expected all that `keygen` prints")
+    return key
 
 
 def patience_of(file: TomlFile) -> Patience:

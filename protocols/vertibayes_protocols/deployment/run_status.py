@@ -38,7 +38,6 @@ from vertibayes_protocols.deployment.status import (
     StatusFile,
     as_status,
     check_shape,
-    label,
     locked,
     now,
     read_content,
@@ -118,22 +117,6 @@ class RunStatus(Kept):
         away = any(known["state"] == AWAY for known in self.parties.values())
         return TROUBLED if away or not self.connected else HEALTHY
 
-    def prometheus(self, *, runs: bool) -> str:
-        """Return the status in the text format of Prometheus, for a collector of text files."""
-        joined = sum(known["state"] == JOINED for known in self.parties.values())
-        lines = self.measures(
-            ("up", "Whether the run's process runs.", "", int(runs)),
-            ("connected", "Whether the relay can be reached.", "", int(self.connected)),
-            ("parties", "Parties of the study.", "", len(self.parties)),
-            ("parties_joined", "Parties that have joined the session.", "", joined),
-            ("queries_answered", "Queries that were answered.", "", self.queries),
-            ("sent_bytes", "Bytes that the analyst has sent.", "", self.sent),
-            ("rounds", "Rounds of all sessions.", "", self.rounds),
-            ("written", "Whether the results are written.", "", int(self.ended == WRITTEN)),
-            ("phase", "The phase of the run.", f',phase="{label(self.phase)}"', 1),
-        )
-        return "\n".join(lines) + "\n"
-
 
 def a_party(role: str) -> dict[str, str]:
     """Return the state of a party of which nothing is known."""
@@ -200,11 +183,16 @@ class KeptRun(RunWatch):
         self.write()
         super().late(parties, seconds)
 
+    def noticed(self, text: str) -> None:
+        """Note a warning."""
+        self._note(text)
+        super().noticed(text)
+
     def saw(self, view: SessionView) -> None:
         """Note who has joined, whose message came, and who is awaited."""
         status, before = self.status, self._states()
         for party, messages in view.messages.items():
-            reason = _why(view.gone[party]) if party in view.gone else ""
+            reason = _why(view.gone[party], status.parties) if party in view.gone else ""
             state = AWAY if party in view.gone else JOINED if party in view.joined else REACHED
             known = self._party(party)
             if known["state"] != state and state != REACHED:
@@ -238,7 +226,8 @@ class KeptRun(RunWatch):
         parties = self.status.parties.items()
         away = [party for party, known in parties if known["state"] == AWAY]
         self._waits(away, "to come back")
-        self._note(f"there is no session ({reason_of(error)}): the next try is in {seconds:.0f} s")
+        why = reason_of(error, self.status.parties)
+        self._note(f"there is no session ({why}): the next try is in {seconds:.0f} s")
         self._enter("connecting")
         self.write()
         super().broke(error, seconds)
@@ -284,7 +273,7 @@ class KeptRun(RunWatch):
         if isinstance(error, KeyboardInterrupt | SystemExit):
             return self.end(ENDED_EARLY, "")
         self._lost(error)
-        return self.end(FAILED, reason_of(error))
+        return self.end(FAILED, reason_of(error, self.status.parties))
 
     # ---- parts -----------------------------------------------------------------------------------
 
@@ -299,7 +288,8 @@ class KeptRun(RunWatch):
         if isinstance(error, PartyGoneError):
             for party in error.parties:
                 if party in self.status.parties:
-                    self._party(party).update(state=AWAY, reason=_why(error))
+                    reason = _why(error, self.status.parties)
+                    self._party(party).update(state=AWAY, reason=reason)
 
     def _waits(self, parties: Iterable[Party], what: str) -> None:
         status, waits = self.status, sorted(parties)
@@ -335,24 +325,27 @@ class KeptRun(RunWatch):
             self._file.write(if_due=if_due)
 
 
-def reason_of(error: BaseException) -> str:
+def reason_of(error: BaseException, names: Collection[Party] = ()) -> str:
     """Return what a status may have of an error: no number that may count records, and no value."""
     if isinstance(error, TransportError) and not isinstance(error, PeerAbortedError):
         return str(error)
     if isinstance(error, ProtocolError | TransportError | QueryRefusedError):
-        return without_numbers(str(error))
+        return without_numbers(str(error), names)
     return f"{type(error).__name__}: the command has printed the reason"
 
 
-def without_numbers(text: str) -> str:
-    """Return a text with each number replaced by dots."""
-    return re.sub(r"\d[\d.,]*", "...", text)
+def without_numbers(text: str, names: Collection[Party] = ()) -> str:
+    """Return a text with each number replaced by dots, except in names of parties, as s1."""
+    known = "|".join(re.escape(name) for name in names if not name.isdigit())
+    name = rf"(?<![\w-])(?:{known})(?![\w-])" if known else "(?!)"
+    return re.sub(rf"({name})|\d[\d.,]*", lambda found: found[1] or "...", text)
 
 
-def _why(error: PartyGoneError) -> str:
+def _why(error: PartyGoneError, names: Collection[Party]) -> str:
     """Return why a party is away."""
-    written = without_numbers(error.reason) if isinstance(error, PeerAbortedError) else error.reason
-    return printable(written)[:MOST_CHARACTERS]
+    is_written = isinstance(error, PeerAbortedError)
+    text = without_numbers(error.reason, names) if is_written else error.reason
+    return printable(text)[:MOST_CHARACTERS]
 
 
 @contextmanager

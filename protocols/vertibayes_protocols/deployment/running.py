@@ -32,6 +32,7 @@ from vertibayes_protocols.deployment.files import (
     own_keys,
 )
 from vertibayes_protocols.deployment.log import SessionLog, Tell, expiry_logged
+from vertibayes_protocols.deployment.parts import CARRIED
 from vertibayes_protocols.deployment.roster.identity import RosterIdentity
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.queries import KINDS
@@ -42,12 +43,14 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.whole_file import lock_study, open_own
+from vertibayes_protocols.transports.carried import carried_link
+from vertibayes_protocols.transports.counted import CountedLink, Moved
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.serving import answer
 from vertibayes_protocols.transports.tls import Certificates
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.websocket import WebSocketLink, connect
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 BeginSession: TypeAlias = Callable[[], Session]
@@ -69,7 +72,7 @@ def site_role(file: SiteFile, learner: Learner | None = None) -> Iterator[SiteRo
         held.callback(ledger.close)
         role = role_of(file, keys, data, memory=memory, ledger=ledger)
         if learner is not None:
-            role.approvals = ApprovalFolder(file.approved, learner)
+            role.approvals = ApprovalFolder(file.approved, learner, file.party, file.second)
         yield role
 
 
@@ -105,7 +108,11 @@ def _all_but_the_analysts(file: SiteFile | DealerFile) -> dict[str, bytes]:
 
 
 def run_site(
-    file: SiteFile, tell: Tell, keep: Keep | None = None, learner: Learner | None = None
+    file: SiteFile,
+    tell: Tell,
+    keep: Keep | None = None,
+    learner: Learner | None = None,
+    moved: Moved | None = None,
 ) -> None:
     """Serve the analysts' sessions until stopped."""
 
@@ -132,17 +139,22 @@ def run_site(
         for name, finding in report.warnings:
             tell("variable to check", name=name, reason=finding.kind)
         tell("ready", records=role.data.records, variables=(*role.shown, *role.data.numerics))
-        _serve(file, role, tell)
+        _serve(file, role, tell, moved)
 
 
-def run_dealer(file: DealerFile, tell: Tell) -> None:
+def run_dealer(file: DealerFile, tell: Tell, moved: Moved | None = None) -> None:
     """Deal for the analysts' sessions until stopped."""
     role = dealer_role(file)
     tell("ready", sites=tuple(role.public_keys))
-    _serve(file, role, tell)
+    _serve(file, role, tell, moved)
 
 
-def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell) -> None:
+def _serve(
+    file: SiteFile | DealerFile,
+    role: SiteRole | DealerRole,
+    tell: Tell,
+    moved: Moved | None,
+) -> None:
     def watch(own: SiteRole | DealerRole, session: bytes) -> SessionLog:
         return SessionLog(tell, own, session, _reason)
 
@@ -150,7 +162,7 @@ def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell)
         is_late = isinstance(error, LatePacketsError)
         tell("late packets" if is_late else "packet refused", reason=_reason(error))
 
-    with expiry_logged(file, tell), _mailbox(file, role.keys, refused) as mailbox:
+    with expiry_logged(file, tell), _mailbox(file, role.keys, refused, moved) as mailbox:
         tell("connected", relay=file.relay.address)
         answer(mailbox, role, file.analysts, KINDS, watches=watch)
 
@@ -253,15 +265,28 @@ def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
 
 @contextmanager
 def _mailbox(
-    file: PartyFile, keys: KeyPair, note: Callable[[Exception], None] | None = None
+    file: PartyFile,
+    keys: KeyPair,
+    note: Callable[[Exception], None] | None = None,
+    moved: Moved | None = None,
 ) -> Iterator[Mailbox]:
-    """Connect to the relay; `note` gets the error of each packet that is refused."""
+    """Connect to the network; `note` gets the error of each packet that is refused."""
+    with carried_link() or _relay_link(file) as link:
+        identity = RosterIdentity(file.party, keys, file.pinned, roster=file.roster)
+        counted = CountedLink(link, moved or Moved())
+        yield Mailbox(counted, identity, file.waits, note=note)
+
+
+def _relay_link(file: PartyFile) -> WebSocketLink:
+    if file.relay is CARRIED:
+        raise ValueError(
+            f"{file.source.path}: [relay] is missing: only a job of NVIDIA FLARE starts a party "
+            "without a relay"
+        )
     route = file.relay._replace(certificates=_certificates(file))
     is_analyst = isinstance(file, StudyFile)
     name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
-    with connect(name, peers=file.pinned, **route._asdict()) as link:
-        identity = RosterIdentity(file.party, keys, file.pinned, roster=file.roster)
-        yield Mailbox(link, identity, file.waits, note=note)
+    return connect(name, peers=file.pinned, **route._asdict())
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:

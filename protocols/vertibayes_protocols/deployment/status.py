@@ -61,24 +61,6 @@ class Kept(ABC):
     def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
         """Take in an event of the log."""
 
-    def labels(self) -> str:
-        """Return the labels that all measures have."""
-        return f'party="{label(self.party)}",role="{label(self.role)}"'
-
-    def measures(self, *gauges: tuple[str, str, str, int]) -> list[str]:
-        """Return the lines of gauges, each a name, help, labels and value, and of the release."""
-        release = f',release="{label(self.release)}",protocol="{self.protocol}"'
-        info = "info", "The release and the version of the protocols.", release, 1
-        return [
-            line
-            for name, text, labels, value in (*gauges, info)
-            for line in (
-                f"# HELP vertibayes_{name} {text}",
-                f"# TYPE vertibayes_{name} gauge",
-                f"vertibayes_{name}{{{self.labels()}{labels}}} {value}",
-            )
-        ]
-
 
 A_SESSION: dict[str, str | int] = {
     "analyst": "", "since": "", "study": "", "answered": 0, "last": "", "at": "",
@@ -120,21 +102,6 @@ class Status(Kept):
         if not runs:
             return STOPPED
         return HEALTHY if self.connected else TROUBLED
-
-    def prometheus(self, *, runs: bool) -> str:
-        """Return the status in the text format of Prometheus, for a collector of text files."""
-        who, started = self.labels(), datetime.fromisoformat(self.started).timestamp()
-        lines = self.measures(
-            ("up", "Whether the party runs.", "", int(runs)),
-            ("connected", "Whether the party is connected to the relay.", "", int(self.connected)),
-            ("sessions", "Sessions that are open.", "", len(self.sessions)),
-            ("started_seconds", "When the party was started, Unix time.", "", int(started)),
-        )
-        lines += ["# HELP vertibayes_events_total Events of the log since the party was started."]
-        lines += ["# TYPE vertibayes_events_total counter"]
-        for event, count in sorted(self.events.items()):
-            lines.append(f'vertibayes_events_total{{{who},event="{label(event)}"}} {count}')
-        return "\n".join(lines) + "\n"
 
 
 class StatusFile:
@@ -306,11 +273,6 @@ def _runs(path: Path) -> bool:
         return is_locked(descriptor)
     finally:
         os.close(descriptor)
-
-
-def label(text: str) -> str:
-    """Return a text as the value of a label."""
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def now() -> str:

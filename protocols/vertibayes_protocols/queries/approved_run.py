@@ -23,6 +23,7 @@ Leakage: as of the queries. Cost: the steps are derived once more at each site; 
 from __future__ import annotations
 
 from collections.abc import Generator
+from math import ceil
 
 from vertibayes_mpc.errors import UnknownFaultyPartyError
 from vertibayes_mpc.randomness import label
@@ -205,15 +206,16 @@ class ApprovedRun(StudyRun):
         if self._opened < len(self._opening):
             self._opened += 1
             return
-        self._pass(self._recorded() if isinstance(query.step, Choices) else ())
+        step = query.step
+        self._pass(self._recorded(step) if isinstance(step, Choices) else ())
 
-    def _recorded(self) -> Winners:
+    def _recorded(self, step: Choices) -> Winners:
         """Record what a step has shown, or compare it with the record; return the winners."""
         joined, record = self.site.joined, self._record
         assert joined is not None  # since Commit
         shown = Shown(joined.won, joined.decided)
         if self._place == len(record.shown):
-            self.site.memory.runs.end_step(self.contract.digest, shown)
+            self.site.memory.runs.end_step(self.contract.digest, shown, ceil(step.bits))
         elif shown != record.shown[self._place]:
             self.site.memory.runs.forget(self.contract.digest)
             reason = "a step that was asked again has other winners: one of them lies"

@@ -111,8 +111,13 @@ class SiteData:
 
     def rare_states(self, names: Collection[str], fewest: int) -> list[str]:
         """Return the states of some variables that 1 to `fewest` - 1 records have, in words."""
+        few = self.few_people(names, fewest)
+        return [f"{name}: {state!r} ({count})" for name, state, count in few]
+
+    def few_people(self, names: Collection[str], fewest: int) -> list[tuple[str, str, int]]:
+        """Return these states, each with its variable and the number of its records."""
         return [
-            f"{name}: {variable.states[code]!r} ({count})"
+            (name, variable.states[code], int(count))
             for name, variable in self.variables.items()
             if name in names
             for code, count in enumerate(np.bincount(self.codes[name], minlength=variable.codes))

@@ -82,7 +82,8 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
         encoded.variable.check_printable()
     except ValueError:
         raise finder.not_printable() from None
-    return encoded._replace(findings=(*coding.findings, *finder.few_known()))
+    found = (*coding.findings, *finder.kept_identifiers(), *finder.few_known())
+    return encoded._replace(findings=found)
 
 
 def _as_earlier(finder: StateFinder) -> States:

@@ -6,12 +6,13 @@ Findings quote values of the data: they are for the site, or for the person who 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vertibayes_protocols.errors import DataError
 
+IDENTIFIERS = "identifiers"  # the kind of the finding that a column names records
 NAMES = "{names}"  # in a remedy, stands for the columns
 NAME = "{name}"  # for one column: where a remedy takes one at a time, and COLUMN for several
 
@@ -51,6 +52,7 @@ class Advice:
     missing: str = "--missing-codes {code}"
     keep_na: str = "--keep-na"
     rare: str = ""  # of rare states, which the command line keeps
+    declared: str = ""  # of identifiers with declared states or edges, which it keeps too
     strict: str = "--strict"
     for_shell: bool = True
 
@@ -115,6 +117,14 @@ class Report:
         if len(names) == self.columns:
             head = f"{self.source}: no column can be used"
         return "\n".join([head, *self._lines(list(self.left_out.items()), "")])
+
+    def identifiers(self, names: Collection[str]) -> list[tuple[str, str]]:
+        """Return which of some columns name records although they are variables, and the advice."""
+        return [
+            (name, _sentence(finding, [name], self.advice))
+            for name, finding in self.warnings
+            if finding.kind == IDENTIFIERS and name in names
+        ]
 
     def reason(self, name: str) -> str:
         """Return why a column was left out."""

@@ -14,7 +14,7 @@ from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site import inspection
 from vertibayes_protocols.site.binning import METHODS, Bin, bin_names, bin_of, bins_at, plain
 from vertibayes_protocols.site.encoding import Encoding
-from vertibayes_protocols.site.findings import Finding, UnsuitableColumnError
+from vertibayes_protocols.site.findings import IDENTIFIERS, Finding, UnsuitableColumnError
 from vertibayes_protocols.site.inspection import FEW_WORDS, MOST_NUMBERS, counted
 from vertibayes_protocols.site.numerals import Numerals, read_numbers, read_plain
 from vertibayes_protocols.site.scales import in_order
@@ -280,16 +280,34 @@ class StateFinder:
 
     def _check_identifiers(self, numbers: Numerals | None) -> None:
         values = set(numbers.values.values()) if numbers is not None else set()
+        if what := self._identifiers(values):
+            advice = self.encoding.advice
+            keeps = advice.cut if values else self._as_states()
+            remedy = f"if they match records, {advice.identifies}; {keeps} keeps it as a variable"
+            raise self.unsuitable(IDENTIFIERS, what, remedy)
+
+    def _identifiers(self, values: Collection[Decimal]) -> str:
+        """Say that a column, of these numbers or of texts, names records; empty if it does not."""
         different = len(values) or len(self.counts)
         if not inspection.identifies(values, different, self.known, len(self.column)):
+            return ""
+        return f"{different} different values in {self.known} records, which identify them"
+
+    def kept_identifiers(self) -> Iterator[Finding]:
+        """Find that a column whose states or edges are declared names records.
+
+        Declared edges are also those of measurements, of which each may be different: such numbers
+        name records if they number them.
+        """
+        advice = self.encoding.advice.declared
+        if not advice or len(self.counts) <= MOST_NUMBERS:
             return
-        advice = self.encoding.advice
-        keeps = advice.cut if values else self._as_states()
-        raise self.unsuitable(
-            "identifiers",
-            f"{different} different values in {self.known} records, which identify them",
-            f"if they match records, {advice.identifies}; {keeps} keeps it as a variable",
-        )
+        numbers = read_numbers(self.counts)
+        values = {*numbers.values.values()} if not numbers.words else set[Decimal]()
+        is_list = values and max(values) - min(values) < 2 * len(values)
+        what = self._identifiers(values)
+        if what and (is_list or self.name not in self.encoding.cuts):
+            yield Finding(IDENTIFIERS, what, advice)
 
     def _by_text(self) -> States:
         merged = self.name in self.encoding.ignore_case

@@ -140,8 +140,9 @@ class SiteMemory:
         for name in known.keys() & codes.keys():
             if not hmac.compare_digest(known[name], self._digest(name, codes[name])):
                 raise DataError(
-                    f"the column {name!r} has changed since it was committed in this study: start "
-                    'a new study, in another folder ([study] folder = "study2" in study.toml)'
+                    f"the column {name!r} has changed since it was committed in this study: put "
+                    "the earlier data back, or start a new study, in another folder ([study] "
+                    'folder = "study2" in study.toml)'
                 )
 
     def is_unchanged(

@@ -39,6 +39,7 @@ class RunRecord:
     label: bytes = b""  # the label of the release whose share is kept
     # The share, as `Ring.pack` packs it; in a memory of wire version 8 or older, its elements.
     share: Elements = field(default_factory=lambda: np.zeros(0, np.uint8), repr=False)
+    bits: int = 0  # of the winners in `shown`; in an older memory, at least
 
     def begin(self, place: int, asked: bytes) -> None:
         """Note that a step begins, and forget a share that has not been sent."""
@@ -60,6 +61,7 @@ class RunRecord:
             "state": self.state,
             "label": self.label.hex(),
             "share": [self.share.dtype.str, b64encode(self.share.tobytes()).decode()],
+            "bits": self.bits,
         }
 
     @classmethod
@@ -73,7 +75,8 @@ class RunRecord:
             raise ValueError("the record of a run is damaged")
         study, name = bytes.fromhex(content["study"]), bytes.fromhex(content["label"])
         asked = bytes.fromhex(content.get("asked", ""))
-        return cls(study, begun, asked, shown, state, name, share)
+        bits = int(content.get("bits", sum(2 * len(won) for won, _ in shown)))
+        return cls(study, begun, asked, shown, state, name, share, bits)
 
 
 class Runs:
@@ -92,6 +95,11 @@ class Runs:
         """Return the record of a contract's last run, if it is of this study."""
         record = self._last.get(contract.hex())
         return record if record is not None and record.study == study else None
+
+    def unfinished(self, contract: bytes) -> RunRecord | None:
+        """Return the record of a contract's last run, unless it has released its tables."""
+        record = self._last.get(contract.hex())
+        return None if record is None or record.state == GIVEN else record
 
     def only_study(self, contract: bytes) -> bytes:
         """Return the id of the study of a contract's only run; empty if it had several or none."""
@@ -129,9 +137,11 @@ class Runs:
         record.begin(place, asked)
         self._keep(True)
 
-    def end_step(self, contract: bytes, shown: Shown) -> None:
-        """Remember the winners of a step."""
-        self._last[contract.hex()].shown.append(shown)
+    def end_step(self, contract: bytes, shown: Shown, bits: int) -> None:
+        """Remember the winners of a step, which have at most so many bits."""
+        record = self._last[contract.hex()]
+        record.shown.append(shown)
+        record.bits += bits
         self._keep(True)
 
     def forget(self, contract: bytes) -> None:

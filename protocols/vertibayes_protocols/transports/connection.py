@@ -98,7 +98,9 @@ class Connection:
         analyst: Party,
         patience: Patience,
         *,
+        time_of_day: Callable[[], float],
         star: bool = False,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.party, self.session = seal.identity.party, seal.session
         self.analyst, self.star = analyst, star
@@ -111,6 +113,7 @@ class Connection:
         self.traffic = Traffic()
         self.last_words: dict[Party, bytes] = {}
         self._seal, self._patience = seal, patience
+        self._warn, self._time_of_day, self._asked = warn, time_of_day, inf
         self._depth = 0
         self._outgoing: list[Delivery] = []
         self._wait = _Wait(list)
@@ -123,10 +126,16 @@ class Connection:
         """Say hello; say the same again to peers that no hello has reached."""
         for peer in (chosen := [self.peers[party] for party in parties]):
             peer.gone = None
-            text = wire.encode(control.Roster(tuple(sorted(peer.roster))))
-            peer.hello = peer.hello or self._seal.greet(peer.party, text)
+            peer.hello = peer.hello or self._seal.greet(peer.party, wire.encode(self._text(peer)))
         patience = self._patience.gone if patience is None else patience
         self._emit({peer.party: peer.hello for peer in chosen}, patience)
+
+    def _text(self, peer: Peer) -> control.Roster:
+        """Return the text of a hello; the analyst's notes when it has asked for clocks."""
+        roster, now = tuple(sorted(peer.roster)), self._time_of_day()
+        self._asked = min(self._asked, now)
+        is_answer = peer.party == self.analyst
+        return control.Joined(roster, int(now)) if is_answer else control.Roster(roster)
 
     def settle(self) -> frozenset[Party]:
         """Note and return the absent: the peers that are gone when the session begins."""
@@ -141,9 +150,14 @@ class Connection:
         text = self._seal.welcome(peer.party, packet)
         peer.welcomed = digest
         compare_versions(self._seal.identity, peer.party, packet)
-        roster = control.decode_roster(text, peer.party)
-        if set(roster) != peer.roster:
+        answers = control.Joined if self.party == self.analyst else control.Roster
+        roster = control.decode_roster(text, peer.party, answers)
+        if set(roster.parties) != peer.roster:
             raise UnexpectedMessageError(peer.party, "a session of other parties")
+        if isinstance(roster, control.Joined):
+            now = self._time_of_day()
+            if warning := control.clocks_differ(peer.party, roster.clock, self._asked, now):
+                self._warn(warning)
         if peer.party in self.absent:
             self._dismiss(peer)
         elif peer.gone is not None:

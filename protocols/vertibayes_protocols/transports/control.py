@@ -1,4 +1,4 @@
-"""What connections send each other beside the messages of programs; versions that differ.
+"""What connections send each other beside messages of programs; versions and clocks that differ.
 
     a -> b    hello: the header has a's version                         (vertibayes_protocols.seal)
     b -> a    hello, with the text of a's own; abort, whose reason names both versions
@@ -8,16 +8,21 @@ reads its text. A hello that begins a session is answered as above, and the sess
 in a session that has begun, the party aborts it. A party of release 0.1.0 or older reads hello and
 abort, and ends with this reason; so do later ones, which find the version in the hello first.
 
+A hello that answers the analyst's has the time of its sender: a party of this version sends it, and
+no party of another version reads it. The analyst warns of a difference above five minutes; nothing
+else depends on it.
+
 Security: the version is authenticated as the rest of the header: who carries packets can neither
 make two parties differ nor hide that they do. A hello that begins a session opens only if it comes
-from a pinned peer, and is answered once. Leakage: the versions, to who carries packets.
+from a pinned peer, and is answered once. Leakage: the versions, to who carries packets; the clock
+of a party, in whole seconds, to its analyst.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
 from vertibayes_mpc.randomness import Randomness
@@ -30,6 +35,7 @@ CONTROL = b"control\0"  # the beginning of what is sealed, before a control
 REASON = 300  # characters
 UNNAMED = 0  # the version in headers of releases that do not name theirs
 MOST_NAMES = 65_536  # characters and names of a session's parties
+CLOCKS = 300.0  # seconds by which clocks may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +105,40 @@ class Roster(Message):
     parties: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Joined(Roster):
+    """The text of a hello that answers the analyst's: also the sender's clock."""
+
+    kind: ClassVar[str] = "joined"
+    clock: int  # Unix time, seconds
+
+
+R = TypeVar("R", bound=Roster)
+
+
 def decode_control(body: bytes, sender: Party) -> Control:
     """Decode a control; an error names its sender."""
     return wire.decode(body, sender, Expect(Control, 2 * REASON * 4))
 
 
-def decode_roster(body: bytes, sender: Party) -> tuple[Party, ...]:
+def decode_roster(body: bytes, sender: Party, kind: type[R]) -> R:
     """Decode the parties of a session; an error names the sender of the hello."""
-    parties = wire.decode(body, sender, Expect(Roster, MOST_NAMES)).parties
-    if list(parties) != sorted(set(parties)):
+    roster = wire.decode(body, sender, Expect(kind, MOST_NAMES))
+    if list(roster.parties) != sorted(set(roster.parties)):
         raise UnexpectedMessageError(sender, "a session whose parties are not in order")
-    return parties
+    return roster
+
+
+def clocks_differ(party: Party, clock: int, asked: float, now: float) -> str:
+    """Return a warning if a clock, read after `asked` and before now, is not near."""
+    ahead = max(clock - now, 0.0) or min(clock - asked, 0.0)
+    if abs(ahead) <= CLOCKS:
+        return ""
+    minutes = round(abs(ahead) / 60)
+    return (
+        f"the clock of {party} is {minutes // 60} h {minutes % 60} min "
+        f"{'ahead of' if ahead > 0 else 'behind'} this one: compare both with a time server"
+    )
 
 
 # ---- versions ------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
-from time import monotonic
+from time import monotonic, time
 from typing import NamedTuple, Protocol, TypeAlias
 
 from vertibayes_mpc.errors import (
@@ -149,8 +149,10 @@ class Mailbox:
         randomness: Randomness | None = None,
         note: Callable[[ProtocolError], None] | None = None,
         clock: Callable[[], float] = monotonic,
+        time_of_day: Callable[[], float] = time,
     ) -> None:
         self.link = link
+        self.time_of_day = time_of_day
         self.identity = identity
         self.patience = patience or Patience()
         self.randomness = randomness or SystemRandomness()

@@ -21,7 +21,7 @@ from vertibayes_protocols.seal import SESSION_BYTES, Seal, read_header
 from vertibayes_protocols.session import Traffic
 from vertibayes_protocols.transports.channel import Channel, Steps, block, drive
 from vertibayes_protocols.transports.connection import Connection
-from vertibayes_protocols.transports.control import decode_roster
+from vertibayes_protocols.transports.control import Roster, decode_roster
 from vertibayes_protocols.transports.mailbox import Address, Mailbox, Patience, party_of
 
 R = TypeVar("R")
@@ -54,9 +54,11 @@ class NetworkTransport:
         seal = Seal(mailbox.identity, session, mailbox.randomness)
         everybody = {mailbox.party, *parties}
         self._watch = watch
-        self._channel = Channel(
-            mailbox, Connection(seal, everybody, mailbox.party, patience, star=star)
+        time_of_day, warn = mailbox.time_of_day, watch.noticed
+        connection = Connection(
+            seal, everybody, mailbox.party, patience, time_of_day=time_of_day, star=star, warn=warn
         )
+        self._channel = Channel(mailbox, connection)
         watch.began(parties)
         try:
             self._block(_greet(self._channel, patience.hello, watch))
@@ -120,11 +122,12 @@ def join(mailbox: Mailbox, sender: Address, packet: bytes) -> Channel:
     session = read_header(packet, analyst).session
     mailbox.begin(session, analyst)
     text = mailbox.identity.open_statically(analyst, packet)
-    parties = decode_roster(text[KEY_BYTES:], analyst)
+    parties = decode_roster(text[KEY_BYTES:], analyst, Roster).parties
     if not {mailbox.party, analyst} <= set(parties):
         raise UnexpectedMessageError(analyst, f"a session without {mailbox.party}")
     seal = Seal(mailbox.identity, session, mailbox.randomness)
-    connection = Connection(seal, parties, analyst, mailbox.patience)
+    patience, time_of_day = mailbox.patience, mailbox.time_of_day
+    connection = Connection(seal, parties, analyst, patience, time_of_day=time_of_day)
     connection.receive(analyst, packet)
     return Channel(mailbox, connection, {analyst: sender})
 

@@ -46,7 +46,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     """Return the host and the port of an address; raise a TransportError if it is not one."""
     if URL.fullmatch(address):
         url = urlsplit(address)
-        return str(url.hostname), url.port or 443
+        return str(url.hostname), 443 if url.port is None else url.port
     host, _, port = address.rpartition(":")
     if not host or ":" in host or not port.isdecimal() or int(port) > 65535:
         expected = "host:port or wss://host[:port]/path is expected"

@@ -109,3 +109,11 @@ def changed_key(path, name, key):
     found = re.subn(rf'(?m)^({name} = |name = "{name}"\npublic_key = ).*$', rf'\1"{key}"', text)
     assert found[1] == 1
     path.write_text(found[0])
+
+
+def without_relay(path):
+    """Leave out the table [relay] of a party's file: a job of FLARE carries its packets."""
+    text = path.read_text()
+    start = text.index("[relay]")
+    end = text.find("\n[", start)
+    path.write_text(text[:start] + (text[end:] if end > 0 else ""))

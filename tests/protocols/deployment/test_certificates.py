@@ -176,7 +176,7 @@ def test_what_is_wrong_with_certificates_is_named(folder, tmp_path, now):
         ((root, certificate, key), "b", now, "in the name of a, not of b"),
         ((root, certificate, other[2]), "a", now, "is not the key of"),
         ((certificate, certificate, key), "a", now, "is not signed by"),
-        ((root, certificate, key), "a", now - timedelta(days=1), "this clock says"),
+        ((root, certificate, key), "a", now - timedelta(days=1), "UTC: set the clock, or"),
         ((root, certificate, key), "a", now + timedelta(days=400), "this clock says"),
         ((root, tmp_path / "none", key), "a", now, "No such file"),
         ((root, key, key), "a", now, "is not a certificate in PEM"),

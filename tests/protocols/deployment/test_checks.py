@@ -5,7 +5,14 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from tests.protocols.deployment.parties import SITES, change, changed_key, deployment, pooled
+from tests.protocols.deployment.parties import (
+    SITES,
+    change,
+    changed_key,
+    deployment,
+    pooled,
+    without_relay,
+)
 from vertibayes_protocols.deployment import certificates
 from vertibayes_protocols.deployment.checks import Outside, check_files
 from vertibayes_protocols.deployment.data import read_data
@@ -55,6 +62,14 @@ def test_parties_that_fit_together(folder):
         public = read_private(folder / party / f"{party}.key").public
         assert f"{party}: public key {encode_public(public)}" in told
     assert not (folder / "north" / "memory").exists()
+
+
+def test_parties_whose_packets_a_job_carries_need_no_relay(folder):
+    for path in (files := [path for path in paths(folder) if path.name != "relay.toml"]):
+        without_relay(path)
+    lines = checked(files, reach=fails).lines
+    assert not [text for how, text in lines if how == "wrong" or "certificates" in text]
+    assert "no [relay]: only a job of NVIDIA FLARE can start this party" in str(lines)
 
 
 @pytest.mark.parametrize(

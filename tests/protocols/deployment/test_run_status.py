@@ -201,6 +201,17 @@ def test_an_error_keeps_no_number_that_may_count_records(error, text):
         assert not any(char.isdigit() for char in reason_of(error))
 
 
+def test_names_of_parties_keep_their_digits():
+    """Before: the status said "s..." of the site s1."""
+    status = a_run()
+    status.parties |= {"s1": a_party("site"), "12": a_party("site")}
+    watch = KeptRun(None, status)
+    watch.failed(QueryRefusedError("s1", "s10 has 97 records, s1-2 has 12, s1: 12."))
+    assert status.result == "s1 refuses: s... has ... records, s...-... has ... s1: ..."
+    watch.failed(PeerAbortedError("s1", "waits for s1 since 12"))
+    assert status.parties["s1"]["reason"] == "waits for s1 since ..."
+
+
 @pytest.fixture
 def written(monkeypatch):
     """Return all versions of the status that a run writes, each at once."""
@@ -350,13 +361,3 @@ def test_many_monitors_do_not_keep_a_party_from_starting(tmp_path, monkeypatch):
     )
     with locked(path):
         assert len(waits) == 1 and read_content(path)[1]
-
-
-def test_prometheus_escapes_labels():
-    status = a_run(phase='a"b\n')
-    status.parties["north"]["state"] = "joined"
-    lines = status.prometheus(runs=True).splitlines()
-    who = 'party="ana",role="analyst"'
-    assert f"vertibayes_parties_joined{{{who}}} 1" in lines
-    assert f'vertibayes_phase{{{who},phase="a\\"b\\n"}} 1' in lines
-    assert all(line.startswith(("#", "vertibayes_")) for line in lines)

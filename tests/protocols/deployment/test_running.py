@@ -126,6 +126,6 @@ def test_that_the_relay_is_away_and_back_is_logged_once(capsys, monkeypatch, qui
         with start_relay(address, certificates=None):
             assert link.await_relay(20.0)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(" ", 2)[2] for line in lines[:2]] == [
+    assert [line.split(" ", 1)[1] for line in lines[:2]] == [
         'north waiting for the relay reason="Connection refused"', "north connected again",
     ]  # fmt: skip

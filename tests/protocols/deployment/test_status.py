@@ -122,18 +122,6 @@ def test_a_file_that_is_not_a_status_is_refused(tmp_path, text, reason):
         read_status(tmp_path / "site.status.json")
 
 
-def test_prometheus_reads_numbers_and_labels(tmp_path):
-    status = a_status()
-    status.started = "2026-01-02T03:04:05+00:00"
-    status.take(CONNECTED, {}, status.started)
-    lines = status.prometheus(runs=True).splitlines()
-    who = 'party="clinic",role="site"'
-    assert f"vertibayes_up{{{who}}} 1" in lines
-    assert f"vertibayes_started_seconds{{{who}}} 1767323045" in lines
-    assert f'vertibayes_events_total{{{who},event="connected"}} 1' in lines
-    assert all(line.startswith(("#", "vertibayes_")) for line in lines)
-
-
 def test_the_command_says_whether_a_party_runs(tmp_path, capsys):
     file = tmp_path / "site.toml"
     file.touch()
@@ -144,8 +132,6 @@ def test_the_command_says_whether_a_party_runs(tmp_path, capsys):
         assert code == TROUBLED and "not connected to the relay" in printed
     code, printed, _ = run(capsys, "status", file)
     assert code == STOPPED and printed.startswith("site clinic does not run")
-    code, printed, _ = run(capsys, "status", file, "--prometheus")
-    assert code == STOPPED and 'vertibayes_up{party="clinic",role="site"} 0' in printed
 
 
 # ---- with a serving loop -------------------------------------------------------------------------

@@ -248,6 +248,7 @@ def test_a_database_that_refuses_is_named_without_credentials(postgresql, monkey
     monkeypatch.setenv("PGPASSWORD", "hunter2")
     text = refused(Database(postgresql.url, **table))
     assert "password authentication failed" in text and "hunter2" not in text
+    assert "clinic" not in text
     monkeypatch.delenv("PGPASSWORD")
     asked = Database(postgresql.url, **table, password_variable="CLINIC")
     assert refused(asked).endswith("variable CLINIC is not set (password_variable)")
@@ -257,6 +258,19 @@ def test_a_database_that_refuses_is_named_without_credentials(postgresql, monkey
                                     password_variable="CLINIC"))) == ["id", "x"]  # fmt: skip
     nowhere = Database("postgresql://clinic@127.0.0.1:1/d", **table)
     assert refused(nowhere).startswith("postgresql://127.0.0.1:1/d: the database refuses or has")
+
+
+@pytest.mark.parametrize(
+    ("url", "user"),
+    [("postgresql://dr%20b@h/d", "dr b"), ("postgresql://h/d?user=ben", "ben"),
+     ("postgresql://h/d", "carol")],
+)  # fmt: skip
+def test_an_error_of_a_database_names_no_user(monkeypatch, url, user):
+    """Before: a wrong password showed the user, who reads in the log of the site."""
+    monkeypatch.setenv("PGUSER", "carol")
+    error = OSError(f'FATAL: password authentication failed for user "{user}" on {user}s')
+    text = str(Database(url, table="t").error(error))
+    assert text.endswith(f'failed for user "..." on {user}s')
 
 
 def test_a_query_only_reads(postgresql):

@@ -7,6 +7,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from vertibayes_protocols.alignment import AlignmentLimits
+from vertibayes_protocols.deployment.files import SiteFile
+from vertibayes_protocols.deployment.metrics import Used
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -59,6 +61,15 @@ def budgets_of(
     freely = memory.released_freely.tables
     budgets.append(Budget("exact tables of free queries", freely, None, ""))
     return [*_epsilon(memory, policy), *budgets]
+
+
+def used_of_limits(file: SiteFile) -> list[Used]:
+    """Return what a site has used of each limit over all studies; of meets, with one other site."""
+    memory = SiteMemory.read(file.memory) if file.memory.exists() else SiteMemory()
+    limits = None if file.matching is None else file.matching.limits
+    known = [b for b in budgets_of(memory, file.policy, limits) if b.most is not None]
+    used = {b.limit: (b.limit, b.used, b.most) for b in sorted(known, key=lambda b: b.used)}
+    return [(limit, used, most) for limit, used, most in used.values() if most is not None]
 
 
 def _epsilon(memory: SiteMemory, policy: Policy | None) -> Iterator[Budget]:

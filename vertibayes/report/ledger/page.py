@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from vertibayes.report.html import assets, page_style
+from vertibayes.report.html import page_of
 from vertibayes.report.ledger.budgets import Budget
 from vertibayes.report.ledger.statement import Line, Part, Statement, Total
 from vertibayes.report.ledger.text import HEADS, summary_of
@@ -15,25 +15,13 @@ FEW_ITEMS = 12  # of one entry: they are shown at once
 
 def html_of(statement: Statement) -> str:
     """Return a ledger as a page of HTML: what others wrote is escaped, and nothing is loaded."""
-    title = escape(statement.title)
-    style = "\n".join([page_style(), *assets(__package__, ".css")])
-    return "".join(
-        [
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-            "style-src 'unsafe-inline'\">",
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{title}</title><style>\n{style}</style></head>\n<body><header>",
-            f"<h1>{title}</h1>\n",
-            *(f'<p class="under">{escape(note)}</p>\n' for note in statement.notes),
-            "</header><main>\n",
-            *_tiles(statement),
-            *_summary(statement.parts),
-            *_budgets(statement.budgets),
-            *map(_part, statement.parts),
-            "</main></body></html>\n",
-        ]
-    )
+    body = [
+        *_tiles(statement),
+        *_summary(statement.parts),
+        *_budgets(statement.budgets),
+        *map(_part, statement.parts),
+    ]
+    return page_of(statement.title, statement.notes, body, __package__)
 
 
 def _tiles(statement: Statement) -> Iterator[str]:

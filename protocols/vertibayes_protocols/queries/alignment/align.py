@@ -343,7 +343,9 @@ def _placed(
     """Run level 1; return what a site keeps: the place of each record."""
     placed = yield from place_people(member, plan, own.forms)
     here = int((placed.places >= 0).sum())
-    _note(site, f"{here} of {len(own)} people here are in the study, which has {placed.people}")
+    share = f"; it has {here / len(own):.1%} of the list" if len(own) else ""
+    found = f"{here} of {len(own)} people here are in the study, which has {placed.people}"
+    _note(site, f"{found}{share}")
     if alignment.holds_all(site.party) and here != placed.people:
         raise MalformedMessageError(site.analyst, "its places leave out people that all sites hold")
     if not alignment.everyone and here < len(own):

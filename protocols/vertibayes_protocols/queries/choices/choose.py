@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain, islice
-from math import ceil, log2
+from math import ceil
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -48,6 +48,7 @@ from vertibayes_protocols.choices import (
     Constant,
     Score,
     ScoreKind,
+    bits_of,
     constant_of,
     constants_last,
     scores_of,
@@ -214,11 +215,6 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
             at += members + within
             yield Score(Family(child, tuple(parents)), tuple(names[at - within : at]), sign)
 
-    @property
-    def bits(self) -> float:
-        """How many bits the winners have at most, with one that says whether each is narrow."""
-        return sum(1 + log2(size) for size in self.sets.tolist())
-
     def plan(self, at: At) -> ChoicePlan:
         """Return the plan; a ValueError if the choices do not fit the study."""
         joined = self.joined(at)
@@ -233,9 +229,10 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
         study = plan.joined.study
         over = "" if self.rows == Rows() else f", over {self.rows}"
         sets = "1 set" if len(self.sets) == 1 else f"{len(self.sets)} sets"
+        bits = bits_of(self.sets.tolist())
         what = (
             f"which of {len(self.candidates)} candidates win, and whether narrowly, in "
-            f"{sets}{over}: at most {self.bits:.0f} bits"
+            f"{sets}{over}: at most {bits:.0f} bits"
         )
         winners = [
             Fact(what, site, (at.analyst, *(other for other in study.sites if other != site)))
@@ -249,7 +246,7 @@ class Choose(StudyQuery[tuple[int, ...], ChoicePlan]):
             counts=self.rows,
             takes=Later(partial(_takes, plan)),
             number=Number(self.number),
-            leaves=Winners(ceil(self.bits)),
+            leaves=Winners(ceil(bits)),
             says=(*winners, *(Fact(COMPARED, at.analyst, (party,)) for party in asked)),
             opens=(),
         )

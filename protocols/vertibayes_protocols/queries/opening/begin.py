@@ -4,14 +4,16 @@
     site -> analyst     Begun: what the steps of this run have shown so far
 
 A site refuses a digest that its owner has not approved, a contract whose parties or keys are not
-those that the site pins, and a run beyond the number of the contract. Runs that begin and release
+those that the site pins, a run beyond the number of the contract, and one that needs more of a
+budget than is left (`vertibayes_protocols.queries.opening.needs`). Runs that begin and release
 nothing are limited too (`most_failed_runs`): a party that lies could learn from each of them
 whether it failed. A run whose session broke is resumed if the id is that of the contract's last
 run.
 
 Security: the analyst's name and key are in the contract, and the transport proves the key.
-Leakage: whether a contract is approved at a site, to an analyst who knows the contract's digest;
-winners that the site's shares have already revealed to this analyst.
+Leakage: whether a contract is approved at a site, waits for a second person, or why its owner
+declined it, to an analyst who knows the contract's digest; what is left of a budget that the run
+would exceed; winners that the site's shares have already revealed to this analyst.
 Cost: 1 round.
 """
 
@@ -23,13 +25,14 @@ from typing import ClassVar
 
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange, send
-from vertibayes_protocols.approval import Approved, Phase
+from vertibayes_protocols.approval import Approved, Phase, UnusableApprovalError
 from vertibayes_protocols.contract import DIGEST_BYTES, Contract, grouped_digest
 from vertibayes_protocols.effects import Effects, saying
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.approved_run import OVER, ApprovedRun
 from vertibayes_protocols.queries.declared_run import DeclaredRun
+from vertibayes_protocols.queries.opening.needs import needs_of
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
@@ -87,7 +90,8 @@ class Begin(Query[dict[Party, Begun], None]):
 
     def fits(self, site: SiteRole, plan: None) -> None:
         """Refuse a contract that is not approved, has other parties, or has no run left."""
-        contract = _approved(site, self).contract
+        approved = _approved(site, self)
+        contract = approved.contract
         sites = set(contract.site_names)
         all_are_needed = not contract.queries  # of sums, some sites may be absent
         if not sites >= set(self.parties) or (all_are_needed and len(self.parties) < len(sites)):
@@ -95,8 +99,10 @@ class Begin(Query[dict[Party, Begun], None]):
         if wrong := _wrong_party(site, contract):
             raise ValueError(f"{wrong} of the approved contract is not the one that is pinned here")
         _check_floors(site, contract)
-        if _resumed(site, self) is None:
+        record = _resumed(site, self)
+        if record is None:
             _check_runs(site, contract)
+        _check_budgets(site, approved, record)
 
     def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
         """Begin or resume the run, and send what it has shown so far."""
@@ -136,21 +142,24 @@ def _resumed(site: SiteRole, query: Begin) -> RunRecord | None:
 def _approved(site: SiteRole, query: Begin) -> Approved:
     """Return the approval of a digest, or refuse the query."""
     known = len(query.contract) == DIGEST_BYTES
+    study = f"the study with the digest {grouped_digest(query.contract[:DIGEST_BYTES])}"
     try:
         approved = site.approvals(query.contract) if known else None
+    except UnusableApprovalError as error:
+        raise QueryRefusedError(site.party, f"{study} {error}") from None
     except ValueError as error:
         reason = "the approval of this study cannot be used here: its owner can approve it again"
         raise QueryRefusedError(site.party, reason, str(error)) from None
     if approved is None:
         reason = (
-            f"the study with the digest {grouped_digest(query.contract[:DIGEST_BYTES])} is not "
-            "approved here: its owner can approve study.toml with `vertibayes approve`"
+            f"{study} is not approved here: its owner can approve study.toml with `vertibayes "
+            "approve`"
         )
         raise QueryRefusedError(site.party, reason)
     if approved.is_over:
-        study = grouped_digest(query.contract)[:9]
+        short = grouped_digest(query.contract)[:9]
         raise QueryRefusedError(
-            site.party, f"approved study {study}: {OVER.format(approved.until)}"
+            site.party, f"approved study {short}: {OVER.format(approved.until)}"
         )
     return approved
 
@@ -186,6 +195,16 @@ def _check_floors(site: SiteRole, contract: Contract) -> None:
     if (rule := contract.rule) is not None:
         memory = site.memory
         site.policy.check_alone(memory.spent, memory.left_plain, is_noisy=rule.is_noisy)
+
+
+def _check_budgets(site: SiteRole, approved: Approved, record: RunRecord | None) -> None:
+    """Refuse a run that needs more than is left of a budget: no site has shown anything yet."""
+    variables = approved.contract.variables
+    states = {n: len(v.states) for n, v in site.everybody.variables.items() if n in variables}
+    records = site.everybody.records
+    for need in needs_of(approved, site.policy, site.memory, states, records, record):
+        if need.reason:
+            raise ValueError(need.reason)
 
 
 def _check_runs(site: SiteRole, contract: Contract) -> None:

@@ -25,17 +25,18 @@ holders have the same row. At level 2 every site commits its shares of every col
 
 Security: as `vertibayes_mpc.commitments`. A site that has committed a column in this study with
 other data refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends
-anything. The keys of masks and of zero shares come from the static and the ephemeral keys of two
-parties (`vertibayes_protocols.key_agreement`) and from all that both know of the study. A party
-forgets its ephemeral private key as soon as it has derived them, and the keys when it leaves the
-session. So whoever has kept masked columns, and steals all static keys later, reads none of them.
-The seals authenticate ephemeral keys (`vertibayes_protocols.seal`), and so do the static keys in
-the derivation. A site that sends two receivers different messages ends the commit before any table
-is counted, at each site. The digests of the first messages come before the columns: with different
-ids the labels of columns differ, and their honest senders would be blamed. Nobody can compare the
-columns of two sites: each has one receiver. Leakage: names, states, holders and record count to all
-sites and the dealer. Cost: three rounds, and one round per block; n x columns ring elements from
-each site to each other site.
+anything, unless it would answer no question about these values (`record_checks`): a study whose
+correction is refused continues with the data before it. The keys of masks and of zero shares come
+from the static and the ephemeral keys of two parties (`vertibayes_protocols.key_agreement`) and
+from all that both know of the study. A party forgets its ephemeral private key as soon as it has
+derived them, and the keys when it leaves the session. So whoever has kept masked columns, and
+steals all static keys later, reads none of them. The seals authenticate ephemeral keys
+(`vertibayes_protocols.seal`), and so do the static keys in the derivation. A site that sends two
+receivers different messages ends the commit before any table is counted, at each site. The digests
+of the first messages come before the columns: with different ids the labels of columns differ, and
+their honest senders would be blamed. Nobody can compare the columns of two sites: each has one
+receiver. Leakage: names, states, holders and record count to all sites and the dealer. Cost: three
+rounds, and one round per block; n x columns ring elements from each site to each other site.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ from vertibayes_protocols.queries.opening.joining_by_keys import (
 )
 from vertibayes_protocols.queries.tables.ways import costs_of
 from vertibayes_protocols.query import At, Give, Query
+from vertibayes_protocols.record_checks import remember_columns
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.settings import PAILLIER
 from vertibayes_protocols.storage.block_file import BlockFile
@@ -178,7 +180,7 @@ class Commit(Query[Joined, None]):
         study = self.study
         if not study.is_masked:
             site.remark(_way(study))
-        site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
+        remember_columns(site, study)
         if study.count_by == PAILLIER:
             yield from join_by_keys(site, study)
             return

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.errors import DataError, QueryRefusedError
+from vertibayes_protocols.record_checks import compare_values
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.study import Study
 from vertibayes_protocols.variables import Variable
@@ -31,6 +32,8 @@ def check_at_site(site: SiteRole, study: Study) -> None:
         site.memory.check(study.id, {name: site.column(name) for name in mine})
     except DataError as error:
         raise QueryRefusedError(site.party, str(error)) from None
+    if site.run is not None and site.run.approved.is_compared:
+        compare_values(site, study)
 
 
 def check_at_dealer(dealer: DealerRole, study: Study) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from getpass import getuser
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from vertibayes_protocols.errors import DataError
 from vertibayes_protocols.site.sources.arrow import ArrowTable, library
@@ -74,12 +76,24 @@ class Database:
         return f"{url}{'&' if urlsplit(url).query else '?'}{'&'.join(more)}"
 
     def error(self, error: BaseException) -> DataError:
-        """Return the error that the database has raised, without the password."""
+        """Return the error that the database has raised, without the user and the password."""
         text = " ".join(str(error).split()).partition(" Query was:")[0]
         password = os.environ.get(self.password_variable or "PGPASSWORD")
         if password:
             text = text.replace(password, "...").replace(quote(password, safe=""), "...")
+        if user := self._user():
+            text = re.sub(rf"(?<!\w){re.escape(user)}(?!\w)", "...", text)
         return DataError(f"{self.title}: the database refuses or has stopped: {text}")
+
+    def _user(self) -> str:
+        """Return as whom libpq connects to PostgreSQL."""
+        if isinstance(self.where, Path):
+            return ""
+        parts = urlsplit(self.where)
+        given = unquote(parts.username or "") or dict(parse_qsl(parts.query)).get("user")
+        with suppress(KeyError, OSError):  # a user without a name
+            return given or os.environ.get("PGUSER") or getuser()
+        return ""
 
 
 def _check_url(url: str) -> None:

@@ -1,0 +1,1 @@
+"""One text for the terminal and for paper."""
