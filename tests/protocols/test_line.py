@@ -75,6 +75,7 @@ def test_a_party_connects_by_way_of_a_proxy():
 
 @pytest.mark.parametrize("given", ["alice:wr0ng", "mallory:s3cret"])
 def test_a_wrong_password_is_told_and_shown_nowhere(given, caplog):
+    caplog.set_level("INFO")
     with relaying() as (relay, _), listening(carrying([])) as proxy:
         route = f"http://{given}@{proxy}"
         with pytest.raises(TransportError) as caught:

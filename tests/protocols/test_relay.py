@@ -3,7 +3,6 @@
 import shutil
 import socket
 import ssl
-from functools import partial
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -204,7 +203,7 @@ def test_a_stranger_that_says_little_is_refused_in_time_and_keeps_nobody_out(
             assert works(relay, *shown)
             stranger.settimeout(10.0)
             assert stranger.recv(1) == b""
-        assert soon(lambda: log.of("refused"))[0]["reason"] == "timeout"
+        assert soon(lambda: "timeout" in [facts["reason"] for facts in log.of("refused")])
 
 
 def test_of_many_strangers_the_longest_waiting_goes(files, north, south, monkeypatch):
@@ -218,6 +217,12 @@ def test_of_many_strangers_the_longest_waiting_goes(files, north, south, monkeyp
             stranger.close()
 
 
+def say_and_listen(stranger, message):
+    stranger.socket.send(message)
+    while True:
+        stranger.socket.recv(5.0)
+
+
 @pytest.mark.parametrize("entered", [False, True])
 @pytest.mark.parametrize("text", [False, True])
 def test_a_message_that_is_too_large_or_a_text_ends_its_connection_alone(
@@ -227,9 +232,8 @@ def test_a_message_that_is_too_large_or_a_text_ends_its_connection_alone(
         with Stranger(relay, north) as stranger:
             if entered:
                 assert stranger.enter("north") == ""
-            stranger.socket.send("x" if text else bytes(MOST_BYTES + 1))
             with pytest.raises(ConnectionClosed):
-                list(iter(partial(stranger.socket.recv, 5.0), None))
+                say_and_listen(stranger, "x" if text else bytes(MOST_BYTES + 1))
         assert works(relay, north, south)
 
 

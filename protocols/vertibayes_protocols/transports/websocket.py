@@ -157,12 +157,12 @@ class WebSocketLink:
             except (OSError, TransportError) as error:
                 self.failure = words(error)
                 if not is_waiting:
-                    LOG.warning("waiting for the relay: %s", self.failure)
+                    LOG.info("waiting for the relay: %s", self.failure)
                 is_waiting, pause = True, min(MOST_PAUSE, 2 * pause or 0.1)
                 await asyncio.sleep(pause)
                 continue
             if is_waiting:
-                LOG.warning("connected again")
+                LOG.info("connected again")
             pause, is_waiting, self.failure = 0.0, False, ""
             await self._carry(line)
 
