@@ -98,24 +98,15 @@ def leave(code: int) -> None:
 @commands.command("keygen")
 def _keygen(
     out: Annotated[Path, typer.Option(help="File for the private key, which must be new.")],
-    enrol: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="ROLE NAME", help="Print the line by which a roster enrols a party."),
-    ] = None,
 ) -> None:
-    """Make a private key, and print its public half.
+    """Make a private key, and print its public half, which the other parties pin in their files.
 
-    The other parties pin the public key in their files, or the coordinator's roster has it: print
-    the line for the coordinator with --enrol site clinic (or dealer, or analyst).
+    With a coordinator, `vertibayes enrol` makes the keys.
     """
     from vertibayes_protocols.deployment.keys import make_private
-    from vertibayes_protocols.deployment.roster.changes import check_enrolled, enrolment_line
     from vertibayes_protocols.public_keys import public_text
 
-    if enrol is not None:
-        check_enrolled(*enrol)
-    keys = make_private(out)
-    sys.stdout.write((enrolment_line(*enrol, keys) if enrol else public_text(keys)) + "\n")
+    sys.stdout.write(f"{public_text(make_private(out))}\n")
 
 
 @commands.command("init")
@@ -126,10 +117,12 @@ def _keygen(
     Setting("analyst", "text", "Name of the analyst, or names, separated by commas.", "analyst"),
     Setting("address", "text", "Relay's address, HOST:PORT."),
     Setting("practice", "flag", "Make all keys too, for trying on one machine.", False),
-    Setting("roster", "flag", "Leave the keys to a roster: `vertibayes roster`.", False),
 )
 def _init(sites: str, out: Path, dealer: str, analyst: str, **given: Any) -> None:
-    """Write a folder for each party, with its commented file."""
+    """Write a folder for each party, with its commented file.
+
+    For a trial. In a consortium each party writes its own file: `vertibayes enrol`.
+    """
     from vertibayes_protocols.deployment.templates import Names, init
 
     names = Names(_split(sites), dealer, _split(analyst))

@@ -1,0 +1,131 @@
+"""``vertibayes enrol``, ``bundle`` and ``fetch``: from parties' lines to one signed file for all."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vertibayes.cli.options import takes
+from vertibayes_protocols.settings import REQUIRED, Setting
+
+commands = typer.Typer()
+
+ROLES = "docs/roles has one page for each role."
+OWN = "site.toml", "dealer.toml", "relay.toml", "study.toml"  # a site has studies too
+
+
+@commands.command("enrol", epilog=ROLES)
+def _enrol(
+    role: Annotated[str, typer.Argument(help="site, dealer, analyst or relay.")],
+    name: Annotated[str, typer.Argument(help="Name of the party; of the relay, HOST:PORT.")],
+    folder: Annotated[Path, typer.Option(help="Folder for the party's files.")] = Path(),
+) -> None:
+    """Make a party's keys and file, and print its line for the coordinator.
+
+    The line has public keys alone. Run again, the command prints the same line. A party that has
+    pinned a roster gets new keys, for a coordinator who revokes the old ones.
+    """
+    from vertibayes_protocols.deployment.enrolling import enrol
+
+    line, file = enrol(folder, role, name)
+    sys.stdout.write(f"{line}\n")
+    sys.stderr.write(f"{file} and the keys beside it stay here: send the line to the coordinator\n")
+
+
+@commands.command("bundle", epilog=ROLES)
+@takes(
+    Setting("out", "any path", "The coordinator's folder, with keys and bundles.", REQUIRED),
+    Setting("consortium", "text", "Name of the consortium, for the first bundle."),
+    Setting("study", "texts", "study.toml, or several: the studies of this bundle; those of the "
+            "last one if not given.", (), shown="FILE,..."),
+    Setting("days", "whole", "Days for which new certificates are valid.", 365),
+    Setting("new_root", "flag", "Replace the root, and all certificates with it.", False),
+)  # fmt: skip
+def _bundle(
+    lines: Annotated[
+        Path | None, typer.Argument(help="Text file with the lines that parties sent.")
+    ] = None,
+    *,
+    out: Path,
+    consortium: str | None,
+    study: tuple[str, ...],
+    days: int,
+    new_root: bool,
+) -> None:
+    """Sign what all parties need, as the coordinator: roster, certificates, studies.
+
+    A line is that of `vertibayes enrol`, that of `vertibayes roster rotate`, or `revoke NAME`.
+    Several lines are one epoch of the roster. The first bundle makes the coordinator's keys.
+    """
+    from vertibayes_protocols.contract import grouped_digest
+    from vertibayes_protocols.deployment.bundling import make_bundle
+    from vertibayes_protocols.deployment.roster.changes import changes
+
+    try:
+        given = lines.read_text(encoding="utf-8").splitlines() if lines else []
+    except UnicodeDecodeError:
+        raise ValueError(f"{lines}: not UTF-8 text; save it as UTF-8") from None
+    studies = [Path(path) for path in study]
+    path, new, old = make_bundle(out, given, studies, consortium, days, new_root=new_root)
+    _say(f"{path}: {new.roster.title}, studies {', '.join(new.files) or 'none'}")
+    for line in changes(old.roster if old else None, new.roster):
+        _say(line)
+    _say(f"Digest: {grouped_digest(new.roster.digest)}")
+    _say("Give the file to the relay's operator. If a party is new, send it to this party, too. If")
+    _say(
+        "the digest is new, read it to each party by telephone. Each party runs `vertibayes fetch`."
+    )
+
+
+@commands.command("fetch", epilog=ROLES)
+def _fetch(
+    bundle: Annotated[
+        str | None, typer.Argument(help="The coordinator's file, or the relay as HOST:PORT.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="The party's own file; the one in this folder if not given.")
+    ] = None,
+    digest: Annotated[
+        str | None, typer.Option(help="All digits; asks for the first eight if not given.")
+    ] = None,
+) -> None:
+    """Take the coordinator's bundle: roster, certificate, studies; then check the party's file.
+
+    Without an argument the command gets it from the party's relay. It shows what changes. If the
+    roster is new, compare all digits of its digest with the coordinator by telephone. A running
+    party uses a new roster after a restart.
+    """
+    from vertibayes.cli.check import run_check
+    from vertibayes.cli.confirming import agree
+    from vertibayes_protocols.contract import grouped_digest
+    from vertibayes_protocols.deployment.fetching import bundle_from, fetching
+
+    own = file or _own_file()
+    source, content, found = bundle_from(own, bundle)
+    taken = fetching(own, found, content)
+    _say(f"{found.roster.title}, signed by the coordinator with {found.roster.signer}")
+    for line in taken.lines:
+        _say(line)
+    _say(f"Digest: {grouped_digest(found.roster.digest)}")
+    if taken.is_asked:
+        agree(found.roster.digest, digest, source, "take this bundle", "the coordinator")
+    taken.write()
+    _say(f"Written: {own}; restart the party that uses it\n" if taken.lines else "Nothing is new\n")
+    if run_check([own], meet=False):
+        raise typer.Exit(2)
+
+
+def _own_file() -> Path:
+    for name in OWN:
+        if (path := Path(name)).exists():
+            return path
+    raise ValueError(
+        f"this folder has none of {', '.join(OWN)}: specify --file, or run `vertibayes enrol`"
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
