@@ -1,4 +1,4 @@
-"""``vertibayes enrol``, ``bundle`` and ``fetch``: from parties' lines to one signed file for all."""
+"""``vertibayes enrol``, ``bundle``, ``fetch``: from parties' lines to one signed file for all."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def _bundle(
     Several lines are one epoch of the roster. The first bundle makes the coordinator's keys.
     """
     from vertibayes_protocols.contract import grouped_digest
+    from vertibayes_protocols.deployment.bundle import name_of
     from vertibayes_protocols.deployment.bundling import make_bundle
     from vertibayes_protocols.deployment.roster.changes import changes
 
@@ -74,16 +75,17 @@ def _bundle(
     for line in changes(old.roster if old else None, new.roster):
         _say(line)
     _say(f"Digest: {grouped_digest(new.roster.digest)}")
-    _say("Give the file to the relay's operator. If a party is new, send it to this party, too. If")
     _say(
-        "the digest is new, read it to each party by telephone. Each party runs `vertibayes fetch`."
+        "Send the file to the relay's operator, and the next line to all parties. If the digest is"
     )
+    _say("new, read it to each of them by telephone.")
+    _say(f"    vertibayes fetch {new.relay}/{name_of(new.roster)}")
 
 
 @commands.command("fetch", epilog=ROLES)
 def _fetch(
     bundle: Annotated[
-        str | None, typer.Argument(help="The coordinator's file, or the relay as HOST:PORT.")
+        str | None, typer.Argument(help="The coordinator's file, or its place at the relay.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option(help="The party's own file; the one in this folder if not given.")
@@ -111,7 +113,7 @@ def _fetch(
         _say(line)
     _say(f"Digest: {grouped_digest(found.roster.digest)}")
     if taken.is_asked:
-        agree(found.roster.digest, digest, source, "take this bundle", "the coordinator")
+        agree(found.roster.digest, digest, Path(source), "take this bundle", "the coordinator")
     taken.write()
     _say(f"Written: {own}; restart the party that uses it\n" if taken.lines else "Nothing is new\n")
     if run_check([own], meet=False):

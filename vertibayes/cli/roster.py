@@ -16,16 +16,16 @@ roster_commands = typer.Typer(
 )
 
 OwnFile = Annotated[Path, typer.Argument(help="The party's own file: site.toml, for example.")]
-RosterFile = Annotated[Path, typer.Argument(help="The roster: roster-2.json, for example.")]
+RosterFile = Annotated[Path, typer.Argument(help="A roster or a bundle: bundle-2.json.")]
 
 
 @roster_commands.command("show")
 def _show(roster: RosterFile) -> None:
     """Print a roster and its digest; check its signature."""
     from vertibayes_protocols.contract import grouped_digest
-    from vertibayes_protocols.deployment.roster.roster import read_roster
+    from vertibayes_protocols.deployment.bundle import roster_in
 
-    found = read_roster(roster)
+    found = roster_in(roster)
     _say(f"{roster}: {found.title}")
     _say(f"signed by the coordinator with {found.signer}")
     for member in found.members:
@@ -47,8 +47,8 @@ def _rotate(file: OwnFile) -> None:
     _say(line)
     sys.stderr.write(
         f"new private key: {key}; the old key stays in use until you fetch a bundle with the\n"
-        "new one. Send the line above to the coordinator. All approved studies of this party must be\n"
-        "approved again after that. If the old key may be stolen, enrol a new key by telephone.\n"
+        "new one. Send the line above to the coordinator. All approved studies of this party must\n"
+        "be approved again after that. If the old key may be stolen, `vertibayes enrol` instead.\n"
     )
 
 

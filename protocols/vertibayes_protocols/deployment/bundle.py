@@ -138,6 +138,16 @@ def read_bundle(path: Path) -> Bundle:
     return read_signed(path, "bundle", MOST, bundle_of)
 
 
+def roster_in(path: Path) -> Roster:
+    """Read a roster, which may be in a bundle."""
+
+    def made(content: Any) -> Roster:
+        is_bundle = isinstance(content, dict) and "bundle" in content
+        return bundle_of(content).roster if is_bundle else roster_of(content)
+
+    return read_signed(path, "roster", MOST, made)
+
+
 def write_bundle(path: Path, bundle: Bundle, keys: KeyPair) -> None:
     """Sign a bundle, and write it whole or not at all."""
     write_whole(path, bundle.signed(keys), 0o644)

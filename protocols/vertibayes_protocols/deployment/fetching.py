@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.error import HTTPError
+from urllib.parse import urlunsplit
 from urllib.request import urlopen
 
 from vertibayes_mpc.rounds import Party
@@ -54,7 +55,7 @@ class Fetched:
     files: dict[Path, bytes] = field(repr=False)  # what is written beside it, in order
 
     def write(self) -> None:
-        """Write all files, each whole; the party's own comes last but for the bundle."""
+        """Write all files, each whole; the party's own after those that it names."""
         *files, kept = self.files.items()
         for path, content in files:
             write_whole(path, content, 0o644)
@@ -91,13 +92,14 @@ def bundle_at(place: str) -> bytes:
     host, _, path = place.partition("/")
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    url = urlunsplit(("https", host, PATH + path, "", ""))
     try:
-        with urlopen(f"https://{host}{PATH}{path}", timeout=SECONDS, context=context) as answer:
+        with urlopen(url, timeout=SECONDS, context=context) as answer:
             content: bytes = answer.read(MOST + 1)
     except HTTPError as error:
         raise ValueError(
-            f"{place}: the relay has no such bundle ({error.code}): the coordinator has made a newer "
-            "roster, or the relay's operator has not fetched this one"
+            f"{place}: the relay has no such bundle ({error.code}): the coordinator has made a "
+            "newer roster, or the relay's operator has not fetched this one"
         ) from None
     except OSError as error:
         reason = getattr(error, "reason", error)
