@@ -99,9 +99,9 @@ def leave(code: int) -> None:
 def _keygen(
     out: Annotated[Path, typer.Option(help="File for the private key, which must be new.")],
 ) -> None:
-    """Make a private key, and print its public half, which the other parties pin in their files.
+    """Make a private key, and print its public half.
 
-    With a coordinator, `vertibayes enrol` makes the keys.
+    The other parties pin the public key in their files. With a coordinator, use `vertibayes enrol`.
     """
     from vertibayes_protocols.deployment.keys import make_private
     from vertibayes_protocols.public_keys import public_text

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from vertibayes.cli.options import takes
+from vertibayes.cli.options import takes, values_of
 from vertibayes_protocols.settings import REQUIRED, Setting
 
 commands = typer.Typer()
 
 ROLES = "docs/roles has one page for each role."
+BUNDLE = (
+    Setting("out", "any path", "The coordinator's folder, with keys and bundles.", REQUIRED),
+    Setting("consortium", "text", "Name of the consortium, for the first bundle."),
+    Setting("study", "texts", "study.toml, or several: the studies of this bundle; those of the "
+            "last one if not given.", (), shown="FILE,..."),
+    Setting("days", "whole", "Days for which new certificates are valid.", 365),
+    Setting("new_root", "flag", "Replace the root, and all certificates with it.", False),
+)  # fmt: skip
 OWN = "site.toml", "dealer.toml", "relay.toml", "study.toml"  # a site has studies too
 
 
@@ -36,24 +44,12 @@ def _enrol(
 
 
 @commands.command("bundle", epilog=ROLES)
-@takes(
-    Setting("out", "any path", "The coordinator's folder, with keys and bundles.", REQUIRED),
-    Setting("consortium", "text", "Name of the consortium, for the first bundle."),
-    Setting("study", "texts", "study.toml, or several: the studies of this bundle; those of the "
-            "last one if not given.", (), shown="FILE,..."),
-    Setting("days", "whole", "Days for which new certificates are valid.", 365),
-    Setting("new_root", "flag", "Replace the root, and all certificates with it.", False),
-)  # fmt: skip
+@takes(*BUNDLE)
 def _bundle(
     lines: Annotated[
         Path | None, typer.Argument(help="Text file with the lines that parties sent.")
     ] = None,
-    *,
-    out: Path,
-    consortium: str | None,
-    study: tuple[str, ...],
-    days: int,
-    new_root: bool,
+    **given: Any,
 ) -> None:
     """Sign what all parties need, as the coordinator: roster, certificates, studies.
 
@@ -66,11 +62,12 @@ def _bundle(
     from vertibayes_protocols.deployment.roster.changes import changes
 
     try:
-        given = lines.read_text(encoding="utf-8").splitlines() if lines else []
+        texts = lines.read_text(encoding="utf-8").splitlines() if lines else []
     except UnicodeDecodeError:
         raise ValueError(f"{lines}: not UTF-8 text; save it as UTF-8") from None
-    studies = [Path(path) for path in study]
-    path, new, old = make_bundle(out, given, studies, consortium, days, new_root=new_root)
+    values = values_of(BUNDLE, given)
+    studies = [Path(path) for path in values.pop("study")]
+    path, new, old = make_bundle(values.pop("out"), texts, studies, **values)
     _say(f"{path}: {new.roster.title}, studies {', '.join(new.files) or 'none'}")
     for line in changes(old.roster if old else None, new.roster):
         _say(line)

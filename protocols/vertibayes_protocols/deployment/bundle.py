@@ -41,6 +41,7 @@ from vertibayes_protocols.deployment.roster.roster import (
 )
 from vertibayes_protocols.public_keys import decode_signing
 from vertibayes_protocols.storage.whole_file import write_whole
+from vertibayes_protocols.transports.tls import SERIAL
 
 FORMAT = 1
 SIGNED = "a bundle, signed by its coordinator"
@@ -75,6 +76,8 @@ class Bundle:
         texts = *self.certificates.values(), *self.files.values(), *self.revoked
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("certificates, files and serial numbers must be texts")
+        if wrong := [number for number in self.revoked if SERIAL.fullmatch(number) is None]:
+            raise ValueError(f"{wrong[0]!r:.60} is not a serial number of a certificate")
 
     @property
     def roster(self) -> Roster:

@@ -38,7 +38,7 @@ from vertibayes_protocols.transports.mailbox import RELAY
 from vertibayes_protocols.transports.tls import read_revoked
 
 PATH = "/bundle/"  # of a request to the relay, before the name of a bundle
-PLACE = re.compile(r"[^/\\]+:[0-9]+/[0-9a-f]{16}")  # where a relay hands out a bundle
+PLACE = re.compile(r"(wss://[^\\]+|[^/\\]+:[0-9]+)/[0-9a-f]{16}")  # where a bundle is handed out
 SECONDS = 30.0
 KEPT = "bundle.json"  # the last bundle, which the relay also hands out
 ROOT = "rootCA.pem"
@@ -89,12 +89,13 @@ def bundle_at(place: str) -> bytes:
 
     Who answers needs no proof here: what counts is the signature, and the digest that is compared.
     """
-    host, _, path = place.partition("/")
+    relay, _, name = place.removeprefix("wss://").rpartition("/")
+    host, _, path = relay.partition("/")
+    url = urlunsplit(("https", host, f"{path}{PATH}{name}", "", ""))
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    url = urlunsplit(("https", host, PATH + path, "", ""))
     try:
-        with urlopen(url, timeout=SECONDS, context=context) as answer:
+        with urlopen(url, timeout=SECONDS, context=context) as answer:  # noqa: S310 (https alone)
             content: bytes = answer.read(MOST + 1)
     except HTTPError as error:
         raise ValueError(
@@ -174,7 +175,7 @@ def _certified(
     file: TomlFile, party: Party, bundle: Bundle
 ) -> tuple[dict[tuple[str, str], str], dict[Path, bytes]]:
     """Return what a party's file says of the relay, and the root and certificate beside it."""
-    texts = {("relay", "address"): bundle.relay}
+    texts = {} if party == RELAY else {("relay", "address"): bundle.relay}
     if party not in bundle.certificates:
         return texts, {}
     relay, folder = file.table("relay"), file.path.parent

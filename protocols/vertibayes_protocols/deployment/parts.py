@@ -181,6 +181,9 @@ def is_this_machine(host: str) -> bool:
 
 def relay_of(table: Table) -> RelayAddress:
     """Take the relay's address and certificates."""
+    if "address" not in table:
+        reason = "missing; expected HOST:PORT, which `vertibayes fetch` writes"
+        raise table.error("address", reason)
     where = table.made("address", address)
     given = [name for name in Certificates._fields if name in table]
     if given and len(given) < len(Certificates._fields):

@@ -36,8 +36,8 @@ _PEERS = """
 """
 
 _ROSTER = """
-# `vertibayes fetch` writes what the coordinator's bundle has: the table [roster], for the keys of
-# all other parties, and the relay's address.
+# `vertibayes fetch` writes what the coordinator's bundle has: the digest of the roster, which has
+# the keys of all other parties, and the relay's address.
 """
 
 _FETCHED = """\
