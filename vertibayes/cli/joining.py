@@ -31,9 +31,9 @@ def _enrol(
     name: Annotated[str, typer.Argument(help="Name of the party; of the relay, HOST:PORT.")],
     folder: Annotated[Path, typer.Option(help="Folder for the party's files.")] = Path(),
 ) -> None:
-    """Make a party's keys and file, and print its line for the coordinator.
+    """Make a party's keys and file, and print its line.
 
-    The line has public keys alone. Run again, the command prints the same line. A party that has
+    Send the line to the coordinator: it has public keys alone. Run again, the command prints the same line. A party that has
     pinned a roster gets new keys, for a coordinator who revokes the old ones.
     """
     from vertibayes_protocols.deployment.enrolling import enrol
@@ -51,9 +51,9 @@ def _bundle(
     ] = None,
     **given: Any,
 ) -> None:
-    """Sign what all parties need, as the coordinator: roster, certificates, studies.
+    """Sign what all parties need, as the coordinator.
 
-    A line is that of `vertibayes enrol`, that of `vertibayes roster rotate`, or `revoke NAME`.
+    A bundle has the roster, certificates and studies. A line is that of `vertibayes enrol`, that of `vertibayes roster rotate`, or `revoke NAME`.
     Several lines are one epoch of the roster. The first bundle makes the coordinator's keys.
     """
     from vertibayes_protocols.contract import grouped_digest
@@ -91,7 +91,7 @@ def _fetch(
         str | None, typer.Option(help="All digits; asks for the first eight if not given.")
     ] = None,
 ) -> None:
-    """Take the coordinator's bundle: roster, certificate, studies; then check the party's file.
+    """Take the coordinator's bundle, and check the party's file.
 
     Without an argument the command gets it from the party's relay. It shows what changes. If the
     roster is new, compare all digits of its digest with the coordinator by telephone. A running
