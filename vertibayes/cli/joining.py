@@ -95,7 +95,8 @@ def _fetch(
 
     Without an argument the command gets it from the party's relay. It shows what changes. If the
     roster is new, compare all digits of its digest with the coordinator by telephone. A running
-    party uses a new roster after a restart.
+    party uses a new roster after a restart. If the check finds anything wrong, the exit status is
+    2, and the bundle is taken nevertheless.
     """
     from vertibayes.cli.check import run_check
     from vertibayes.cli.confirming import agree
