@@ -33,8 +33,9 @@ def _enrol(
 ) -> None:
     """Make a party's keys and file, and print its line.
 
-    Send the line to the coordinator: it has public keys alone. Run again, the command prints the same line. A party that has
-    pinned a roster gets new keys, for a coordinator who revokes the old ones.
+    Send the line to the coordinator: it has public keys alone. Run again, the command prints the
+    same line. A party that has pinned a roster gets new keys, for a coordinator who revokes the old
+    ones.
     """
     from vertibayes_protocols.deployment.enrolling import enrol
 
@@ -53,8 +54,9 @@ def _bundle(
 ) -> None:
     """Sign what all parties need, as the coordinator.
 
-    A bundle has the roster, certificates and studies. A line is that of `vertibayes enrol`, that of `vertibayes roster rotate`, or `revoke NAME`.
-    Several lines are one epoch of the roster. The first bundle makes the coordinator's keys.
+    A bundle has the roster, certificates and studies. A line is that of `vertibayes enrol`, that of
+    `vertibayes roster rotate`, or `revoke NAME`. Several lines are one epoch of the roster. The
+    first bundle makes the coordinator's keys.
     """
     from vertibayes_protocols.contract import grouped_digest
     from vertibayes_protocols.deployment.bundle import name_of
