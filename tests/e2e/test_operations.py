@@ -15,7 +15,8 @@ from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFil
 
 ROOT = Path(__file__).parents[2]
 
-DIGEST = r"""--digest "$(vertibayes roster show \2 | sed -n 's/^Digest: //p')" """
+DIGEST = r"""digest="$(vertibayes roster show \2 | sed -n 's/^Digest: //p')"
+\1\2 --digest "$digest")"""
 
 
 def blocks():
@@ -23,7 +24,7 @@ def blocks():
     text = (ROOT / "docs" / "operations.md").read_text()
     found = "\n".join(re.findall(r"(?ms)^```\n(.*?)^```$", text))
     found = found.replace("approve study.toml)", "approve study.toml --yes)")
-    return re.sub(r"(vertibayes fetch (\S+\.json))\)", rf"\1 {DIGEST})", found)
+    return re.sub(r"(?m)^(for .* vertibayes fetch \.\./)(\S+\.json)\)", DIGEST, found)
 
 
 @pytest.mark.skipif(
