@@ -59,7 +59,6 @@ def _bundle(
     first bundle makes the coordinator's keys.
     """
     from vertibayes_protocols.contract import grouped_digest
-    from vertibayes_protocols.deployment.bundle import name_of
     from vertibayes_protocols.deployment.bundling import make_bundle
     from vertibayes_protocols.deployment.roster.changes import changes
 
@@ -75,16 +74,15 @@ def _bundle(
         _say(line)
     _say(f"Digest: {grouped_digest(new.roster.digest)}")
     _say(
-        "Send the file to the relay's operator, and the next line to all parties. If the digest is"
+        "Send the file to all parties. If the digest is new, read it to each of them by telephone."
     )
-    _say("new, read it to each of them by telephone.")
-    _say(f"    vertibayes fetch {new.relay}/{name_of(new.roster)}")
+    _say(f"Each party runs\n    vertibayes fetch {path.name}")
 
 
 @commands.command("fetch", epilog=ROLES)
 def _fetch(
     bundle: Annotated[
-        str | None, typer.Argument(help="The coordinator's file, or its place at the relay.")
+        str | None, typer.Argument(help="The coordinator's file, or HOST:PORT/NAME of a server.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option(help="The party's own file; the one in this folder if not given.")
@@ -95,10 +93,9 @@ def _fetch(
 ) -> None:
     """Take the coordinator's bundle, and check the party's file.
 
-    Without an argument the command gets it from the party's relay. It shows what changes. If the
-    roster is new, compare all digits of its digest with the coordinator by telephone. A running
-    party uses a new roster after a restart. If the check finds anything wrong, the exit status is
-    2, and the bundle is taken nevertheless.
+    The command shows what changes. If the roster is new, compare all digits of its digest with the
+    coordinator by telephone. A running party uses a new roster after a restart. If the check finds
+    anything wrong, the exit status is 2, and the bundle is taken nevertheless.
     """
     from vertibayes.cli.check import run_check
     from vertibayes.cli.confirming import agree

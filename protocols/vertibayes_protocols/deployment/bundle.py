@@ -1,7 +1,7 @@
 """What a coordinator sends to all parties: one signed file.
 
     party       -> coordinator    a line: enrol ROLE NAME KEY TLS-KEY; of the relay: its address
-    coordinator -> parties        bundle.json, by mail or through the relay
+    coordinator -> parties        bundle-N.json, by mail or from a server (`fetching.bundle_at`)
     coordinator -> parties        the digest of its roster, by telephone
 
 A bundle has the roster, the relay's address, a certificate of each party, the serial numbers of
@@ -12,8 +12,8 @@ the coordinator has signed it, and each party compares the digest of the roster,
 coordinator's key and the keys of all parties. A party also finds its own keys in the bundle, or
 refuses: a line that was changed on its way is noticed before the party has compared the digest.
 What the coordinator can do, docs/protocols/roster.md says. Leakage: who reads the bundle knows who
-takes part, and the studies: their variables and options. The relay hands it out to whoever asks by
-a name of 64 bits that only the roster's digest gives. Cost: one file; 2 kB per party.
+takes part, and the studies: their variables and options. A server hands it out to whoever asks by a
+name of 64 bits that only the roster's digest gives. Cost: one file; 2 kB per party.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Bundle:
 
 
 def name_of(roster: Roster) -> str:
-    """Return the name under which a relay hands out a bundle: only who was sent it can ask."""
+    """Return the name under which a server hands out a bundle: only who was sent it can ask."""
     return label("the name of a bundle", roster.digest).hex()[:NAME_DIGITS]
 
 
