@@ -438,8 +438,11 @@ CHANGED = "tests/protocols/test_changes.py"
 OVER_YEARS = "tests/privacy/test_attacks_over_years.py"
 
 BEGIN = "protocols/vertibayes_protocols/queries/opening/begin.py"
-TOKENS = f"{OPENING}/tokens.py"
-TOGETHER = "protocols/vertibayes_protocols/storage/runs_together.py"
+HEADS = f"{OPENING}/heads.py"
+CHAIN = "protocols/vertibayes_protocols/storage/chain.py"
+LEDGER = "protocols/vertibayes_protocols/storage/ledger_file.py"
+VERIFY = "tests/e2e/test_verify.py"
+LEDGERS = "tests/protocols/test_ledger_file.py"
 OLDER = "tests/privacy/test_older_memories.py"
 
 OF_FLOORS = (
@@ -464,26 +467,29 @@ OF_FLOORS = (
     ),
     mutant(
         "an older memory goes on",
-        TOKENS,
-        "    if newer:\n        site.ledger",
-        "    if newer and False:\n        site.ledger",
+        "protocols/vertibayes_protocols/parties.py",
+        "    if role.went_back:\n",
+        "    if role.went_back and False:\n",
         OLDER,
     ),
     mutant(
-        "an older memory is tried again",
-        TOKENS,
-        "    if newer:\n        raise",
-        "    if newer and False:\n        raise",
+        "a site that went back says nothing",
+        HEADS,
+        "        if not has_own:\n",
+        "        if False:\n",
         OLDER,
     ),
+    mutant("its peers go on", HEADS, "if not has_theirs:", "if False:", OLDER),
     mutant(
-        "an older memory is forgotten at the next try",
-        TOGETHER,
-        "        self.unknown[pair] = token.hex()\n",
-        "        self.send({pair: token})\n",
+        "a peer forgets by which head it would notice",
+        HEADS,
+        "if has_own and has_theirs and is_known[peer]:",
+        "if True:",
         OLDER,
     ),
-    mutant("a token leaves before it is written", TOGETHER, "self._sent[pair] = [", "_ = [", OLDER),
+    mutant("heads without the line before", CHAIN, "self.head + line", "line", LEDGERS),
+    skipped("a ledger older than the memory", LEDGER, "lines > chain.lines", VERIFY),
+    skipped("a memory older than the ledger", LEDGER, "chain.writes > memory.writes", VERIFY),
 )
 
 OF_POLICIES = (

@@ -40,7 +40,8 @@ newer ones at which commit, with which seeds and with which spread; FOLDER is th
 sets. Unless a section says otherwise, each program runs once
 without being measured, and a figure is the median of the runs after it, which differ by some 10 %.
 `benchmarks/results/` has all columns and rows of these tables, {others} further results, and all
-findings. `python benchmarks/results.py` draws this page."""
+findings; [The papers](papers.md) has the figures that repeat those of papers. `python
+benchmarks/results.py` draws this page."""
 
 PAGE = {
     "price_of_privacy": Shown(
@@ -62,7 +63,7 @@ PAGE = {
             "3 sites: MB",
         ),
         {"data": ("adult_train", "alarm", "bank-full", "connect-4", "letter", "mushroom")},
-        findings=4,
+        findings=2,
     ),
     "scale": Shown(
         (
@@ -81,10 +82,10 @@ PAGE = {
             "variables": ("37", "200"),
             "sites": ("3", "10"),
         },
-        findings=3,
+        findings=2,
         also=("scale_seeds", "sources"),
     ),
-    "sources_csv": Shown(findings=3),
+    "sources_csv": Shown(findings=2),
     "exactness": Shown(rows={"missing values, %": ("0",)}),
     "structures": Shown(
         rows={
@@ -134,33 +135,6 @@ PAGE = {
         },
         also=("em",),
     ),
-    "vertibayes_tables_2": Shown(
-        (
-            "data",
-            "missing %",
-            "central",
-            "EM from tables",
-            "three steps",
-            "SCV",
-            "SVDG",
-            "paper: central",
-            "paper: federated",
-        ),
-        {"missing %": ("0", "30")},
-        also=("vertibayes_tables_records", "vertibayes_tables_scoring", "vertibayes_time"),
-    ),
-    "ensembles": Shown(
-        (
-            "data",
-            "missing %",
-            "sites",
-            "one network",
-            "mean of posteriors",
-            "published: ensemble",
-        ),
-        {"structure by": ("hybrid",), "missing %": ("0",)},
-        findings=2,
-    ),
     "prediction": Shown(
         ("network", "missing values", "ours, ms per record", "pyAgrum", "pgmpy"),
         {"parents / children of the target": ("0 / 8", "0 / 11", "0 / 17")},
@@ -197,41 +171,8 @@ PAGE = {
             ),
             "rule": ("exact", "cut below 10", "rounded to multiples of 10"),
         },
-        findings=3,
-    ),
-    "hdpnb_accuracy": Shown(
-        ("accounting", "noise", "eps", "200", "1000", "1728"),
-        {"eps": ("", "0.2", "0.4"), "noise": ("none", "Polya shares")},
-        also=("hdpnb_claim", "vdpnb", "primitives_discrete_logarithm"),
-    ),
-    "dp_naive_bayes": Shown(
-        ("data", "sensitivity", "nodes", "eps 0.1", "eps 1", "eps 10"),
-        {"data": ("Adult",), "nodes": ("1", "1000")},
         findings=2,
-        also=("gossip_curves_runs", "least_variance"),
     ),
-    "giaretta_baseline": Shown(
-        ("data", "sensitivity", "noise", "eps 0.1", "eps 1", "eps 10"),
-        {
-            "data": ("Adult", "Accelerometer"),
-            "pseudo-counts": ("1.0",),
-            "noise": (
-                "no noise",
-                "federated, 1 node",
-                "federated, 1000 nodes",
-                "Vaidya, 1 holder",
-                "Vaidya, horizontally, 1000 nodes",
-                "Vaidya, vertically, eps of a record",
-            ),
-        },
-        also=("giaretta_sensitivity", "giaretta_parameters"),
-    ),
-    "dp_naive_bayes_local_2": Shown(
-        ("data", "reading", "eps 0.5", "eps 1.0", "eps 5.0"),
-        {"oracle": ("OUE",)},
-        also=("dp_naive_bayes_local_fetched",),
-    ),
-    "crc_tables": Shown(findings=3, also=("crc_tables_letter", "crc_tables_repairs")),
     "answers_holdout": Shown(
         ("table", "hold-outs", "AUC over folds", "AUC held out", "AUC inside"),
         {
@@ -259,11 +200,6 @@ PAGE = {
     "discretization": Shown(
         ("data", "records", "columns", "cut points", "equal"), also=("discretization_gain",)
     ),
-    "oracles": Shown(
-        ("oracle", "bytes per report", "ours s", "pure-ldp s", "multi-freq-ldpy s"),
-        {"domain": ("100",)},
-        also=("oracles_variance",),
-    ),
     "alignment": Shown(
         ("keys per list", "sites", "level", "CPU s per site", "bytes per key and list"),
         {"keys per list": ("10000",)},
@@ -272,7 +208,7 @@ PAGE = {
     "federation": Shown(
         ("sites", "as", "commit s", "total s", "MB sent"),
         {"sites": ("2", "8")},
-        findings=3,
+        findings=2,
         also=("field", "soak", "fuzz"),
     ),
     "count_by": Shown(

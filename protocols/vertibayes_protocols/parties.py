@@ -150,6 +150,8 @@ def _admit(role: P, query: AnyQuery, kinds: Kinds) -> None:
         raise QueryRefusedError(role.party, reason)
     if isinstance(role, DealerRole):
         return
+    if role.went_back:
+        raise QueryRefusedError(role.party, role.went_back)
     if role.run is not None:
         role.run.check(query)
     elif not (role.policy.free_tables or query.phase == "begin"):

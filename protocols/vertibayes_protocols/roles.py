@@ -92,6 +92,7 @@ class SiteRole:
     joined: Joined | None = field(default=None, repr=False)
     holder: Holder | None = field(default=None, repr=False)
     met: frozenset[Party] = frozenset()  # in this session: equal records in the same order
+    went_back: str = ""  # why it refuses this session: its memory went back, or a peer's
     analyst_key: bytes = b""  # as it is pinned; sums need it
     signing_keys: Mapping[Party, bytes] = field(default_factory=dict, repr=False)  # of other sites
     modulus: int = field(default=RSA_2048, repr=False)  # N of the schemes: nobody has its factors
@@ -124,7 +125,7 @@ class SiteRole:
         session = copy(self)
         session.analyst, session.analyst_key = analyst, analyst_key
         session.joined = session.holder = session.run = session._values = None
-        session.people, session.met = None, frozenset()
+        session.people, session.met, session.went_back = None, frozenset(), ""
         return session
 
     @cached_property
@@ -147,7 +148,7 @@ class SiteRole:
         """Let go of the study that it has joined, and of whom it has met: a session is over."""
         self.leave_study()
         self.leave_people()
-        self.met, self.run = frozenset(), None
+        self.met, self.run, self.went_back = frozenset(), None, ""
         self.shared.release(self)
 
     def leave_study(self) -> None:

@@ -85,7 +85,7 @@ def role_of(party, identity, settings):
     )  # fmt: skip
     if "memory" in settings:
         role.memory = SiteMemory(Path(settings["memory"]) / party)
-        role.ledger = LedgerFile(Path(settings["memory"]) / f"{party}.jsonl")
+        role.ledger = LedgerFile(Path(settings["memory"]) / f"{party}.jsonl", role.memory)
     return role
 
 

@@ -323,17 +323,21 @@ def test_an_older_memory_is_listed_and_accepted_by_the_owner(capsys, folder):
     own = own_of(folder)
     pair = (bytes(32) + own.pinned["south"]).hex()
     code, _, error = run(capsys, "meets", own.source.path, "--older-memory")
-    assert code == 2 and "no other site has said that it met a newer memory" in error
+    assert code == 2 and "no session has shown that a site forgot something" in error
     with memory_of(folder) as memory:
-        assert not memory.together.check(pair, b"token123")
-    assert "south: it met a newer memory" in run(capsys, "meets", own.source.path)[1]
-    with memory_of(folder) as memory:
-        assert memory.together.is_older(pair)
+        assert not memory.together.check_own(pair, "ab" * 32, is_known=False)
+        memory.together.see(pair, "cd" * 32, 4)
+        assert not memory.together.check_peer(pair, "cd" * 32, is_known=False)
+    listed = run(capsys, "meets", own.source.path)[1]
+    assert "south: it met a newer memory" in listed and "south: it has forgotten sess" in listed
     code, shown, _ = run(capsys, "meets", own.source.path, "--older-memory")
-    assert code == 0 and "Accepted" in shown
+    assert code == 0 and "reads values of this person" in shown and "Accepted" in shown
     with memory_of(folder) as memory:
-        assert not memory.together.is_older(pair) and memory.together.check(pair, b"token123")
-    assert "newer memory" not in run(capsys, "meets", own.source.path)[1]
+        memory.together.take_accepted()
+        assert memory.together.last(pair).head == ""
+        assert memory.together.check_own(pair, "ab" * 32, is_known=False)
+    listed = run(capsys, "meets", own.source.path)[1]
+    assert "newer memory" not in listed and "forgotten" not in listed
 
 
 @pytest.mark.parametrize(

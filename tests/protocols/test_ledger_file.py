@@ -1,3 +1,4 @@
+import hmac
 import json
 import stat
 from contextlib import closing
@@ -6,6 +7,7 @@ import pytest
 
 from tests.protocols.small import committed, count, data_of, packets
 from vertibayes_protocols.ledger import RevealedTable
+from vertibayes_protocols.storage.chain import Chain
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.variables import Rows
 
@@ -27,7 +29,8 @@ def test_a_ledger_is_the_same_after_it_was_read_again(tmp_path):
         again.note("a count", "a", ("b", "analyst"))
         again.note("another", "a", ())
     lines = [json.loads(line) for line in (tmp_path / "ledger").read_text().splitlines()]
-    assert lines.pop(0) == {"format": 1}
+    first = lines.pop(0)
+    assert first.keys() == {"format", "chain"} and first["format"] == 2
     assert len(lines) == 5, "what is revealed again is dated again"
     assert len(again.facts) == 2 and all(line["at"].endswith("+00:00") for line in lines)
     assert stat.S_IMODE((tmp_path / "ledger").stat().st_mode) == 0o600
@@ -100,3 +103,19 @@ def test_a_ledger_that_cannot_be_written_keeps_the_tables_closed(tmp_path, monke
             count(federation, study, "xz")
     kinds = [sent.message.kind for sent, _ in seen[before:] if sent.sender == "a"]
     assert kinds == ["answer"]
+
+
+def test_a_head_depends_on_all_lines_before_it_and_on_the_key():
+    key, heads = bytes(range(32)), set()
+    first = hmac.digest(key, b"one", "sha256")
+    for begins, secret in ((b"one", key), (b"two", key), (b"one", bytes(32))):
+        chain = Chain(secret)
+        chain.add(begins)
+        chain.add(b"next")
+        heads.add(chain.head)
+        if (begins, secret) == (b"one", key):
+            assert chain.line_of(first) == 1
+            assert chain.head == hmac.digest(key, first + b"next", "sha256")
+    assert len(heads) == 3
+    with pytest.raises(ValueError, match="the key of a chain must have 32 bytes"):
+        Chain(b"short")

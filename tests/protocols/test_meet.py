@@ -26,6 +26,7 @@ from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries import Commit, Meet
+from vertibayes_protocols.queries.opening.heads import KnownHead, NewestHead
 from vertibayes_protocols.queries.opening.meet import Met, _secret, list_digest
 from vertibayes_protocols.site.text_column import TextColumn
 
@@ -152,11 +153,11 @@ def test_what_is_sent_and_to_whom(monkeypatch):
     own = [(s.sender, s.receiver, type(s.message)) for s, _ in seen if s.depth > 3]
     sites = [(a, b) for a in "abc" for b in "abc" if a != b]
     assert sorted(own, key=str) == sorted(
-        [(a, b, kind) for a, b in sites for kind in (Point, Confirmation)]
+        [(a, b, kind) for a, b in sites for kind in (KnownHead, NewestHead, Point, Confirmation)]
         + [(site, "analyst", Met) for site in "abc"],
         key=str,
     )
-    assert max(s.depth for s, _ in seen) == 7
+    assert max(s.depth for s, _ in seen) == 9
     told = b"".join(packet[1] for _, packet in seen)
     assert not any(person.encode() in told for person in PEOPLE)
 
@@ -296,7 +297,9 @@ def test_who_leaves_once_it_has_the_code_is_counted():
     """It has learned whether its guess was right, and it sends nothing that could be counted."""
     federation = seeded(with_ids(), memories=(kept := memories("a", "b", "c")))
     program = query_of(federation).run_site(federation.roles["a"], None, None)
-    points = next(program).outbox
+    known = next(program).outbox
+    newest = program.send({"b": known["c"], "c": known["b"]}).outbox
+    points = program.send({"b": newest["c"], "c": newest["b"]}).outbox
     codes = program.send({"b": points["c"], "c": points["b"]}).outbox
     assert {type(message) for message in codes.values()} == {Confirmation}
     program.close()  # the session ends: no peer has sent a code

@@ -29,6 +29,7 @@ def cut_after(federation, delivered, silent=()):
     A silent site sends no codes: it has its guess confirmed, and says nothing.
     """
     query = query_of(federation)
+    delivered += 4  # what the sites have of each other's ledgers
     programs = {site: query.run_site(federation.roles[site], None, None) for site in SITES}
     mail = defaultdict(deque)
     steps = {site: next(program) for site, program in programs.items()}
@@ -127,6 +128,8 @@ def test_a_wrong_code_is_counted_before_it_is_answered(tmp_path):
     query = query_of(federation)
     programs = {site: query.run_site(federation.roles[site], None, None) for site in SITES}
     points = {site: next(program) for site, program in programs.items()}
+    for _ in range(2):  # what the sites have of each other's ledgers
+        points = {s: programs[s].send({p: points[p].outbox[s]}) for s, p in ("ab", "ba")}
     code = programs["a"].send({"b": points["b"].outbox["a"]}).outbox["b"]
     assert not programs["b"].send({"a": points["a"].outbox["b"]}).outbox
     assert memory.meets.of("a") == Count() and not (tmp_path / "memory").exists()

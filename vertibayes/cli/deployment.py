@@ -31,7 +31,7 @@ STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was do
 commands = typer.Typer()
 
 FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` checks it."
-WHERE = "docs/deploy.md describes a run between machines, step by step."
+WHERE = "docs/deploy.md has one page for each role between machines."
 File = Annotated[Path, typer.Argument(help=FILE, callback=check_file)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
 
@@ -186,7 +186,7 @@ def _meets(
         bool, typer.Option("--alignments", help="Allow further alignments: forget those so far.")
     ] = False,
     older_memory: Annotated[
-        bool, typer.Option("--older-memory", help="Use this memory, though it is older.")
+        bool, typer.Option("--older-memory", help="Accept what this site, or another, forgot.")
     ] = False,
 ) -> None:
     """List failed comparisons, alignments, old memories; forgive.
@@ -195,12 +195,43 @@ def _meets(
     of this site's list. After most_failed_meets of them the site refuses to compare. If you know
     why they failed, forgive them: a running site reads this at the next comparison. An alignment
     matches whole lists of people: after most_alignments of them the site refuses the next one.
-    A memory that is older than the one with which the site met another site has forgotten what was
-    used up since: restore the newest one, or accept this one if it is lost.
+    A site whose memory or ledger is older than when it met another site has forgotten what was used
+    up since. Both refuse until the newest files are restored or, if they are lost, until each owner
+    accepts that.
     """
     from vertibayes.cli.meets import run_meets
 
     run_meets(site, reset, alignments=alignments, older_memory=older_memory)
+
+
+@commands.command("verify", epilog=WHERE)
+def _verify(
+    site: Annotated[Path, typer.Argument(help="The site's own file.")],
+    head: Annotated[
+        bool, typer.Option("--head", help="Print the signed head of the ledger, for a log.")
+    ] = False,
+    heads: Annotated[
+        Path | None, typer.Option(help="Compare the ledger with the heads in this log.")
+    ] = None,
+) -> None:
+    """Check that a site's ledger is whole, and that its memory is as new; exit status 1 if not."""
+    from vertibayes.cli.verify import run_verify
+
+    raise typer.Exit(run_verify(site, head=head, heads=heads))
+
+
+@commands.command("repair", epilog=WHERE)
+def _repair(
+    site: Annotated[Path, typer.Argument(help="The site's own file.")],
+    because: Annotated[str, typer.Option(help="Why the newest files are lost.")] = "",
+) -> None:
+    """Use what is left of a site's ledger and memory; the ledger notes what is missing.
+
+    Without --because it says what is missing and what may follow, and changes nothing.
+    """
+    from vertibayes.cli.verify import run_repair
+
+    raise typer.Exit(run_repair(site, because))
 
 
 @commands.command("approve", epilog=WHERE)

@@ -34,6 +34,7 @@ from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.ledger import FORMAT
 from vertibayes_protocols.storage.ledger_entries import read_ledger
+from vertibayes_protocols.storage.ledger_file import compared
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.whole_file import OLDEST, check_format
 
@@ -117,8 +118,10 @@ def _found(folder: Path) -> Path:
 
 
 def _of_site(path: Path) -> Statement:
-    content, memory = read_ledger(path), path.with_name("memory")
+    content, known, wrong = compared(path, memory := path.with_name("memory"))
     notes = [f"File {path}: {len(content.entries):,} entries. Times are in UTC."]
+    if memory.exists():
+        notes += (f"Wrong: {text} (`vertibayes verify`)." for text in wrong)
     if content.cut:
         notes.append(
             f"The last {counted(content.cut, 'byte')} of the file are an entry that is being "
@@ -127,7 +130,7 @@ def _of_site(path: Path) -> Statement:
     site = _site(path, notes)
     policy, party = (None, "") if site is None else (site.policy, site.party)
     limits = site.matching.limits if site is not None and site.matching is not None else None
-    budgets = budgets_of(SiteMemory.read(memory), policy, limits) if memory.exists() else []
+    budgets = budgets_of(known, policy, limits) if memory.exists() else []
     title = f"Ledger of {party or path.parent}: what left, to whom, and what was refused"
     return Statement(title, notes, budgets, parts_of(content.entries, party))
 

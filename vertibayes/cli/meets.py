@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from vertibayes.cli.verify import WHAT_FOLLOWS
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.storage.meet_counts import ALIGNMENTS, forgive, read_forgiven
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -31,12 +32,15 @@ def run_meets(
         sys.stdout.write("Allowed: the alignments so far do not count, from the next one on\n")
         return
     memory = SiteMemory.read(own.memory) if own.memory.exists() else SiteMemory()
-    counts, unknown = memory.meets, memory.together.unknown
+    counts, unknown, lost = memory.meets, memory.together.unknown, memory.together.lost
     if older_memory:
-        if not unknown:
-            raise ValueError("--older-memory: no other site has said that it met a newer memory")
-        accept(accepted_of(own), unknown.values())
-        sys.stdout.write("Accepted: the site uses this memory, from its next run on\n")
+        if not (unknown or lost):
+            raise ValueError("--older-memory: no session has shown that a site forgot something")
+        accept(accepted_of(own), [*unknown.values(), *lost.values()])
+        sys.stdout.write(
+            f"{WHAT_FOLLOWS}Accepted, from the next session on. The owner of each other site that "
+            "met it must accept it too\n"
+        )
         return
     waiting = read_forgiven(forgiven_of(own))
     for peer in peers:
@@ -45,6 +49,8 @@ def run_meets(
         note = "; forgiven from the next one on" if counts.will_forgive(peer, waiting) else ""
         if any(pair.endswith(own.pinned[peer].hex()) for pair in unknown):
             sys.stdout.write(f"{peer}: it met a newer memory of this site than this one\n")
+        if any(pair.endswith(own.pinned[peer].hex()) for pair in lost):
+            sys.stdout.write(f"{peer}: it has forgotten sessions with this site: ask its owner\n")
         sys.stdout.write(
             f"{peer}: {different} found different lists, {unanswered} were not answered, {left} "
             f"more may fail{note}\n"

@@ -12,7 +12,7 @@ roster_commands = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Show the list of all keys; rotate one.",
-    epilog="docs/operations.md describes a year with a roster, step by step.",
+    epilog="docs/operations.md describes a year of a consortium, step by step.",
 )
 
 OwnFile = Annotated[Path, typer.Argument(help="The party's own file: site.toml, for example.")]

@@ -35,6 +35,7 @@ from vertibayes_protocols.errors import words
 from vertibayes_protocols.public_keys import public_text
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
+from vertibayes_protocols.storage.ledger_file import compared
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.whole_file import InUseError
 from vertibayes_protocols.transports.tls import read_revoked
@@ -230,6 +231,8 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
             findings.note("ok", "is running, on this machine")
             return
         with closing(memory):
+            for text in compared(file.ledger, file.memory)[2]:
+                findings.note("wrong", f"{text}: `vertibayes repair` says what to do")
             if file.memory.exists():
                 remembered.append(f"{len(memory.sets)} record sets answered for")
             changed = memory.changed({} if data is None else data.codes)

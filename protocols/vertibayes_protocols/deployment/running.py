@@ -65,7 +65,7 @@ def site_role(file: SiteFile, learner: Learner | None = None) -> Iterator[SiteRo
     with ExitStack() as held:
         memory = SiteMemory(file.memory)
         held.callback(memory.close)
-        ledger = LedgerFile(file.ledger)
+        ledger = LedgerFile(file.ledger, memory)
         held.callback(ledger.close)
         role = role_of(file, keys, data, memory=memory, ledger=ledger)
         if learner is not None:

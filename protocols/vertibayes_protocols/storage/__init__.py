@@ -1,8 +1,9 @@
 """What a party keeps on disk across sessions: its memory and its ledger, and how both are written.
 
 memory      what a site remembers; its parts are changes (values of columns), meet_counts
-            (comparisons), record_sets, and run_record (steps of a run)
-ledger_file a site's ledger; ledger_entries: its lines
+            (comparisons), record_sets, run_record (steps of a run), and runs_together (what it has
+            of other sites' ledgers)
+ledger_file a site's ledger; ledger_entries: its lines; chain: their heads
 whole_file  files that are replaced as a whole or grow by whole entries, and their formats;
             block_file: a temporary file of masked columns
 

@@ -1,6 +1,6 @@
 """The entries of a site's ledger, as lines of JSON.
 
-    {"format": 1}                                            what follows has this format
+    {"format": 2, "chain": key}                              what follows has this format
     {"at", ..., "what", "about", "to"}                       a fact that was revealed
     {"at", ..., "released": [group, ...], "again": [n, m]}   the tables of a query
     {"at", ..., "refused", "reason", "detail"}               a query that was refused
@@ -11,22 +11,27 @@ in common: who learned them, the records, the rule, and the names of variables. 
 its number of cells and the places of its variables among the names. `again` counts tables, and
 their cells, that the same session's study had revealed before. Lines of format 0 have the tables
 one by one, and no analyst.
+
+From format 2 on, lines are chained (`chain`): each line ends with the beginning of the head of the
+line before it (`after`), and with the number of writes of the memory (`memory`) if there were any
+since the line before it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.ledger import Fact, Purpose, RevealedTable
+from vertibayes_protocols.storage.chain import Chain
 from vertibayes_protocols.storage.whole_file import OLDEST, NewerFormatError, check_format
 from vertibayes_protocols.variables import Rows
 
-FORMAT = 1
-HEAD = b'{"format": %d}\n' % FORMAT
+FORMAT = CHAINED = 2  # 1: without a chain
 BEGINS = b'{"at": "'  # of each entry
 
 
@@ -68,36 +73,57 @@ class Entry(NamedTuple):
     noted: Noted
 
 
-class LedgerContent(NamedTuple):
+@dataclass
+class LedgerContent:
     """What a ledger's file has."""
 
-    entries: list[Entry]
-    whole: int  # the bytes of all whole lines
-    cut: int  # the bytes of a last line that was cut short
-    joined: list[int]  # lines that begin with an entry which release 0.1.0 could not finish
-    format: int  # the format of the next line
+    entries: list[Entry] = field(default_factory=list)
+    whole: int = 0  # the bytes of all whole lines
+    cut: int = 0  # the bytes of a last line that was cut short
+    joined: list[int] = field(default_factory=list)  # which release 0.1.0 wrote behind half a line
+    format: int = OLDEST  # of the next line
+    chain: Chain = field(default_factory=Chain)
+    strange: list[int] = field(default_factory=list)  # lines that do not follow the line before
+    at: str = ""  # when the memory was written last, as far as the lines know
+
+    def begin(self, content: Mapping[str, Any]) -> None:
+        """Take the line that begins lines of a format, and their chain."""
+        self.chain = Chain(bytes.fromhex(content["chain"]) if self.format >= CHAINED else b"")
+        self.strange = []
+
+    def follow(self, content: Mapping[str, Any], line: bytes, number: int) -> None:
+        """Take the links of a line to the line before it, and to the memory."""
+        if not self.chain.key:
+            return
+        if content["after"] != self.chain.short:
+            self.strange.append(number)
+        self.chain.add(line)
+        if "memory" in content:
+            self.chain.writes, self.at = _count(content["memory"]), content["at"]
 
 
 def read_ledger(path: Path) -> LedgerContent:
     """Read a ledger; the file is not changed, and another process may write to it."""
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
-    entries, joined, form = list[Entry](), list[int](), OLDEST
+    ledger = LedgerContent(whole=whole, cut=len(content) - whole)
     for number, line in enumerate(content[:whole].splitlines(), 1):
         try:
-            parsed, is_torn = _parsed(line, form)
-            joined += [number] * is_torn
+            parsed, is_torn = _parsed(line, ledger.format)
+            ledger.joined += [number] * is_torn
             if "format" in parsed:
-                form = check_format(path, parsed["format"], FORMAT)
+                ledger.format = check_format(path, parsed["format"], FORMAT)
+                ledger.begin(parsed)
             else:
                 purpose = Purpose(*(_text(parsed.get(name, "")) for name in Purpose._fields))
-                entries.append(Entry(_text(parsed["at"]), purpose, _noted(parsed)))
+                ledger.entries.append(Entry(_text(parsed["at"]), purpose, _noted(parsed)))
+                ledger.follow(parsed, line, number)
         except NewerFormatError:
             raise
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{path}, line {number}: not a valid entry of a ledger ({error})"
             raise ValueError(reason) from None
-    return LedgerContent(entries, whole, len(content) - whole, joined, form)
+    return ledger
 
 
 def _parsed(line: bytes, form: int) -> tuple[dict[str, Any], bool]:
@@ -120,11 +146,16 @@ def _parsed(line: bytes, form: int) -> tuple[dict[str, Any], bool]:
 # ---- JSON ----------------------------------------------------------------------------------------
 
 
-def line_of(entry: Entry) -> bytes:
-    """Return the line of an entry."""
+def first_of(chain: Chain) -> bytes:
+    """Return the line that begins a chain."""
+    return b'{"format": %d, "chain": "%s"}\n' % (FORMAT, chain.key.hex().encode())
+
+
+def line_of(entry: Entry, links: Mapping[str, Any]) -> bytes:
+    """Return the line of an entry, without its end."""
     purpose = {name: text for name, text in entry.purpose._asdict().items() if text}
-    content = {"at": entry.at, **purpose, **_noted_json(entry.noted)}
-    return json.dumps(content, ensure_ascii=False).encode() + b"\n"
+    content = {"at": entry.at, **purpose, **_noted_json(entry.noted), **links}
+    return json.dumps(content, ensure_ascii=False).encode()
 
 
 def _noted_json(noted: Noted) -> dict[str, Any]:

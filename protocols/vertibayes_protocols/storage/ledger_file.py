@@ -6,6 +6,12 @@ off. A last line that a crash cut short is dropped: what it notes was never sent
 
 A session that asks for the same again adds little: a fact and a refusal have one entry per session,
 and a table that the study has revealed before, with the same counts, is counted.
+
+The ledger is compared with the site's memory before it is opened (`check_together`): the memory
+knows the head of a line (`chain`), and each line knows how often the memory was written. A crash
+makes neither older than the other: a line counts for the memory, and a write of the memory for the
+ledger, when it is on disk. The end of a session writes the memory once more, so that it knows all
+lines. What a crash leaves is longer than what the other file knows, and never shorter.
 """
 
 from __future__ import annotations
@@ -19,19 +25,27 @@ from pathlib import Path
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.ledger import Fact, Ledger, Purpose, RevealedTable, StudyNow
+from vertibayes_protocols.storage.chain import Chain
 from vertibayes_protocols.storage.ledger_entries import (
     FORMAT,
-    HEAD,
     Entry,
+    LedgerContent,
     Noted,
     Refusal,
     SessionNote,
     Tables,
+    first_of,
     line_of,
     read_ledger,
 )
-from vertibayes_protocols.storage.whole_file import OLDEST, GrowingFile, open_own
+from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.storage.whole_file import GrowingFile, open_own
 
+WAY_OUT = (
+    "restore the newest backup of both files; if it is lost, `vertibayes repair` says what may "
+    "follow, and uses what is left"
+)
+TRIES = 3  # to read both files: a running site may write between the two
 MOST_REFUSALS = 100  # that one session notes one by one; further ones are counted
 
 
@@ -49,15 +63,30 @@ class _Session:
 
 
 class LedgerFile(Ledger):
-    """A ledger that continues the entries of its file."""
+    """A ledger that continues the entries of its file; those that its `memory` does not know too.
 
-    def __init__(self, path: Path) -> None:
+    With `new_chain` it is not compared with the memory, and no head from before is known.
+    """
+
+    def __init__(
+        self, path: Path, memory: SiteMemory | None = None, *, new_chain: bool = False
+    ) -> None:
         super().__init__()
-        self.path, self.cut, self.joined = path, 0, list[int]()
+        self.path = path
         self._known: dict[tuple[Party, str], set[RevealedTable]] = {}  # by analyst and study
         self._session: _Session | None = None
-        whole, form = self._load(path) if path.exists() else (0, OLDEST)
-        self._file = GrowingFile(open_own(path), path, whole, b"" if form == FORMAT else HEAD)
+        content = read_ledger(path) if path.exists() else LedgerContent()
+        is_new = new_chain or content.format < FORMAT
+        if memory is not None and not new_chain:
+            check_together(path, content, memory)
+        self.cut, self.joined = content.cut, content.joined
+        self._take(content)
+        self._chain = Chain.new() if is_new else content.chain
+        self._memory = memory
+        if memory is not None:
+            memory.ledger = self._chain
+        head = first_of(self._chain) if is_new else b""
+        self._file = GrowingFile(open_own(path), path, content.whole, head)
         self._file.cut()
 
     def begin(self, analyst: Party, study: StudyNow) -> LedgerFile:
@@ -74,6 +103,8 @@ class LedgerFile(Ledger):
             counts = session.refused, session.again, session.cells_again
             with suppress(OSError, ValueError):
                 self._write(SessionNote("ended", reason, *counts))
+                if self._memory is not None:
+                    self._memory.save(always=True)
 
     def refuse(self, kind: str, reason: str, detail: str = "") -> None:
         """Note a query that was refused: each reason once per session."""
@@ -119,6 +150,15 @@ class LedgerFile(Ledger):
             what = "half an entry of the ledger ignored: what it notes was never sent"
             yield what, {"file": str(self.path), "line": number}
 
+    @property
+    def head(self) -> bytes:
+        """The head of the last line."""
+        return self._chain.head
+
+    def knows(self, head: bytes) -> bool:
+        """Whether a line of the chain has a head."""
+        return self._chain.line_of(head) > 0
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -136,15 +176,49 @@ class LedgerFile(Ledger):
 
     def _write(self, noted: Noted) -> None:
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        self._file.append(line_of(Entry(at, self._purpose, noted)))
+        chain, memory = self._chain, self._memory
+        writes = chain.writes if memory is None else memory.writes
+        links = {"after": chain.short} | ({"memory": writes} if writes != chain.writes else {})
+        line = line_of(Entry(at, self._purpose, noted), links)
+        self._file.append(line + b"\n")
+        chain.add(line)
+        chain.writes = writes
 
-    def _load(self, path: Path) -> tuple[int, int]:
-        """Take the entries of the file; return where the last whole line ends, and its format."""
-        content = read_ledger(path)
-        self.cut, self.joined = content.cut, content.joined
+    def _take(self, content: LedgerContent) -> None:
         for _, purpose, noted in content.entries:
             if isinstance(noted, Tables):
                 self._remember(purpose, noted.tables)
             elif isinstance(noted, Fact):
                 self.facts.append(noted)
-        return content.whole, content.format
+
+
+def compared(ledger: Path, memory: Path) -> tuple[LedgerContent, SiteMemory, list[str]]:
+    """Read both files, which their site may use, and what is wrong with them."""
+    for _ in range(TRIES):
+        content = read_ledger(ledger) if ledger.exists() else LedgerContent()
+        known = SiteMemory.read(memory) if memory.exists() else SiteMemory()
+        known.path = memory  # to be named
+        if not (wrong := list(disagreements(ledger, content, known))):
+            break
+    return content, known, wrong
+
+
+def check_together(path: Path, content: LedgerContent, memory: SiteMemory) -> None:
+    """Refuse, with a ValueError, a ledger and a memory that are not of the same time."""
+    if found := list(disagreements(path, content, memory)):
+        raise ValueError(f"{'; '.join(found)}: {WAY_OUT}")
+
+
+def disagreements(path: Path, content: LedgerContent, memory: SiteMemory) -> Iterator[str]:
+    """Yield what shows that a ledger was changed, or that it or the memory is older."""
+    chain, (lines, head) = content.chain, memory.known_ledger
+    for number in content.strange:
+        yield f"{path}, line {number}: does not follow the line before it: one was changed"
+    if lines > chain.lines:
+        missing = f"{lines - chain.lines:,} of {lines:,} lines are missing"
+        yield f"{path} is older than the memory: {missing}"
+    elif lines and chain.line_of(head) != lines and not content.strange:
+        yield f"{path} was replaced or changed: the memory knows other first {lines:,} lines"
+    if chain.writes > memory.writes:
+        count = f"{chain.writes - memory.writes:,} of {chain.writes:,} changes"
+        yield f"{memory.path} is older than the ledger: {count} until {content.at} are missing"

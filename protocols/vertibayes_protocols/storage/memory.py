@@ -36,6 +36,7 @@ from vertibayes_protocols.site.binning import bins_of
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.identifiers import Identifiers
 from vertibayes_protocols.storage.alignments import Alignments
+from vertibayes_protocols.storage.chain import Chain
 from vertibayes_protocols.storage.changes import (
     Changes,
     Difference,
@@ -51,12 +52,12 @@ from vertibayes_protocols.storage.runs_together import RunsTogether
 from vertibayes_protocols.storage.whole_file import WholeFile, noted, read_noted
 from vertibayes_protocols.variables import Variable
 
-FORMAT = 2  # 1: without `states`
+FORMAT = 3  # 1: without `states`; 2: without `writes` and `ledger`
 MOST_STUDIES = 1000  # that can be resumed
 OLDER: Mapping[str, Any] = {  # what the file of an older release may not have
     "runs": {}, "steps": {}, "sums": [-1, 0.0, 0.0, 0], "numbers": {}, "released": [0, 0, 0, 0],
     "chosen": 0, "values": False, "hidden": {}, "unanswered": {}, "forgiven": {}, "states": {},
-    "together": {"sent": {}, "seen": {}, "unknown": {}},
+    "together": {}, "writes": 0, "ledger": [0, ""],
 }  # fmt: skip
 
 T = TypeVar("T")
@@ -93,6 +94,9 @@ class SiteMemory:
         self.sets = RecordSets()  # that were answered for, in all studies
         self._hidden: dict[str, int] = {}  # study of unknown people -> how many they are
         self._sizes: set[int] | None = set()  # of sets of known people; None: in an older memory
+        self.writes = 0  # of the file, so far
+        self.ledger: Chain | None = None  # of the ledger that is open beside the memory
+        self._ledger_was = (0, b"")  # lines and head, when the file was written
         self._unsaved = False
         self.changes = Changes(None, b"")  # until the key is read
         self._has_values = False  # a file of changes was written
@@ -183,9 +187,15 @@ class SiteMemory:
         """
         self._unsaved |= self.meets.forget(peer)
 
-    def save(self) -> None:
+    def save(self, *, always: bool = False) -> None:
         """Write what is not on disk yet."""
-        self._keep(False)
+        self._keep(always)
+
+    @property
+    def known_ledger(self) -> tuple[int, bytes]:
+        """The number of lines of the ledger that the memory knows, and the head of the last one."""
+        chain = self.ledger
+        return self._ledger_was if chain is None else (chain.lines, chain.head)
 
     # ---- alignments ------------------------------------------------------------------------------
 
@@ -385,6 +395,7 @@ class SiteMemory:
         self._unsaved = False
 
     def _save(self, file: WholeFile) -> None:
+        lines, head = self.known_ledger
         notes = {
             "format": FORMAT,
             "key": self._key.hex(),
@@ -405,8 +416,11 @@ class SiteMemory:
             "states": self.states,
             "hidden": self._hidden,
             "sizes": sorted(self.sizes),
+            "writes": self.writes + 1,
+            "ledger": [lines, head.hex()],
         }
         file.write(noted(notes, records=self.sets.records, atoms=self.sets.atoms))
+        self.writes += 1
 
     def _read(self, path: Path) -> None:
         with read_noted(path, FORMAT, "is not a valid memory of a site") as (notes, file):
@@ -434,6 +448,8 @@ class SiteMemory:
         self.chosen, self._has_values = int(notes["chosen"]), bool(notes["values"])
         self.states = {name: tuple(map(str, known)) for name, known in notes["states"].items()}
         self._sizes = set(map(int, notes["sizes"])) if "sizes" in notes else None
+        lines, head = notes["ledger"]
+        self.writes, self._ledger_was = int(notes["writes"]), (int(lines), bytes.fromhex(head))
         arrays = records, atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
             raise ValueError("its key or an array has a wrong size")

@@ -1,96 +1,139 @@
-"""Whether a site's memory went back: what its peers have of it, that it does not remember.
+"""Whether a site went back: what two sites have of each other since they last met.
 
-An old backup of a memory has forgotten what was used up since. In the run of an approved study each
-site draws a random token for each other site, writes it down and sends it, and its peer keeps the
-last one. At the next run the peer first says which token it has: a site that does not know this
-token has an older memory than the one with which it met the peer. It refuses the study until its
-owner restores the newest memory, or accepts the older one (`vertibayes meets --older-memory`).
+A site that lost its disk, or was restored from a backup, has forgotten what it answered for. Its
+ledger is a chain whose heads no other chain has (`chain`), and at each `Meet` it sends its newest
+head to each other site, which keeps it. At the next `Meet` the peer first says which head it has. A
+site that does not find this head in its ledger went back, or its ledger was changed; it says so,
+and *both* refuse until the newest files are back, or until each owner has accepted that what was
+forgotten may be answered again (`vertibayes meets --older-memory`). A counter alone would not
+notice a site that was restored and then met others until the count was as high as before.
 
-A site writes a token before it leaves, so that a crash or a lost message does not look like an
-older memory, unless the tokens of 4,096 runs in succession are lost. A new token leaves after the
-check alone: a party that cuts messages cannot make a peer forget the token by which it would
-notice. A peer that lies about its token can hide an older memory from this site, or make runs fail;
-it learns nothing by either.
+A line is on disk before its head leaves, so that a crash or a lost message does not look like an
+older ledger. A peer replaces a head only by a head of a ledger that has the earlier one: a party
+that cuts messages cannot make a peer forget. A peer that lies about the head that it has can hide
+from a site that it went back, or make runs fail; it learns nothing by either.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from vertibayes_protocols.storage.whole_file import OLDEST, check_format, check_own, write_whole
 
-FORMAT = 1  # of the file of accepted tokens
-TOKEN_BYTES = 8
-MOST_SENT = 4096  # tokens for one peer
+FORMAT = 1  # of the file of accepted heads
 
 Pair: TypeAlias = str  # the public keys of both sites: with another key, both begin again
 
 
+class Last(NamedTuple):
+    """What a site has of its last session with a peer."""
+
+    head: str = ""  # of the peer's ledger, in hexadecimal; empty before any session
+    sessions: int = 0  # in which they met
+    day: int = 0  # of the last one (`date.toordinal`)
+
+    def forgotten(self, newer: Last) -> tuple[str, str]:
+        """Return how many sessions of `newer` are missing here, if they are fewer, and since when.
+
+        Without a day of its own, it is the day until which they were.
+        """
+        count = newer.sessions - self.sessions
+        if count <= 0:
+            return "", f"of {_written(newer.day)}"
+        since = f"since {_written(self.day)}" if self.day else f"until {_written(newer.day)}"
+        return f"{count} session{'s' * (count > 1)}", since
+
+
 class RunsTogether:
-    """The tokens of a site, by pair; `keep` writes what has changed, if something has."""
+    """What a site has of its peers, by pair; `keep` writes what has changed, if something has."""
 
     def __init__(self, accepted: Path | None, keep: Callable[[bool], None]) -> None:
-        self._sent: dict[Pair, list[str]] = {}
-        self._seen: dict[Pair, str] = {}
-        self.unknown: dict[Pair, str] = {}  # that a peer has, and this memory has not
+        self._last: dict[Pair, Last] = {}
+        self.unknown: dict[Pair, str] = {}  # heads of this site, which its ledger does not have
+        self.lost: dict[Pair, str] = {}  # heads of peers, which their ledgers do not have
         self._path, self._keep = accepted, keep
 
-    def seen(self, pair: Pair) -> bytes:
-        """Return the last token of the peer; empty before any."""
-        return bytes.fromhex(self._seen.get(pair, ""))
+    def last(self, pair: Pair) -> Last:
+        """Return what the site has of a peer."""
+        return self._last.get(pair, Last())
 
-    def check(self, pair: Pair, token: bytes) -> bool:
-        """Whether the token that the peer has is known, or it has none; keep one that is not."""
-        if not token:
-            return True
-        if token.hex() in self._sent.get(pair, ()):
-            self.unknown.pop(pair, None)  # of a peer that was wrong, or lied
-            return True
-        self.unknown[pair] = token.hex()
-        self._keep(True)
-        return False
+    def accepted(self) -> list[str]:
+        """Return the heads whose loss the owner has accepted; raises as `read_accepted`."""
+        return read_accepted(self._path)
 
-    def is_older(self, pair: Pair) -> bool:
-        """Whether the peer has met a newer memory, and the owner has not accepted this one."""
-        token = self.unknown.get(pair)
-        if token is not None and token in read_accepted(self._path):
+    def take_accepted(self) -> None:
+        """Forget the heads of peers whose loss the owner has accepted."""
+        accepted = self.accepted()
+        new = {pair: head for pair, head in self.lost.items() if head in accepted}
+        for pair, head in new.items():
+            if self.last(pair).head == head:
+                self._last[pair] = self.last(pair)._replace(head="")
+            del self.lost[pair]
+        self._keep(bool(new))
+
+    def check_own(self, pair: Pair, head: str, *, is_known: bool) -> bool:
+        """Whether this site has not gone back for a peer, which has `head` of it.
+
+        Without a head the peer has no evidence, neither for nor against.
+        """
+        accepted, before = self.accepted(), dict(self.unknown)
+        if head and not is_known:
+            self.unknown[pair] = head
+        elif head:  # of a peer that was wrong, or lied
+            self.unknown.pop(pair, None)
+        if self.unknown.get(pair) in accepted:
             del self.unknown[pair]
-            self.send({pair: bytes.fromhex(token)})
-        return pair in self.unknown
+        self._keep(self.unknown != before)
+        return pair not in self.unknown
 
-    def send(self, tokens: Mapping[Pair, bytes]) -> None:
-        """Remember tokens before they leave."""
-        for pair, token in tokens.items():
-            self._sent[pair] = [*self._sent.get(pair, ()), token.hex()][-MOST_SENT:]
-        self._keep(bool(tokens))
+    def check_peer(self, pair: Pair, head: str, *, is_known: bool) -> bool:
+        """Whether a peer still has the `head` that this site has of it."""
+        before = dict(self.lost)
+        self.lost.pop(pair, None)
+        if head and not is_known:
+            self.lost[pair] = head
+        self._keep(self.lost != before)
+        return pair not in self.lost
 
-    def see(self, tokens: Mapping[Pair, bytes]) -> None:
-        """Remember tokens of peers."""
-        self._seen |= {pair: token.hex() for pair, token in tokens.items()}
-        self._keep(bool(tokens))
+    def see(self, pair: Pair, head: str, sessions: int) -> None:
+        """Remember the newest head of a peer, which has met this site so often before."""
+        if head:
+            count = max(self.last(pair).sessions, sessions) + 1
+            self._last[pair] = Last(head, count, datetime.now(UTC).toordinal())
+            self._keep(True)
 
     # ---- the memory's file -----------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
         """Return what the memory's file has of them."""
-        return {"sent": self._sent, "seen": self._seen, "unknown": self.unknown}
+        return {"last": self._last, "unknown": self.unknown, "lost": self.lost}
 
     def load(self, notes: Mapping[str, Any]) -> None:
-        """Take the tokens of a memory's file."""
-        self._sent = {pair: [*map(_token, tokens)] for pair, tokens in notes["sent"].items()}
-        self._seen = {pair: _token(token) for pair, token in notes["seen"].items()}
-        self.unknown = {pair: _token(token) for pair, token in notes["unknown"].items()}
+        """Take the notes of a memory's file; one of an older format has other notes."""
+        if "last" not in notes:
+            return
+        self._last = {
+            pair: Last(_head(head), int(sessions), int(day))
+            for pair, (head, sessions, day) in notes["last"].items()
+        }
+        self.unknown = {pair: _head(head) for pair, head in notes["unknown"].items()}
+        self.lost = {pair: _head(head) for pair, head in notes["lost"].items()}
 
 
-def _token(token: str) -> str:
-    return bytes.fromhex(token).hex()
+def _head(text: str) -> str:
+    return bytes.fromhex(text).hex()
+
+
+def _written(day: int) -> str:
+    return date.fromordinal(day).isoformat() if day else "an unknown day"
 
 
 def read_accepted(path: Path | None) -> list[str]:
-    """Return the tokens of which the owner has accepted that the memory does not know them."""
+    """Return the heads of which the owner has accepted that a ledger does not have them."""
     if path is None or not path.exists():
         return []
     check_own(path)
@@ -102,7 +145,7 @@ def read_accepted(path: Path | None) -> list[str]:
         raise ValueError(f"{path}: not a file of accepted memories ({error})") from None
 
 
-def accept(path: Path, tokens: Iterable[str]) -> None:
-    """Accept that the memory does not know some tokens: a running site reads it at its next run."""
-    content = {"format": FORMAT, "accepted": [*read_accepted(path), *tokens]}
+def accept(path: Path, heads: Iterable[str]) -> None:
+    """Accept that ledgers do not have some heads: a running site reads it at its next session."""
+    content = {"format": FORMAT, "accepted": [*read_accepted(path), *heads]}
     write_whole(path, json.dumps(content, indent=1).encode() + b"\n")

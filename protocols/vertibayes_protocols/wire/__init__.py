@@ -17,7 +17,7 @@ from vertibayes_protocols.wire.envelope import (
 )
 from vertibayes_protocols.wire.types import FREE, LOCAL, Most
 
-VERSION = 11  # raised whenever a message changes; every packet has it (`vertibayes_protocols.seal`)
+VERSION = 12  # raised whenever a message changes; every packet has it (`vertibayes_protocols.seal`)
 
 __all__ = [
     "ALIGN",

@@ -1,11 +1,12 @@
 """Meet: the parties agree on who takes part, and the sites check that they hold the same records.
 
     analyst -> sites, dealer   Meet: the names and public keys of all parties
-    site -> sites              Token, twice, in the run of an approved study: see below
+    site -> sites              KnownHead, then NewestHead: has a site gone back?  (`heads`)
     site -> sites              Point: are our lists of identifiers equal?  (vertibayes_mpc.cpace)
     site -> later sites        Confirmation; "later": whose names sort after its own
     site -> earlier sites      Confirmation, once theirs is there
-    site -> analyst            Met: the sites whose records differ, and the sender's record count
+    site -> analyst            Met: the sites whose records differ, the sender's record count, and
+                               why it refuses, if a site has gone back
 
 A site refuses a study whose dealer, or whose key for a party, differs from the one that the site
 has pinned: an analyst who could name the dealer could read all data. Each two sites compare their
@@ -18,7 +19,9 @@ lists in the order of the places, and a matcher that garbled the places of one o
 Any other two sites compare the number of records of the study, because neither of them knows the
 other's people.
 
-In the run of an approved study, sites first compare what they remember of each other (`tokens`).
+Sites first compare what they have of each other's ledgers (`heads`). A site that went back, and
+each site that has met it, refuse all further queries of the session. The session does not break,
+so that nobody tries again.
 
 Security: the dealer, the relay and an analyst who is not a site learn nothing about the
 identifiers. A *site*, even together with the analyst, can test one guess of another site's whole
@@ -33,8 +36,7 @@ A site that lies makes the run end and is among the named sites. A site that kno
 claim to hold the records; the columns that it then commits may be false, as any column may be
 (docs/threat-model.md).
 Leakage: for each two sites whether their lists are equal, to both sites and to the analyst,
-who also learns the numbers of records. Cost: 4 rounds, 6 in a run, about 500 bytes between two
-sites.
+who also learns the numbers of records. Cost: 6 rounds, about 600 bytes between two sites.
 """
 
 from __future__ import annotations
@@ -55,10 +57,10 @@ from vertibayes_protocols import wire
 from vertibayes_protocols.approval import Phase
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.effects import Effects, saying
-from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
+from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, printable
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.public_keys import encode_public
-from vertibayes_protocols.queries.opening import tokens
+from vertibayes_protocols.queries.opening import heads
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.settings import PAILLIER
@@ -72,16 +74,18 @@ AS_WRITTEN = (
     "people that all sites hold"
 )
 NAME_CELLS = 256  # characters of a name, at most
+REASON_CELLS = 500  # of why a site refuses
 SESSION_BYTES = 16  # random, and new in each run
 
 
 @dataclass(frozen=True, slots=True)
 class Met(Message):
-    """The sites whose records differ from the sender's, and the number of the sender's records."""
+    """The sites whose records differ from the sender's, its records, and why it refuses."""
 
     kind: ClassVar[str] = "met"
     different: tuple[str, ...]
     records: int
+    refused: str = ""  # because of what a site has forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +137,7 @@ class Meet(Query[None, None]):
             site.policy.check_way(PAILLIER)
         _check_each_has_an_identifier(site)
         others = _others(site, self.sites)
-        if site.run is not None:
-            tokens.check_newest(site, others)
+        heads.check_accepted(site)
         compared = [peer for peer in others if _compares_people(site, peer)]
         _check_level(site, compared)
         for peer in compared:
@@ -147,27 +150,38 @@ class Meet(Query[None, None]):
     def run_site(self, site: SiteRole, plan: None, give: Give) -> Program[None]:
         """Compare lists with each other site, and send the analyst which differ."""
         others = _others(site, self.sites)
-        if site.run is not None:
-            yield from tokens.exchange_tokens(site, others)
         counted = [peer for peer in others if _compares_people(site, peer)]
         people = _list_of_people(site) if counted else b""
         # What both know is compared with those that do not have the site's list.
         without = without_list(site.records) if site.hidden is None else site.hidden.alignment
         lists = {peer: people if peer in counted else without for peer in others}
         secrets = {peer: _secret(site, peer, lists[peer]) for peer in others}
-        same = yield from _compared(site, secrets, counted, self.session)
+        site.shared.comparing.update(counted)  # each may become a guess
+        try:
+            site.went_back = yield from heads.exchange_heads(site, others)
+            same = yield from _compared(site, secrets, counted, self.session)
+        finally:
+            site.shared.comparing.subtract(counted)
         site.met = frozenset(peer for peer in others if same[peer])
         different = tuple(peer for peer in others if not same[peer])
-        yield from send({site.analyst: Met(different, site.records)})
+        yield from send({site.analyst: Met(different, site.records, site.went_back[:REASON_CELLS])})
 
     def run_dealer(self, dealer: DealerRole, plan: None) -> Program[None]:
         """Take no part: the dealer receives no message by which it could compare lists."""
         yield from ()
 
     def run_analyst(self, analyst: AnalystRole, plan: None) -> Program[None]:
-        """Receive which lists differ; a `RecordsDifferError` if some do."""
-        sites, expect = self.sites, Expect(Met, NAME_CELLS * len(self.parties))
+        """Receive which lists differ; a `RecordsDifferError` if some do.
+
+        A `QueryRefusedError` says which site has gone back.
+        """
+        sites, expect = self.sites, Expect(Met, NAME_CELLS * len(self.parties) + REASON_CELLS)
         met = yield from exchange({}, dict.fromkeys(sites, expect))
+        refused = {site: printable(m.refused) for site, m in met.items() if m.refused}
+        if refused:
+            (first, reason), *others = refused.items()
+            also = f"; {', '.join(site for site, _ in others)} refuse too" if others else ""
+            raise QueryRefusedError(first, f"{reason}{also}: ask their owners")
         pairs: set[frozenset[Party]] = set()
         for site, message in met.items():
             if not set(message.different) <= set(sites) - {site}:
@@ -236,11 +250,9 @@ def _compared(
     if not peers:
         return (yield from same_secret(*args))
     counted = Comparisons(site, peers)
-    site.shared.comparing.update(peers)  # each may become a guess
     try:
         return (yield from same_secret(*args, counted.asked, counted.outcome))
     finally:
-        site.shared.comparing.subtract(peers)
         counted.close()
 
 
