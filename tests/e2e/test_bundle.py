@@ -1,15 +1,14 @@
 """`vertibayes enrol`, `bundle` and `fetch`, as people use them, and as others attack them."""
 
 import json
-import ssl
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from functools import partial
 from pathlib import Path
 from shutil import copytree
-from threading import Thread
 
 import pytest
 
 from tests.e2e.command import Typed, run
+from tests.e2e.processes import free_address
 from vertibayes_protocols.deployment import bundling
 from vertibayes_protocols.deployment.bundle import Bundle, bundle_of, name_of, read_bundle
 from vertibayes_protocols.deployment.certificates import tls_key_of
@@ -17,6 +16,7 @@ from vertibayes_protocols.deployment.enrolling import enrol
 from vertibayes_protocols.deployment.fetching import fetching, handed_out
 from vertibayes_protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile
 from vertibayes_protocols.deployment.keys import make_private, read_private
+from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.tls import read_revoked
 
 PARTIES = {"relay": "relay", "dealer": "dealer", "clinic": "site", "hospital": "site",
@@ -369,41 +369,18 @@ def test_the_files_that_a_study_names_are_in_the_bundle_and_no_other(folder):
 
 def test_the_relay_hands_out_the_bundle_by_its_name_alone(capsys, folder):
     take(folder, "relay")
-    roster = read_bundle(path_of(folder)).roster
-    server = serve(folder / "relay")
-    try:
-        place = f"127.0.0.1:{server.server_port}/{name_of(roster)}"
+    roster, address = read_bundle(path_of(folder)).roster, free_address()
+    own = RelayFile.read(file_of(folder, "relay"))
+    hand_out = partial(handed_out, folder / "relay")
+    with start_relay(address, certificates=own.relay.certificates, hand_out=hand_out):
+        place = f"{address}/{name_of(roster)}"
         assert fetch(capsys, folder, "clinic", place, "--digest", roster.digest.hex())[0] == 0
         assert (folder / "clinic" / "bundle.json").read_bytes() == path_of(folder).read_bytes()
         code, _, error = fetch(capsys, folder, "hospital", f"{place[:-1]}g", "--digest", "x")
         assert code == 2 and "no such file" in error
         code, _, error = fetch(capsys, folder, "hospital", f"{place[:-4]}0000", "--digest", "x")
-        assert code == 2 and "the relay has no such bundle (404)" in error
-    finally:
-        server.shutdown()
-        server.server_close()
+        assert code == 2 and "the relay has no such bundle (426)" in error
     code, _, error = fetch(capsys, folder, "hospital", "127.0.0.1:1/" + "0" * 16, "--digest", "x")
     assert code == 2 and "the relay cannot be reached" in error
     code, _, error = run(capsys, "fetch", "--file", file_of(folder, "hospital"))
     assert code == 2 and "pins no roster: specify the coordinator's file" in error
-
-
-def serve(folder):
-    """Serve a relay's folder by HTTP over TLS, with the relay's certificate."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            content = handed_out(folder, self.path)
-            self.send_response(404 if content is None else 200)
-            self.end_headers()
-            self.wfile.write(content or b"")
-
-        def log_message(self, *_):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "server.crt", folder / "server.key")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    Thread(target=server.serve_forever, daemon=True).start()
-    return server

@@ -13,8 +13,6 @@ import itertools
 import numpy as np
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from tests.e2e.proxy import Proxy
@@ -28,10 +26,7 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.variables import Variable
 
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = pytest.mark.machines
 
 WORDS = {"a name": "Zqvname", "a state": "Zqvstate", "an identifier": "Zqvperson"}
 WINDOW = 64  # records of a column that are looked for

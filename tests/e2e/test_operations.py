@@ -1,6 +1,5 @@
 """The commands of docs/operations.md, as they are written, from top to bottom."""
 
-import importlib.util
 import os
 import re
 import signal
@@ -27,10 +26,7 @@ def blocks():
     return re.sub(r"(?m)^(for .* vertibayes fetch \.\./)(\S+\.json)\)", DIGEST, found)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("nvflare") is None,
-    reason="forty commands take a minute: they run with the tests between machines",
-)
+@pytest.mark.machines
 def test_a_year_of_a_consortium_runs_as_it_is_written(tmp_path, monkeypatch):
     commands = blocks()
     assert commands.count("--digest") == commands.count("vertibayes fetch ") == 5

@@ -8,8 +8,6 @@ import time
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.processes import Authority, Processes
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -21,10 +19,7 @@ from vertibayes_protocols.errors import PeerGoneError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.opening import open_study
 
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = pytest.mark.machines
 
 STRANGER = "site-1"
 

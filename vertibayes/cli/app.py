@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from vertibayes.cli import inspecting, joining
-from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
+from vertibayes.cli.deployment import STOPPED, commands, stop_on_signal
 from vertibayes.cli.folders import check_file
 from vertibayes.cli.options import as_options, check_alone, given_by, takes, values_of
 from vertibayes.cli.roster import roster_commands
@@ -409,11 +409,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SystemExit as stop:
         if stop.code in (STOPPED, INTERRUPTED):
             sys.stderr.write("vertibayes: stopped\n")
-        leave(stop.code if isinstance(stop.code, int) else 0)
         raise
     except BaseException:  # a defect, or standard output is closed
         sys.excepthook(*sys.exc_info())
-        leave(1)
         sys.exit(1)
 
 

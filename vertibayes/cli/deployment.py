@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import sleep
@@ -83,16 +81,6 @@ def _wait() -> None:
     """Wait until stopped; in short pauses, as a signal may reach another thread."""
     while True:
         sleep(0.5)
-
-
-def leave(code: int) -> None:
-    """End the process if threads of the transport would keep it; all files are closed before."""
-    transport = sys.modules.get("vertibayes_protocols.transports.cells")
-    if transport is not None and transport.keeps_process():
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
 
 
 @commands.command("keygen")

@@ -59,6 +59,7 @@ def _bundle(
     first bundle makes the coordinator's keys.
     """
     from vertibayes_protocols.contract import grouped_digest
+    from vertibayes_protocols.deployment.bundle import name_of
     from vertibayes_protocols.deployment.bundling import make_bundle
     from vertibayes_protocols.deployment.roster.changes import changes
 
@@ -77,12 +78,13 @@ def _bundle(
         "Send the file to all parties. If the digest is new, read it to each of them by telephone."
     )
     _say(f"Each party runs\n    vertibayes fetch {path.name}")
+    _say(f"or, once the relay has it,\n    vertibayes fetch {new.relay}/{name_of(new.roster)}")
 
 
 @commands.command("fetch", epilog=ROLES)
 def _fetch(
     bundle: Annotated[
-        str | None, typer.Argument(help="The coordinator's file, or HOST:PORT/NAME of a server.")
+        str | None, typer.Argument(help="The coordinator's file, or its place at the relay.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option(help="The party's own file; the one in this folder if not given.")
@@ -93,9 +95,10 @@ def _fetch(
 ) -> None:
     """Take the coordinator's bundle, and check the party's file.
 
-    The command shows what changes. If the roster is new, compare all digits of its digest with the
-    coordinator by telephone. A running party uses a new roster after a restart. If the check finds
-    anything wrong, the exit status is 2, and the bundle is taken nevertheless.
+    Without an argument the command asks the party's relay. It shows what changes. If the roster is
+    new, compare all digits of its digest with the coordinator by telephone. A running party uses a
+    new roster after a restart. If the check finds anything wrong, the exit status is 2, and the
+    bundle is taken nevertheless.
     """
     from vertibayes.cli.check import run_check
     from vertibayes.cli.confirming import agree

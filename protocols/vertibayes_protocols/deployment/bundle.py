@@ -31,7 +31,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.signing import SigningKey, is_signed
 from vertibayes_protocols.canonical import canonical_json, taken
 from vertibayes_protocols.contract import MOST_BYTES
-from vertibayes_protocols.deployment.parts import address
+from vertibayes_protocols.deployment.parts import reached_address
 from vertibayes_protocols.deployment.roster.roster import (
     CHANGED,
     ChangedError,
@@ -70,7 +70,7 @@ class Bundle:
     def __post_init__(self) -> None:
         if self.number < 1:
             raise ValueError(f"the number of a bundle must be at least 1, got {self.number}")
-        address(self.relay)
+        reached_address(self.relay)
         for name in self.files:
             check_name(name)
         texts = *self.certificates.values(), *self.files.values(), *self.revoked

@@ -18,13 +18,14 @@ from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.bundle import Bundle, check_name, read_bundle, write_bundle
 from vertibayes_protocols.deployment.certificates import certify, decode_tls, serials_of
 from vertibayes_protocols.deployment.keys import make_private, read_private
-from vertibayes_protocols.deployment.parts import address
+from vertibayes_protocols.deployment.parts import reached_address
 from vertibayes_protocols.deployment.roster.changes import first_roster, next_roster
 from vertibayes_protocols.deployment.roster.pinning import with_texts
 from vertibayes_protocols.deployment.roster.roster import Roster, signed_roster
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.public_keys import public_text
 from vertibayes_protocols.transports.mailbox import RELAY
+from vertibayes_protocols.transports.route import host_and_port
 
 NAMED = "constraints", "ordering", "structure", "model"  # files of [learning] that owners need
 
@@ -67,7 +68,7 @@ def make_bundle(
         folder,
         keys_of,
         {n: pem for n, pem in (old.certificates if old else {}).items() if n in members},
-        relay.rpartition(":")[0],
+        host_and_port(relay)[0],
         days,
         new_root=new_root,
     )
@@ -110,7 +111,7 @@ def _divided(lines: Iterable[str]) -> tuple[list[str], dict[Party, str], str]:
                 continue
         changes.append(line)
         try:
-            address(relay or "relay:1")
+            reached_address(relay or "relay:1")
             decode_tls(key)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None

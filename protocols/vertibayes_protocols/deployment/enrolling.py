@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vertibayes_protocols.deployment.certificates import make_tls_key
 from vertibayes_protocols.deployment.keys import make_private, read_private
-from vertibayes_protocols.deployment.parts import address
+from vertibayes_protocols.deployment.parts import reached_address
 from vertibayes_protocols.deployment.pins import pinned_roster
 from vertibayes_protocols.deployment.roster.changes import check_enrolled, enrolment_line
 from vertibayes_protocols.deployment.roster.pinning import Own, later_keys
@@ -23,7 +23,7 @@ def enrol(folder: Path, role: str, name: str) -> tuple[str, Path]:
     gets new keys beside those in use, for a coordinator who revokes the old ones.
     """
     if role == RELAY:
-        address(name)
+        reached_address(name)
     else:
         check_enrolled(role, name)
     path = folder / OWN_FILES[role]

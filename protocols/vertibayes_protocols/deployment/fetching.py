@@ -22,7 +22,7 @@ from vertibayes_protocols.deployment.bundle import (
     read_bundle,
 )
 from vertibayes_protocols.deployment.certificates import make_tls_key, tls_key_of
-from vertibayes_protocols.deployment.parts import address
+from vertibayes_protocols.deployment.parts import reached_address
 from vertibayes_protocols.deployment.pins import pinned_roster
 from vertibayes_protocols.deployment.roster.pinning import (
     Own,
@@ -81,7 +81,7 @@ def _place(file: TomlFile) -> str:
             f"{file.path} pins no roster: specify the coordinator's file, or the place that the "
             "coordinator has sent, as HOST:PORT/NAME"
         )
-    return f"{file.table('relay').made('address', address)}/{name_of(roster)}"
+    return f"{file.table('relay').made('address', reached_address)}/{name_of(roster)}"
 
 
 def bundle_at(place: str) -> bytes:
@@ -115,7 +115,10 @@ def handed_out(folder: Path, path: str) -> bytes | None:
     kept = folder / KEPT
     if not path.startswith(PATH) or not kept.exists():
         return None
-    expected = f"{PATH}{name_of(read_bundle(kept).roster)}"
+    try:
+        expected = f"{PATH}{name_of(read_bundle(kept).roster)}"
+    except ValueError:  # it is damaged: `vertibayes check` and `fetch` say so
+        return None
     return kept.read_bytes() if hmac.compare_digest(path.encode(), expected.encode()) else None
 
 

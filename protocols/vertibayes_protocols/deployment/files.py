@@ -20,10 +20,10 @@ from vertibayes_protocols.deployment.keys import read_private
 from vertibayes_protocols.deployment.parts import (
     DataSource,
     Matching,
-    RelayAddress,
     VariableSpec,
     alignment_of,
     data_of,
+    listening_of,
     matching_of,
     own_party,
     patience_of,
@@ -37,6 +37,7 @@ from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.settings import COUNT_BY, PAILLIER, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
+from vertibayes_protocols.transports.route import Route
 
 VARIABLES = Setting("variables", "texts", default=())  # of the study; all offered ones if empty
 MEMORY = Setting("memory", "size")  # of one query at a party; as much as the sites allow if None
@@ -55,7 +56,7 @@ class _OwnFile:
     party: Party
     key: Path
     pinned: Mapping[Party, bytes]
-    relay: RelayAddress
+    relay: Route
     roster: Roster | None
     waits: Patience
 
@@ -225,7 +226,7 @@ class RelayFile:
     kind: ClassVar[str] = "relay"
     party: ClassVar[Party] = RELAY
     source: TomlFile = field(repr=False)
-    relay: RelayAddress
+    relay: Route
     revoked: Path  # the list of revoked certificates, which need not exist
 
     @classmethod
@@ -234,7 +235,7 @@ class RelayFile:
         file = TomlFile.read(path)
         file.check(("relay",))
         with file.table("relay") as table:
-            return cls(file, relay_of(table), table.path("revoked", "revoked.txt"))
+            return cls(file, listening_of(table), table.path("revoked", "revoked.txt"))
 
 
 PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile

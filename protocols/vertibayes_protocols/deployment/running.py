@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.deployment.approvals import ApprovalFolder, Learner
 from vertibayes_protocols.deployment.certificates import check_certificate
 from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.fetching import handed_out
 from vertibayes_protocols.deployment.files import (
     DealerFile,
     PartyFile,
@@ -44,10 +46,10 @@ from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.whole_file import lock_study, open_own
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
-from vertibayes_protocols.transports.nvflare import connect
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.serving import answer
 from vertibayes_protocols.transports.tls import Certificates
+from vertibayes_protocols.transports.websocket import connect
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 BeginSession: TypeAlias = Callable[[], Session]
@@ -245,7 +247,14 @@ def _locked(file: StudyFile) -> Iterator[None]:
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Run the relay, which passes packets on, until `wait` returns."""
     address, shown = file.relay.address, {"certificates": _certificates(file)}
-    relay = start_relay(address, **shown, revoked=file.revoked, tell=tell)
+    relay = start_relay(
+        address,
+        **shown,
+        revoked=file.revoked,
+        tell=tell,
+        tls=file.relay.tls,
+        hand_out=partial(handed_out, file.source.path.parent),
+    )
     with relay, expiry_logged(file, tell):
         tell("listening", address=address)
         wait()
@@ -256,10 +265,10 @@ def _mailbox(
     file: PartyFile, keys: KeyPair, note: Callable[[Exception], None] | None = None
 ) -> Iterator[Mailbox]:
     """Connect to the relay; `note` gets the error of each packet that is refused."""
-    address, certificates = file.relay.address, _certificates(file)
+    route = file.relay._replace(certificates=_certificates(file))
     is_analyst = isinstance(file, StudyFile)
     name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
-    with connect(name, address, file.pinned, certificates=certificates) as link:
+    with connect(name, peers=file.pinned, **route._asdict()) as link:
         identity = RosterIdentity(file.party, keys, file.pinned, roster=file.roster)
         yield Mailbox(link, identity, file.waits, note=note)
 

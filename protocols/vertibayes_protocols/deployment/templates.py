@@ -13,10 +13,11 @@ from string import Template
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.keys import make_private
-from vertibayes_protocols.deployment.parts import address, is_this_machine, party_names
+from vertibayes_protocols.deployment.parts import address, party_names
 from vertibayes_protocols.deployment.tables import quoted
 from vertibayes_protocols.public_keys import public_text
 from vertibayes_protocols.transports.mailbox import RELAY
+from vertibayes_protocols.transports.route import is_this_machine
 
 PRACTICE_ADDRESS = "127.0.0.1:8102"
 EXAMPLE_ADDRESS = "relay.example.org:8102"
@@ -63,6 +64,11 @@ _PRACTICE = """\
 # root = "rootCA.pem"
 # certificate = "{kind}.crt"
 # key = "{kind}.key"
+"""
+
+_LISTENS = """\
+address = "127.0.0.1:8102"       # where it listens for the reverse proxy, which ends TLS
+tls = false
 """
 
 
@@ -128,7 +134,7 @@ def enrolled_file(role: str, name: Party) -> str:
     """Return the file of a party that takes the rest from a bundle; of the relay, by address."""
     relay = _FETCHED.format(kind="server" if role == RELAY else "client")
     if role == RELAY:
-        relay += f"address = {quoted(name)}\n"
+        relay += _LISTENS if name.startswith("wss:") else f"address = {quoted(name)}\n"
     sites = 'sites = ["example"]              # as the roster names them\n' * (role == "analyst")
     return _filled(OWN_FILES[role], name, _ROSTER, relay, ["example"], ["example"], sites)
 
