@@ -33,7 +33,8 @@ def test_a_year_of_a_consortium_runs_as_it_is_written(tmp_path, monkeypatch):
     (tmp_path / "bin").mkdir()
     (tmp_path / "year").mkdir()
     program = tmp_path / "bin" / "vertibayes"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m vertibayes "$@"\n')
+    python = f"PYTHONPATH={ROOT}:{ROOT}/mpc:{ROOT}/protocols exec {sys.executable}"
+    program.write_text(f'#!/bin/sh\n{python} -m vertibayes "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     said = tmp_path / "said"

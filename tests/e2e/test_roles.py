@@ -49,7 +49,8 @@ def test_each_role_deploys_its_part_by_its_page(tmp_path, monkeypatch):
     """What people do by hand: six edited files, mails, and the digest that is typed."""
     program = tmp_path / "bin" / "vertibayes"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m vertibayes "$@"\n')
+    python = f"PYTHONPATH={ROOT}:{ROOT}/mpc:{ROOT}/protocols exec {sys.executable}"
+    program.write_text(f'#!/bin/sh\n{python} -m vertibayes "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     people, address, running = By(tmp_path), free_address(), []
