@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.processes import free_address
 from tests.page_commands import first_commands
 
@@ -45,6 +47,7 @@ def test_four_sites_are_deployed_by_27_commands_of_which_six_start_a_party():
         assert text.splitlines()[0].endswith(f": {count[len(first_commands(text))]}")
 
 
+@pytest.mark.machines
 def test_each_role_deploys_its_part_by_its_page(tmp_path, monkeypatch):
     """What people do by hand: six edited files, mails, and the digest that is typed."""
     program = tmp_path / "bin" / "vertibayes"
