@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vertibayes.cli import inspecting
+from vertibayes.cli import inspecting, joining
 from vertibayes.cli.deployment import STOPPED, commands, stop_on_signal
 from vertibayes.cli.folders import check_file
 from vertibayes.cli.options import as_options, check_alone, given_by, takes, values_of
@@ -60,6 +60,7 @@ app = typer.Typer(
 )
 
 app.add_typer(commands)
+app.add_typer(joining.commands)
 app.add_typer(inspecting.commands)
 app.add_typer(roster_commands, name="roster")
 

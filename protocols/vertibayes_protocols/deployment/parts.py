@@ -207,6 +207,9 @@ def listening_of(table: Table) -> Route:
 
 
 def _route(table: Table, of: Callable[[str], str]) -> Route:
+    if "address" not in table:
+        reason = "missing; expected HOST:PORT, which `vertibayes fetch` writes"
+        raise table.error("address", reason)
     where = table.made("address", of)
     given = [name for name in Certificates._fields if name in table]
     if given and len(given) < len(Certificates._fields):

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.deployment.approvals import ApprovalFolder, Learner
 from vertibayes_protocols.deployment.certificates import check_certificate
 from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.fetching import handed_out
 from vertibayes_protocols.deployment.files import (
     DealerFile,
     PartyFile,
@@ -257,7 +259,14 @@ def _locked(file: StudyFile) -> Iterator[None]:
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Run the relay, which passes packets on, until `wait` returns."""
     address, shown = file.relay.address, {"certificates": _certificates(file)}
-    relay = start_relay(address, **shown, revoked=file.revoked, tell=tell, tls=file.relay.tls)
+    relay = start_relay(
+        address,
+        **shown,
+        revoked=file.revoked,
+        tell=tell,
+        tls=file.relay.tls,
+        hand_out=partial(handed_out, file.source.path.parent),
+    )
     with relay, expiry_logged(file, tell):
         tell("listening", address=address)
         wait()

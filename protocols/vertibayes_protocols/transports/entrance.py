@@ -121,6 +121,10 @@ class Entrance:
         )
         self._log("connected", self._certified(party), address=address, **until)
 
+    def handed_out(self, address: str) -> None:
+        """Log that somebody has got the bundle."""
+        self._log("bundle handed out", address=address)
+
     def left(self, party: Party, address: str, seconds: float) -> None:
         """Log that a connection has ended."""
         self._log("disconnected", self._certified(party), address=address, seconds=int(seconds))

@@ -60,7 +60,7 @@ from vertibayes_protocols.transports.proof import (
 )
 from vertibayes_protocols.transports.proof import MOST_BYTES as MOST_PROOF
 from vertibayes_protocols.transports.route import host_and_port
-from vertibayes_protocols.transports.server_socket import ServerSocket, shake_hands
+from vertibayes_protocols.transports.server_socket import HandOut, ServerSocket, shake_hands
 from vertibayes_protocols.transports.tls import Certificates, HandshakeError, PeerCertificate
 
 MOST_STRANGERS = 256  # connections that have not proved who they are
@@ -94,8 +94,8 @@ class Inside:
 class Relay:
     """A relay that runs in a thread of its own; use it as a context manager."""
 
-    def __init__(self, address: str, entrance: Entrance) -> None:
-        self.address, self._entrance = address, entrance
+    def __init__(self, address: str, entrance: Entrance, hand_out: HandOut) -> None:
+        self.address, self._entrance, self._hand_out = address, entrance, hand_out
         self._loop = Loop("relay")
         self._inside: dict[Address, Inside] = {}
         self._strangers: dict[asyncio.Task[None], None] = {}  # the longest waiting first
@@ -183,7 +183,9 @@ class Relay:
 
     async def _meet(self, connected: ServerSocket, where: str) -> Inside | None:
         """Let both ends prove who they are; None if the party has only asked who listens."""
-        await connected.accept()
+        if not await connected.accept(self._hand_out):
+            self._entrance.handed_out(where)
+            return None
         credentials, own = self._entrance.credentials, new_nonce()
         theirs = read_hello(await connected.receive())
         await connected.send(challenge(own, theirs, credentials))
@@ -335,9 +337,13 @@ def start_relay(
     revoked: Path | None = None,
     tell: Tell = silent,
     tls: bool = True,
+    hand_out: HandOut = lambda _: None,
 ) -> Relay:
-    """Start the relay in this process; without `tls` a reverse proxy ends TLS before it."""
-    relay = Relay(address, Entrance(certificates, revoked, tell, tls=tls))
+    """Start the relay in this process; without `tls` a reverse proxy ends TLS before it.
+
+    `hand_out` returns the content that a request of HTTP for a path is answered with.
+    """
+    relay = Relay(address, Entrance(certificates, revoked, tell, tls=tls), hand_out)
     try:
         relay.start()
     except BaseException:

@@ -10,7 +10,10 @@ import asyncio
 import socket
 import ssl
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
+from typing import TypeAlias
 
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
@@ -22,6 +25,7 @@ from vertibayes_protocols.transports.loop import HANDSHAKE_SECONDS, SILENT, keep
 from vertibayes_protocols.transports.tls import HandshakeError, reason_of
 
 CHUNK = 1 << 16
+HandOut: TypeAlias = Callable[[str], bytes | None]  # the content at a path of HTTP
 BROKEN = "not a WebSocket of vertibayes"
 
 
@@ -33,14 +37,24 @@ class ServerSocket:
         self._protocol = ServerProtocol(max_size=MOST_BYTES, logger=SILENT)
         self._events: deque[Event] = deque()
 
-    async def accept(self) -> None:
-        """Answer the request of HTTP that opens the WebSocket."""
+    async def accept(self, hand_out: HandOut = lambda _: None) -> bool:
+        """Answer the request of HTTP that opens the WebSocket.
+
+        A request for a path that `hand_out` has content for is answered with this content, and
+        opens none: the result is then False.
+        """
         request = await self._event()
         assert isinstance(request, Request)  # the first event
+        if (content := hand_out(request.path)) is not None:
+            found = self._protocol.reject(HTTPStatus.OK, content.decode())
+            self._protocol.send_response(found)
+            await self._flush()
+            return False
         self._protocol.send_response(self._protocol.accept(request))
         await self._flush()
         if self._protocol.handshake_exc is not None:
             raise HandshakeError(BROKEN)
+        return True
 
     async def receive(self) -> bytes:
         """Return the next message; raise an OSError when the connection has ended."""
