@@ -8,14 +8,14 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 environment = $(shell test ! -e $(1) || grep -q '^version = $(VERSION)\.' $(1)/pyvenv.cfg \
 	&& echo $(1) || echo $(1)-$(VERSION))
 VENV := $(call environment,.venv)
-MACHINES := $(call environment,.venv-machines)
+FLARE := $(call environment,.venv-flare)
 DOCS := $(call environment,.venv-docs)
 BIN := $(VENV)/bin
 # One BLAS thread per process, because two test processes share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
 VANTAGE6 := .venv-vantage6
-.PHONY: demo test test-machines test-vantage6 bench docs lint lock lock-site lock-vantage6 clean
+.PHONY: demo test test-machines test-flare test-vantage6 bench docs lint lock lock-site lock-vantage6 clean
 
 demo: $(VENV)/installed
 	@rm -rf build/demo
@@ -25,25 +25,28 @@ LINT ?= lint
 test: $(VENV)/installed $(LINT)
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# The tests that need NVFlare: parties as processes, killed and restarted. They take ten minutes,
-# after a larger installation.
-test-machines: $(MACHINES)/installed
-	$(MACHINES)/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
+# Parties as processes, killed and restarted: ten minutes.
+test-machines: $(VENV)/installed
+	$(BIN)/pytest --machines tests/e2e/test_relay.py tests/e2e/test_processes.py \
 		tests/e2e/test_analyst_killed.py tests/e2e/test_strangers.py tests/e2e/test_capture.py \
-		tests/e2e/test_stopping.py tests/e2e/test_up.py tests/e2e/test_attacks_on_the_relay.py \
-		tests/e2e/test_relay_log.py \
+		tests/e2e/test_stopping.py tests/e2e/test_up.py tests/e2e/test_relay_log.py \
+		tests/e2e/test_through_proxies.py \
 		tests/e2e/test_naive_bayes_over_processes.py tests/e2e/test_naive_bayes_up.py \
 		tests/e2e/test_calibration_over_processes.py tests/e2e/test_site_environment.py \
-		tests/e2e/test_upgrade.py tests/e2e/test_retry_over_processes.py \
+		tests/e2e/test_retry_over_processes.py \
 		tests/e2e/test_analysts_at_once.py tests/e2e/test_roster_over_processes.py tests/e2e/test_operations.py \
-		tests/e2e/test_nvflare_job.py tests/e2e/test_tutorial.py tests/e2e/test_status_watch.py
+		tests/e2e/test_tutorial.py tests/e2e/test_status_watch.py
+
+# What needs NVFlare, in an environment of its own: a job of FLARE, and parties of release 0.1.0.
+test-flare: $(FLARE)/installed
+	$(FLARE)/bin/pytest tests/e2e/test_nvflare_job.py tests/e2e/test_upgrade.py
 
 # The algorithm of vantage6 5, which needs Python 3.13 or newer, in an environment of its own.
 test-vantage6: $(VANTAGE6)/installed
 	cd integrations/vantage6 && PYTHONPATH=$(CURDIR) ../../$(VANTAGE6)/bin/pytest
 
 PYTHON_VANTAGE6 ?= python3.13
-$(VANTAGE6)/installed: requirements-nvflare.lock integrations/vantage6/requirements.lock
+$(VANTAGE6)/installed: requirements.lock integrations/vantage6/requirements.lock
 	$(PYTHON_VANTAGE6) -m venv $(@D)
 	$(@D)/bin/pip install -qq --disable-pip-version-check --require-hashes -r $<
 	$(@D)/bin/pip install -qq --disable-pip-version-check --require-hashes --no-deps \
@@ -74,8 +77,8 @@ $(DOCS)/installed: requirements-docs.lock
 	@touch $@
 
 $(VENV)/installed: requirements.lock
-$(MACHINES)/installed: requirements-nvflare.lock
-$(VENV)/installed $(MACHINES)/installed: pyproject.toml
+$(FLARE)/installed: requirements-nvflare.lock
+$(VENV)/installed $(FLARE)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "make: \
 	$(PYTHON) does not run as Python 3.11 or newer; specify one: make PYTHON=python3.12" >&2; exit 2; }
 	@$(PYTHON) -m venv $(@D)
@@ -114,24 +117,24 @@ COMPILE := uv pip compile --quiet --generate-hashes --no-emit-index-url --no-ann
 	--custom-compile-command "make lock"
 lock:
 	$(COMPILE) --python-version 3.11 --universal --group test pyproject.toml -o requirements.lock
-	$(COMPILE) --python-version 3.11 --universal --group test --extra nvflare pyproject.toml \
+	$(COMPILE) --python-version 3.11 --universal --group test --group flare pyproject.toml \
 		-o requirements-nvflare.lock
 	$(COMPILE) --python-version 3.11 --universal --group docs -o requirements-docs.lock
 	$(COMPILE) --python-version 3.11 --universal --group release -o requirements-release.lock
 	$(MAKE) lock-site lock-vantage6
 
-# What sites, dealer and relay load, out of the lock that the tests of machines run with.
-SITE := annotated-doc annotated-types cffi cryptography grpcio jinja2 markupsafe msgpack numpy nvflare \
-	psutil pycparser pydantic pydantic-core pyyaml shellingham typer typing-extensions typing-inspection
+# What sites, dealer and relay load, out of the lock that the tests run with.
+SITE := annotated-doc annotated-types cffi cryptography jinja2 markupsafe numpy pycparser pydantic \
+	pydantic-core shellingham typer typing-extensions typing-inspection websockets
 lock-site:
 	awk -v names=" $(SITE) " '/^[a-z0-9]/ {name = $$1; sub(/[=[].*/, "", name); \
 		keep = index(names, " " name " ")} /^#/ {keep = 1} keep' \
-		requirements-nvflare.lock >requirements-site.lock
+		requirements.lock >requirements-site.lock
 
 # vantage6 pins releases of its own of some packages; all others are those of the other locks.
 lock-vantage6:
 	echo 'vantage6-algorithm-tools>=5.0.3,<5.1' >vantage6.in
-	sed -n 's/^\([a-z0-9].*==[^\\]*[^ \\]\).*/\1/p' requirements-nvflare.lock \
+	sed -n 's/^\([a-z0-9].*==[^\\]*[^ \\]\).*/\1/p' requirements.lock \
 		| grep -vE '^(click|cryptography|pyjwt)==' >vantage6.constraints
 	$(COMPILE) --python-version 3.13 -c vantage6.constraints vantage6.in \
 		-o integrations/vantage6/requirements.lock

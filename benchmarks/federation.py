@@ -1,8 +1,8 @@
-"""K2 on ALARM: all parties in one process, and each a process of its own over NVFlare.
+"""K2 on ALARM: all parties in one process, and each a process of its own with a relay.
 
     python benchmarks/federation.py [--sites 2 3] [--records 10000]
 
-Between processes: loopback, mutual TLS, and a relay; the analyst too is a process. Nothing is
+Between processes: loopback, TLS, and a relay; the analyst too is a process. Nothing is
 delayed: to what is told here, a network adds its rounds times its latency, and bytes / bandwidth.
 Memory is the peak resident set (Linux), in brackets that at the end of the start, when all modules
 are imported and a site has its codes. One BLAS thread a process.

@@ -2,8 +2,8 @@
 
     python benchmarks/field.py [--records 1000000] [--variables 20] [--sites 5] [--parents 2]
 
-A relay, the sites and the dealer are processes that speak over NVFlare's network, sealed and with
-certificates, on this machine; this process is the analyst. It needs the extra `nvflare`. The
+A relay, the sites and the dealer are processes that speak by way of the relay, sealed and with
+certificates, on this machine; this process is the analyst. The
 records are those of ALARM, resampled. Memory is the largest resident set (VmHWM) of each process,
 the columns of a site included; disk is the largest sum of its folder and of its temporary files
 that have no name. One BLAS thread each.

@@ -230,7 +230,18 @@ PAGE = {
         ("network", "sites", "count_by", "seconds", "predicted s", "MB", "predicted MB", "rounds"),
         findings=2,
     ),
-    "slow_relay": Shown(("line", "rounds", "predicted s", "measured s"), {"phase": ("all",)}),
+    "slow_relay": Shown(
+        (
+            "transport",
+            "line",
+            "rounds",
+            "MB of all",
+            "measured s",
+            "relay MiB",
+            "site MiB",
+        ),
+        {"phase": ("all",)},
+    ),
 }
 
 

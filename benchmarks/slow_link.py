@@ -10,8 +10,8 @@ explained is the time without any delay + rounds x latency + bytes / bandwidth, 
 message of the longest chain. All send at the same time, so the bytes are at least those of the
 party that sends most; at most, if no round overlaps another, the sum over the rounds of what the
 busiest in each sends. With receipts, who sends waits, MiB by MiB, until it is known to have come,
-as over NVFlare; a relay's second way is not in it. All parties share one interpreter. Memory is the
-peak of all parties together beyond what was there at the start (Linux). One BLAS thread.
+as by way of a relay, whose second way is not in it. All parties share one interpreter. Memory is
+the peak of all parties together beyond what was there at the start (Linux). One BLAS thread.
 """
 
 from __future__ import annotations
@@ -128,9 +128,6 @@ class SlowLink:
         if found is not None and found[0] == ENDED:
             raise SystemExit  # of the party's thread
         return None if found is None or found[0] == WOKEN else found
-
-    def introduce(self, packets):
-        """Do nothing: a party in memory has one name."""
 
     def wake(self):
         """Let `receive` return None."""

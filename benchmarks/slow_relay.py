@@ -1,19 +1,23 @@
-"""K2 on ALARM over NVFlare on a slow network: seconds beside what rounds and bytes explain.
+"""K2 on ALARM by way of a relay on a slow network: seconds beside what rounds and bytes explain.
 
     python benchmarks/slow_relay.py [--records 10000] [--latency 0.1] [--megabits 10]
+        [--beside RESULT]
 
-Every party is a process, connected to the relay by mutual TLS and through a proxy that lets so
+Every party is a process, connected to the relay by TLS and through a proxy that lets so
 many Mbit/s pass, each way, and holds every byte back by half of `latency`: from a party to the
 relay and on to another it takes `latency` seconds, and a receipt takes as long again. What is
 explained is the time without delay + rounds x latency + bytes / bandwidth, where a round is a
 message of the longest chain and the bytes are those of the busiest way; rounds in which another is
-the busiest make it longer. The proxies run in the analyst's process; they count TLS's bytes too.
+the busiest make it longer. Memory is the peak resident set (Linux) of the relay, and of the largest
+site. `--beside` adds the rows of an earlier release, which its own benchmark has measured on the
+same machine. The proxies run in the analyst's process; they count TLS's bytes too.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 import threading
 from itertools import pairwise
@@ -25,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from federation import RELAY, Measured, alarm_file
 from runs import arguments
+from scale import MIB
 from side_by_side import on_one_thread, table
 
 from tests.e2e.party import data_of
@@ -36,6 +41,7 @@ from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.opening import open_study
 
 PHASES = ("begin", "commit", "K2")
+TRANSPORT = "WebSocket"
 CHUNK = 1 << 14
 QUEUED = 16  # chunks that a line holds before it takes no more in
 
@@ -135,7 +141,9 @@ def run(data, sites: int, latency: float, bandwidth: float):
         found = k2(counter, max_parents=3)
         mark()
         session.close()
-    return found, marks
+        peaks = parties.memory("VmHWM")
+    sites = max(peaks[site] for site in parts)
+    return found, marks, (peaks[RELAY] / MIB, sites / MIB)
 
 
 def figures(marks):
@@ -152,15 +160,16 @@ def figures(marks):
     return found
 
 
-def rows_of(name, latency, bandwidth, got, bare):
+def rows_of(name, latency, bandwidth, got, bare, peaks):
     """Return a case's rows of the table."""
     rows = []
     for phase, (seconds, rounds, up, most, busiest) in got.items():
         waiting, sending, without = rounds * latency, most / bandwidth, bare[phase][0]
         rows.append([
-            name, phase, rounds, f"{up / 1e6:.2f}", f"{most / 1e6:.2f} ({busiest})",
+            TRANSPORT, name, phase, rounds, f"{up / 1e6:.2f}", f"{most / 1e6:.2f} ({busiest})",
             f"{without:.2f}", f"{waiting:.2f}", f"{sending:.2f}",
             f"{without + waiting + sending:.2f}", f"{seconds:.2f}",
+            *(f"{peak:.0f}" if phase == "all" else "" for peak in peaks),
         ])  # fmt: skip
     return rows
 
@@ -172,6 +181,7 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=3)
     parser.add_argument("--latency", type=float, default=0.1, help="seconds, one way")
     parser.add_argument("--megabits", type=float, default=10.0, help="a second, each way of a line")
+    parser.add_argument("--beside", type=Path, help="result of an earlier release")
     given = arguments(parser, seeded=False)
     with TemporaryDirectory() as folder:
         data = data_of(alarm_file(folder, given.records))
@@ -182,17 +192,19 @@ def main() -> None:
         f"{given.latency * 1e3:.0f} ms": (given.latency, float("inf")),
         f"{given.latency * 1e3:.0f} ms, {given.megabits:g} Mbit/s": (given.latency, bandwidth),
     }
-    rows, bare = [], None
+    rows = json.loads(given.beside.read_text())["rows"] if given.beside else []
+    bare = None
     for name, (latency, speed) in cases.items():
-        found, marks = run(data, given.sites, latency, speed)
+        found, marks, peaks = run(data, given.sites, latency, speed)
         if found != wanted:
             raise SystemExit(f"{name}: not the structure of pooled data")
         got = figures(marks)
         bare = bare or got
-        rows += rows_of(name, latency, speed, got, bare)
+        rows += rows_of(name, latency, speed, got, bare, peaks)
     print(f"{given.records:,} records, {given.sites} sites, {len(wanted.edges)} edges each time\n")
-    header = ["line", "phase", "rounds", "MB of all", "MB of the busiest way", "without delay s",
-              "rounds x latency s", "bytes / bandwidth s", "predicted s", "measured s"]  # fmt: skip
+    header = ["transport", "line", "phase", "rounds", "MB of all", "MB of the busiest way",
+              "without delay s", "rounds x latency s", "bytes / bandwidth s", "predicted s",
+              "measured s", "relay MiB", "site MiB"]  # fmt: skip
     print(table("slow_relay", header, rows))
 
 

@@ -47,7 +47,7 @@ def other_versions(root: Path, release: str) -> Iterator[str]:
     for name in INTEGRATIONS:
         path = f"integrations/{name}/pyproject.toml"
         project = tomllib.loads((root / path).read_text())["project"]
-        needs = f"vertibayes[nvflare]>={base}.dev0,<{major}.{minor + 1}"
+        needs = f"vertibayes>={base}.dev0,<{major}.{minor + 1}"
         if project["version"] != base:
             yield f"{path} has the version {project['version']}; expected {base}"
         if needs not in project["dependencies"]:

@@ -21,6 +21,17 @@ settings.load_profile("shared")
 shown.watch().start()  # in all tests, also in threads that outlive one
 
 
+def pytest_addoption(parser):
+    parser.addoption("--machines", action="store_true", help="run the tests between processes too")
+
+
+def pytest_collection_modifyitems(config, items):
+    skipped = pytest.mark.skip(reason="takes minutes: `make test-machines` runs it")
+    for item in items:
+        if "machines" in item.keywords and not config.getoption("machines"):
+            item.add_marker(skipped)
+
+
 @pytest.fixture(autouse=True)
 def what_sites_show_is_stated():
     """Fail a test in which a site shows the analyst more than its query's effects state."""

@@ -29,6 +29,13 @@ def blocks(text):
     return [Block(commands, tuple(shown.splitlines())) for commands, shown in found]
 
 
+def first_commands(text):
+    """Return the commands with which the reader of a page of a role begins: before its headings."""
+    begin = re.split(r"(?m)^## ", text)[0]
+    found = "".join(re.findall(r"(?ms)^```\n(.*?)^```$", begin))
+    return [command.strip() for command in commands_of(found)]
+
+
 def commands_of(text):
     """Divide a block into commands: continued lines and here-documents belong together."""
     command, end = "", None

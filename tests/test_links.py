@@ -286,7 +286,7 @@ def test_every_option_that_is_named_alone_exists():
     ("line", "wrong"),
     [
         ("vertibayes learn --data a.csv --no-such 3", ["--no-such"]),
-        (".venv/bin/vertibayes roster make --epsilon 1", ["--epsilon"]),
+        (".venv/bin/vertibayes roster show --epsilon 1", ["--epsilon"]),
         ("make && vertibayes nb --sites=3 | tee log", ["--sites"]),
         ("vertibayes learn --data a.csv --sites=3", []),
     ],

@@ -52,7 +52,7 @@ def released(tmp_path):
         "CHANGELOG.md": "# Changelog\n\n## [0.3.1] - 2026-12-01\n",
     }
     for name in INTEGRATIONS:
-        dependency = "vertibayes[nvflare]>=0.3.1.dev0,<0.4"
+        dependency = "vertibayes>=0.3.1.dev0,<0.4"
         files[f"integrations/{name}/pyproject.toml"] = (
             f'[project]\nversion = "0.3.1"\ndependencies = ["{dependency}"]\n'
         )

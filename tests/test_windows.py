@@ -24,7 +24,7 @@ IMPORTS = """
 import importlib, pkgutil
 for package in ("vertibayes_mpc", "vertibayes_protocols", "vertibayes"):
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
-        if not module.name.endswith((".__main__", ".cells")):  # cells imports NVFlare
+        if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
 """
 COMMAND = "from vertibayes.cli import main; main(sys.argv[1:])"

@@ -51,7 +51,8 @@ PARTIES = (
     "transports.serving",
     "transports.mailbox",
     "transports.network",
-    "transports.nvflare",
+    "transports.websocket",
+    "transports.route",
     "errors",
 )
 

@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 
 from tests.e2e.party import certificates_of, say
-from vertibayes_protocols.transports import nvflare
-from vertibayes_protocols.transports.nvflare import connect
 from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.websocket import connect
 
 
 def main(party, path):
@@ -20,7 +19,6 @@ def main(party, path):
         with start_relay(settings["address"], certificates=certificates):
             say("ready")
             time.sleep(120)
-    nvflare.QUIET_SECONDS = settings.get("quiet", nvflare.QUIET_SECONDS)
     with connect(party, settings["address"], "ae", certificates=certificates) as link:
         say("ready")
         while True:

@@ -7,8 +7,6 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.analyst import learned
 from tests.e2e.processes import LIMIT, Processes
 from vertibayes.counting import PlainCounter
@@ -16,6 +14,8 @@ from vertibayes.splitting import split_columns
 from vertibayes.study_files import TableFile
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
+
+pytestmark = pytest.mark.machines
 
 # In this order: each needs what the study had come to before. Who is about to send what, when.
 PHASES = {

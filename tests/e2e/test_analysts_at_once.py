@@ -1,4 +1,4 @@
-"""Three processes of two analysts at the same parties at the same time, over NVFlare.
+"""Three processes of two analysts at the same parties at the same time, by way of a relay.
 
 A party once served one session at a time, and each process of an analyst connected under the same
 name: of five pairs of runs at the same time, all five ended with an error that blamed a party that
@@ -12,18 +12,13 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from vertibayes.counting import PlainCounter
 from vertibayes.splitting import split_columns
 from vertibayes_protocols.federation import DEALER
 
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = pytest.mark.machines
 
 ANALYSTS = "alice", "bob"
 ROUNDS = 5

@@ -1,4 +1,4 @@
-"""Calibration over sites that are processes of their own, over NVFlare on loopback."""
+"""Calibration over sites that are processes of their own, on loopback."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
 from tests.calibration_worlds import STATES, agree, chain, parties, ring, simulated
 from tests.e2e.party import signing_of
@@ -18,10 +16,7 @@ from vertibayes_protocols.session import Session
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.transports.network import session_of_those_there
 
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = pytest.mark.machines
 
 PATIENCE = {"gone": 2.0, "probe": 0.5, "hello": 20.0}
 POLICY = {"exact_sums": True, "exact_neighbours": True}

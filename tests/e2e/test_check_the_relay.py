@@ -10,14 +10,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from tests.e2e.processes import Authority, free_address
 from vertibayes.cli import check
 from vertibayes_protocols.deployment import certificates
-from vertibayes_protocols.deployment.parts import RelayAddress
-from vertibayes_protocols.transports.relay import GREETING
-from vertibayes_protocols.transports.tls import (
-    Certificates,
-    HandshakeError,
-    relay_context,
-    secure_relay,
-)
+from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.route import Route
+from vertibayes_protocols.transports.tls import Certificates
 
 PARTIES = "north", "south"
 
@@ -57,29 +52,15 @@ def listening(answer):
         server.shutdown(socket.SHUT_RDWR)
 
 
-def shakes_hands(shown):
-    """Return what a relay with these certificates does."""
-
-    def answer(connected):
-        connected.settimeout(5.0)
-        try:
-            secure, _ = secure_relay(connected, relay_context(shown))
-            with secure:
-                greets(secure)
-        except (HandshakeError, OSError):
-            pass
-
-    return answer
-
-
-def greets(connected):
-    """Answer a greeting as CellNet's relay does."""
-    if connected.recv(len(GREETING)) == GREETING:
-        connected.sendall(GREETING[:6] + b"\x05" + GREETING[7:])
+@contextmanager
+def relaying(shown):
+    """Start a relay with these certificates; yield its address."""
+    with start_relay(free_address(), certificates=shown) as relay:
+        yield relay.address
 
 
 def closes(connected):
-    """Act as a relay whose operator has revoked the certificate."""
+    """Act as a program that hangs up."""
 
 
 def is_a_web_server(connected):
@@ -90,7 +71,7 @@ def is_a_web_server(connected):
 def said(question, address, shown):
     """Return "wrong" and why, or the doubt; None if all is well."""
     try:
-        return question(RelayAddress(address, shown))
+        return question(Route(address, shown))
     except ValueError as error:
         return f"wrong: {error}"
 
@@ -99,13 +80,13 @@ IN_USE = "is in use by a relay of this study: right if it is this relay"
 
 
 def test_a_relay_of_the_study_listens(folder):
-    with listening(shakes_hands(files(folder, "relay"))) as address:
+    with relaying(files(folder, "relay")) as address:
         assert said(check._reach_relay, address, files(folder, "north")) is None
         assert said(check._listen, address, files(folder, "relay")) == IN_USE
 
 
 def test_a_relay_without_certificates_listens():
-    with listening(greets) as address:
+    with relaying(None) as address:
         assert said(check._reach_relay, address, None) is None
         assert said(check._listen, address, None) == IN_USE
 
@@ -119,8 +100,8 @@ def test_a_relay_without_certificates_listens():
     ],
 )
 def test_something_else_that_listens_is_wrong(folder, party, root, reason):
-    answer = shakes_hands(files(folder, party, root)) if party else is_a_web_server
-    with listening(answer) as address:
+    other = relaying(files(folder, party, root)) if party else listening(is_a_web_server)
+    with other as address:
         assert said(check._reach_relay, address, files(folder, "north")) == (
             f"wrong: is not what listens there: {reason}"
         )
@@ -142,10 +123,10 @@ def test_something_else_that_listens_is_wrong_without_certificates_too(answer):
 def test_a_certificate_of_the_root_in_another_name_is_wrong(tmp_path):
     authority = Authority(tmp_path)
     own, use = authority.certificates("north"), ExtendedKeyUsageOID.SERVER_AUTH
-    with listening(shakes_hands(authority.certificates("other", purpose=use))) as address:
+    with relaying(authority.certificates("other", purpose=use)) as address:
         told = said(check._reach_relay, address, own)
         assert told.endswith("another certificate is shown (wrong name)")
-    with listening(shakes_hands(authority.certificates("relay"))) as address:
+    with relaying(authority.certificates("relay")) as address:
         assert said(check._reach_relay, address, own) is None
 
 
@@ -153,7 +134,7 @@ def test_a_relay_that_does_not_take_the_certificate_is_wrong(tmp_path):
     authority = Authority(tmp_path)
     relay = authority.certificates("relay")
     old = authority.certificates("north", days=-0.5)
-    with listening(shakes_hands(relay)) as address:
+    with relaying(relay) as address:
         told = said(check._reach_relay, address, old)
     assert told == "wrong: listens, but does not take the certificate of this party (expired)"
 
@@ -169,10 +150,9 @@ def test_where_nobody_listens_a_relay_can():
 def test_what_listens_and_sends_nothing_is_wrong(folder, monkeypatch, secure):
     monkeypatch.setattr(check, "REACH_SECONDS", 0.3)
     shown = files(folder, "north") if secure else None
-    reason = "timeout" if secure else "no relay of vertibayes"
     with listening(lambda connected: connected.recv(10_000) and connected.recv(1)) as address:
         told = said(check._reach_relay, address, shown)
-        assert told == f"wrong: is not what listens there: another program does ({reason})"
+        assert told == "wrong: is not what listens there: another program does (timeout)"
 
 
 def test_check_of_a_relay_fails_if_a_foreign_program_has_its_port(tmp_path):

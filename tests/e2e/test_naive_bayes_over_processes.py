@@ -1,4 +1,4 @@
-"""Naive Bayes over sites that are processes of their own, over NVFlare on loopback."""
+"""Naive Bayes over sites that are processes of their own, on loopback."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import threading
 
 import numpy as np
 import pytest
-
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
 from tests.e2e.processes import Processes
 from tests.gossip_replay import replay
@@ -29,10 +27,7 @@ from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.statistics import LocalData
 from vertibayes_protocols.variables import Variable
 
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = pytest.mark.machines
 
 PATIENCE = {"gone": 2.0, "probe": 0.5, "hello": 20.0}
 SCHEMA = Schema(

@@ -1,6 +1,5 @@
 """The commands of docs/operations.md, as they are written, from top to bottom."""
 
-import importlib.util
 import os
 import re
 import signal
@@ -10,33 +9,32 @@ from pathlib import Path
 
 import pytest
 
+from vertibayes_protocols.deployment.bundle import roster_in
 from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
-from vertibayes_protocols.deployment.roster.roster import read_roster
 
 ROOT = Path(__file__).parents[2]
 
-DIGEST = r"""--digest "$(vertibayes roster show \2 | sed -n 's/^Digest: //p')" """
+DIGEST = r"""digest="$(vertibayes roster show \2 | sed -n 's/^Digest: //p')"
+\1\2 --digest "$digest")"""
 
 
 def blocks():
-    """Return the page's commands; a pin gets the digest that its owner would type."""
+    """Return the page's commands; a fetch gets the digest that a person would type."""
     text = (ROOT / "docs" / "operations.md").read_text()
     found = "\n".join(re.findall(r"(?ms)^```\n(.*?)^```$", text))
     found = found.replace("approve study.toml)", "approve study.toml --yes)")
-    return re.sub(r"(roster pin \S+ (roster-\d\.json))\)", rf"\1 {DIGEST})", found)
+    return re.sub(r"(?m)^(for .* vertibayes fetch \.\./)(\S+\.json)\)", DIGEST, found)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("nvflare") is None,
-    reason="forty commands take a minute: they run with the tests between machines",
-)
+@pytest.mark.machines
 def test_a_year_of_a_consortium_runs_as_it_is_written(tmp_path, monkeypatch):
     commands = blocks()
-    assert commands.count("--digest") == commands.count("roster pin ") > 15
+    assert commands.count("--digest") == commands.count("vertibayes fetch ") == 5
     (tmp_path / "bin").mkdir()
     (tmp_path / "year").mkdir()
     program = tmp_path / "bin" / "vertibayes"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m vertibayes "$@"\n')
+    python = f"PYTHONPATH={ROOT}:{ROOT}/mpc:{ROOT}/protocols exec {sys.executable}"
+    program.write_text(f'#!/bin/sh\n{python} -m vertibayes "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     said = tmp_path / "said"
@@ -53,8 +51,8 @@ def test_a_year_of_a_consortium_runs_as_it_is_written(tmp_path, monkeypatch):
     assert "key changed: site clinic" in printed and "left:        site registry" in printed
     assert "site clinic runs" in printed
     assert "RELEASED  to ana: 3 tables with 12 cells" in printed
-    assert (tmp_path / "year" / "parties" / "ana" / "results" / "model.json").exists()
-    parties = tmp_path / "year" / "parties"
+    parties = tmp_path / "year"
+    assert (parties / "ana" / "results" / "model.json").exists()
     files = {
         party: SiteFile.read(parties / party / "site.toml") for party in ("clinic", "hospital")
     }
@@ -62,7 +60,7 @@ def test_a_year_of_a_consortium_runs_as_it_is_written(tmp_path, monkeypatch):
     files["ana"] = StudyFile.read(parties / "ana" / "study.toml")
     assert files["clinic"].key.name == "clinic.2.key"
     assert files["hospital"].key.name == "hospital.2.key"
-    roster = read_roster(tmp_path / "year" / "coordinator" / "roster-5.json")
+    roster = roster_in(parties / "coordinator" / "bundle-5.json")
     assert [old.why for old in roster.retired] == ["rotated", "revoked", "revoked"]
     for party, file in files.items():
         assert file.roster == roster

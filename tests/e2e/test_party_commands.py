@@ -5,7 +5,6 @@ import runpy
 import socket
 import stat
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -93,12 +92,6 @@ def test_an_error_of_the_system_names_the_file_and_no_number(capsys, folder):
     assert code == 2 and error == f"vertibayes: {folder / 'north' / 'records.csv'}: File exists\n"
 
 
-def test_without_nvflare_one_error_names_what_to_install(capsys, folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "nvflare.fuel.f3.cellnet", None)
-    code, _, error = run(capsys, "relay", folder / "relay" / "relay.toml")
-    assert code == 2 and "pip install 'vertibayes[nvflare]'" in error
-
-
 def test_up_is_for_this_machine_and_wants_all_files(capsys, folder, tmp_path):
     study = folder / "analyst" / "study.toml"
     (folder / "south" / "site.toml").rename(folder / "south" / "gone.toml")
@@ -120,16 +113,6 @@ def test_up_does_not_take_a_port_that_is_taken(capsys, tmp_path):
         assert code == 2 and "another program listens at" in error
         assert reach("127.0.0.1", port) is None
     assert "cannot be reached" in reach("127.0.0.1", port)
-
-
-def test_up_without_nvflare_says_what_to_install_and_approves_nothing(
-    capsys, folder, tmp_path, monkeypatch
-):
-    study = folder / "analyst" / "study.toml"
-    monkeypatch.setattr("vertibayes.cli.up.find_spec", lambda name: None)
-    monkeypatch.setattr("vertibayes.cli.up.approve_for_practice", pytest.fail)
-    code, _, error = run(capsys, "up", study, "--out", tmp_path / "out")
-    assert code == 2 and "pip install 'vertibayes[nvflare]', or '.[nvflare]' in a clone" in error
 
 
 def test_approve_outside_the_folder_of_a_site_says_where_to_go(capsys, folder, monkeypatch):

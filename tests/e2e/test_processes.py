@@ -1,15 +1,12 @@
-"""Analyst, dealer, three sites and a relay, each a process of its own, over NVFlare on loopback."""
+"""Analyst, dealer, three sites and a relay, each a process of its own, on loopback."""
 
 from __future__ import annotations
 
 import threading
 import time
 
-import pytest
-
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 import numpy as np
+import pytest
 
 from tests.e2e.processes import Processes
 from tests.protocols.test_star import collects
@@ -23,10 +20,7 @@ from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.transports.network import NetworkTransport
 
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = pytest.mark.machines
 
 
 def counter_of(processes, **options):

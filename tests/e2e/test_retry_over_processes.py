@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.processes import LIMIT, Process, free_address
 from tests.protocols.deployment.parties import SITES, change, deployment, pooled
 from vertibayes import PlainCounter, k2
 from vertibayes.cli.up import approve_for_practice, party_files
 from vertibayes_protocols.deployment.files import StudyFile
+
+pytestmark = pytest.mark.machines
 
 ORDER = ["age", "sex", "pulse", "drug", "outcome"]
 

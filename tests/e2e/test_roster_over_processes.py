@@ -1,6 +1,5 @@
 """A roster with all parties as processes: a key is rotated, all restart, the old key is refused."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,7 @@ from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.deployment.roster.pinning import rotate
 
 pytestmark = [
-    pytest.mark.skipif(
-        importlib.util.find_spec("nvflare") is None,
-        reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'",
-    ),
+    pytest.mark.machines,
     pytest.mark.skipif(not Path("/proc").exists(), reason="processes are counted in /proc"),
 ]
 

@@ -1,6 +1,5 @@
 """Sites, dealer and relay from the packages of `requirements-site.lock` alone."""
 
-import importlib.util
 import subprocess
 import sys
 import venv
@@ -16,13 +15,10 @@ from vertibayes.learning import learn
 from vertibayes.options import Options
 from vertibayes_protocols.deployment.certificates import provision
 
+pytestmark = pytest.mark.machines
+
 ROOT = Path(__file__).parents[2]
 ANALYSTS = ("pandas", "matplotlib", "pgmpy", "scipy", "networkx", "rich", "docker", "gunicorn")
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("nvflare") is None,
-    reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'",
-)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """A run is watched between machines: parties are processes, and one of them is killed."""
 
-import importlib.util
 import re
 import signal
 import subprocess
@@ -13,12 +12,9 @@ import pytest
 from tests.e2e.processes import LIMIT, free_address, until
 from tests.protocols.deployment.parties import SITES, deployment
 
-HERE = Path(__file__).parents[2]
+pytestmark = pytest.mark.machines
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("nvflare") is None,
-    reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'",
-)
+HERE = Path(__file__).parents[2]
 
 
 @pytest.fixture

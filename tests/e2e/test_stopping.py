@@ -6,25 +6,24 @@ import ctypes
 import signal
 import socket
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.processes import Process, free_address
 from tests.protocols.deployment.parties import deployment
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.transports.cells import Outgoing, make_cell, stop_cell
 
 SECONDS = 15.0  # half of what one attempt to connect takes: a party that waits for it is noticed
 FILES = {"relay": ("relay", "relay.toml"), "dealer": ("dealer", "dealer.toml"),
          "north": ("site", "site.toml")}  # fmt: skip
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads are signalled by tgkill")
+pytestmark = [
+    pytest.mark.machines,
+    pytest.mark.skipif(sys.platform != "linux", reason="threads are signalled by tgkill"),
+]
 
 
 class Commands:
@@ -106,29 +105,3 @@ def test_a_party_ends_while_it_tries_to_connect_and_its_files_are_free(tmp_path,
         assert code == 0 and seconds < SECONDS
         file = SiteFile.read(commands.folder / "north" / "site.toml")
         SiteMemory(file.folder / "memory").close()
-
-
-def is_connecting():
-    """Whether a thread of CellNet tries to connect: it keeps the process alive."""
-    return any(thread.name.startswith("conn_mgr") for thread in threading.enumerate())
-
-
-def test_a_cell_whose_start_is_interrupted_by_a_signal_stops_too(monkeypatch):
-    """The control: CellNet itself stops no cell that has not noted that it runs."""
-    cell = make_cell("north", free_address(), Outgoing(None))
-    start = cell.communicator.start
-
-    def start_and_stop():
-        start()
-        raise SystemExit
-
-    monkeypatch.setattr(cell.communicator, "start", start_and_stop)
-    with pytest.raises(SystemExit):
-        cell.start()
-    cell.stop()
-    assert is_connecting()
-    stop_cell(cell)
-    end = time.monotonic() + SECONDS
-    while is_connecting() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not is_connecting()

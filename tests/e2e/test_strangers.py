@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-import ssl
 import time
+from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
-
 from tests.e2e.processes import LIMIT, Authority, Processes
+from tests.protocols.relays import Stranger
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
@@ -20,11 +18,9 @@ from vertibayes_mpc.randomness import KeyPair, SystemRandomness
 from vertibayes_protocols.errors import PeerGoneError
 from vertibayes_protocols.federation import ANALYST, DEALER
 from vertibayes_protocols.opening import open_study
+from vertibayes_protocols.transports.proof import KNOCK
 
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = pytest.mark.machines
 
 STRANGER = "site-1"
 
@@ -71,21 +67,11 @@ def works(processes, data):
 
 
 def certificate_is_taken(processes, certificates):
-    """Whether the relay goes on after it has seen a certificate, whoever wrote its client."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.load_verify_locations(processes.certificates["relay"].root)
-    context.load_cert_chain(certificates.certificate, certificates.key)
-    host, port = processes.address.split(":")
-    with socket.create_connection((host, int(port)), 5.0) as plain:
-        try:
-            with context.wrap_socket(plain) as wrapped:
-                wrapped.settimeout(1.0)
-                return wrapped.recv(1) != b""
-        except TimeoutError:  # it waits for the client to speak
-            return True
-        except (ssl.SSLError, ConnectionError):
-            return False
+    """Whether the relay would let in who shows a certificate, whoever wrote its client."""
+    own = certificates._replace(root=processes.certificates["relay"].root)
+    relay = SimpleNamespace(address=processes.address)
+    with Stranger(relay, own) as stranger:
+        return stranger.enter(STRANGER, KNOCK) == ""
 
 
 def test_a_foreign_certificate_joins_nothing(federation, tmp_path):

@@ -1,6 +1,5 @@
 """The commands of docs/tutorial.md as they are written, and what the page says that they print."""
 
-import importlib.util
 import json
 import os
 import signal
@@ -41,10 +40,7 @@ def test_the_first_part_runs_as_it_is_written(tmp_path, monkeypatch, capfd):
     assert edges_of(tmp_path / "second") == edges_of(tmp_path / "third") == EDGES
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("nvflare") is None,
-    reason="five processes take half a minute: they run with the tests between machines",
-)
+@pytest.mark.machines
 def test_the_second_part_runs_as_it_is_written(tmp_path):
     trial = tmp_path / "trial"
     trial.mkdir()

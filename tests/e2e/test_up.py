@@ -1,6 +1,5 @@
 """All parties of a study as processes, over the real transport."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -23,10 +22,7 @@ from vertibayes_protocols.deployment.certificates import provision
 HERE = Path(__file__).parents[2]
 
 pytestmark = [
-    pytest.mark.skipif(
-        importlib.util.find_spec("nvflare") is None,
-        reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'",
-    ),
+    pytest.mark.machines,
     pytest.mark.skipif(not Path("/proc").exists(), reason="processes are counted in /proc"),
 ]
 

@@ -118,9 +118,6 @@ class MemoryLink:
             raise found
         return found
 
-    def introduce(self, packets):
-        """Do nothing: a party in memory has one name."""
-
     def close(self):
         self.network.boxes.pop(self.party, None)
 

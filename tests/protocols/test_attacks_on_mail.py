@@ -91,7 +91,7 @@ def test_a_hello_that_does_not_open_is_not_kept():
 
 def test_a_message_of_no_session_does_not_hold_a_party_up():
     """The answer ("I know of no such session") waits for a receipt, which its sender withholds:
-    5 s over NVFlare, for each packet of 128 bytes; no time-out of the session is looked at."""
+    5 s by way of a relay, for each packet of 128 bytes; no time-out of the session is looked at."""
     packets = [("b", junk(DATA, "b", "a", session=bytes([i]) * 16)) for i in range(20)]
     mailbox = Mailbox(ListLink(packets, seconds=0.1), KNOWN["a"])
     start = time.monotonic()
@@ -172,7 +172,7 @@ def test_a_malicious_site_does_not_stop_others_with_packets_of_no_session(monkey
     class Silent(MemoryLink):
         def deliver(self, packets, patience):
             if patience is not None and "c" in packets and packets["c"][4] == UNKNOWN:
-                time.sleep(0.5)  # over NVFlare 5 s
+                time.sleep(0.5)  # by way of a relay 5 s
             return super().deliver(packets, patience)
 
     monkeypatch.setattr("tests.protocols.network.MemoryLink", Silent)

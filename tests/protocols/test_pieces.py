@@ -1,8 +1,7 @@
-"""What needs no NVFlare of the transport over it: pieces of packets, names, addresses."""
+"""Pieces of packets, names of parties, addresses of relays."""
 
 from __future__ import annotations
 
-import sys
 from unittest import mock
 
 import pytest
@@ -11,9 +10,9 @@ from hypothesis import strategies as st
 
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import pieces as module
-from vertibayes_protocols.transports.nvflare import connect
 from vertibayes_protocols.transports.pieces import Pieces, count_of, piece_of
 from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.websocket import connect
 
 
 def queued(pieces):
@@ -119,7 +118,7 @@ def test_a_packet_that_is_too_large_is_not_begun_and_keeps_its_sender_not_out(sm
 
 
 @pytest.mark.parametrize("name", ["", "server", "relay", "a.b", "a b", "-a", "x" * 65, "a/b", "ä"])
-def test_names_that_cellnet_would_take_for_something_else_are_refused(name):
+def test_names_that_no_party_can_have_are_refused(name):
     with pytest.raises(ValueError, match="cannot be a party's name"):
         connect(name, "127.0.0.1:1", (), certificates=None)
 
@@ -127,11 +126,5 @@ def test_names_that_cellnet_would_take_for_something_else_are_refused(name):
 @pytest.mark.parametrize("address", ["", "host", "host:", ":8102", "host:x", "host:70000", "::1:8"])
 def test_what_is_no_address_is_named(address):
     for start in (start_relay, lambda *a, **o: connect("a", *a, (), **o)):
-        with pytest.raises(TransportError, match="is not an address: host:port is expected"):
+        with pytest.raises(TransportError, match="is not an address: host:port or wss:"):
             start(address, certificates=None)
-
-
-def test_without_nvflare_one_error_tells_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "nvflare.fuel.f3.cellnet", None)
-    with pytest.raises(TransportError, match=r"pip install 'vertibayes\[nvflare\]'"):
-        connect("a", "127.0.0.1:1", (), certificates=None)

@@ -1,32 +1,26 @@
-"""TLS between a party and the relay: what each end takes, and what it refuses and why."""
+"""The outer TLS: what a party takes for the relay, and what the relay takes; revoked lists."""
 
+import asyncio
 import socket
 import ssl
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from hashlib import sha1
+from threading import Thread
 
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.e2e.processes import Authority
+from tests.protocols.relays import relaying
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports import tls
-from vertibayes_protocols.transports.tls import (
-    HandshakeError,
-    party_context,
-    read_revoked,
-    relay_context,
-    secure_party,
-    secure_relay,
-)
+from vertibayes_protocols.transports import line
+from vertibayes_protocols.transports.line import open_line
+from vertibayes_protocols.transports.proof import ENTER, Entry
+from vertibayes_protocols.transports.route import Route
+from vertibayes_protocols.transports.tls import party_context, read_revoked, relay_context
 
-SECONDS, AUTHORITY = 5.0, "a public authority"
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    """Wait briefly for ends that never hang up."""
-    monkeypatch.setattr(tls, "HANG_UP_SECONDS", 0.2)
+AUTHORITY = "a public authority"
+NORTH = Entry("north", b"s" * 16, ENTER)
 
 
 @pytest.fixture(scope="module")
@@ -49,45 +43,29 @@ def north(study):
     return study.certificates("north")
 
 
-def outcome(act):
-    """Return what an end says, or why it refuses."""
-    try:
-        return act()
-    except HandshakeError as error:
-        return error.reason
-    except OSError as error:
-        return type(error).__name__
+@contextmanager
+def listening(act):
+    """Do to each connection what `act` does; yield the address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            while True:
+                try:
+                    plain, _ = server.accept()
+                except OSError:
+                    return
+                with plain:
+                    with suppress(OSError):
+                        act(plain)
+
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
 
 
-def both(party, relay):
-    """Let two ends shake hands over a pair of sockets; return what each says."""
-    near, far = socket.socketpair()
-    for end in (near, far):
-        end.settimeout(SECONDS)
-    with near, far, ThreadPoolExecutor(2) as pool:
-        ends = [pool.submit(outcome, lambda: party(near)), pool.submit(outcome, lambda: relay(far))]
-        return [end.result() for end in ends]
-
-
-def as_party(certificates):
-    def act(plain):
-        with secure_party(plain, certificates) as connected:
-            return connected.version() if connected.recv(1) else "closed"
-
-    return act
-
-
-def as_relay(certificates):
-    def act(plain):
-        connected, shown = secure_relay(plain, relay_context(certificates))
-        with connected:
-            connected.sendall(b"x")
-            return shown.name
-
-    return act
-
-
-def shows(certificates, seen=None, **versions):
+def shows(certificates, heard, **versions):
     """Act as a server with a certificate, as anybody who takes the relay's place would."""
 
     def act(plain):
@@ -95,47 +73,40 @@ def shows(certificates, seen=None, **versions):
         for name, version in versions.items():
             setattr(context, name, version)
         context.load_cert_chain(certificates.certificate, certificates.key)
-        if seen is not None:
-            context.verify_mode = ssl.CERT_REQUIRED
-            context.load_verify_locations(certificates.root)
         with context.wrap_socket(plain, server_side=True) as connected:
-            if seen is not None:
-                seen.append(dict(part for (part,) in connected.getpeercert()["subject"]))
-            connected.sendall(b"x")
-            return "believed"
+            heard.append(connected.recv(1000))
 
     return act
 
 
-def as_it_was(certificates):
-    """Act as a party with NVFlare's context: the system's authorities, and no name."""
-
-    def act(plain):
-        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-        context.check_hostname = False
-        context.load_verify_locations(certificates.root)
-        context.load_cert_chain(certificates.certificate, certificates.key)
-        with context.wrap_socket(plain) as connected:
-            connected.recv(1)
-            return "sent"
-
-    return act
-
-
-def test_the_party_and_the_relay_of_a_study_connect(north, relay):
-    assert both(as_party(north), as_relay(relay)) == ["TLSv1.3", "north"]
+def reason(address, certificates, **route):
+    """Connect as north in vain; return why."""
+    with pytest.raises(TransportError) as caught:
+        asyncio.run(open_line(Route(address, certificates, **route), NORTH))
+    return getattr(caught.value, "reason", str(caught.value))
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
 def test_an_authority_that_the_system_trusts_is_not_taken(
     north, foreign, variable, monkeypatch, tmp_path
 ):
-    """The control is the context that parties had before: it sends to the stranger."""
-    stranger = foreign.certificates("relay")
+    """The control is a party that trusts the system: it sends to the stranger."""
     trusted = {"SSL_CERT_FILE": foreign.root, "SSL_CERT_DIR": hashed(foreign.root, tmp_path)}
     monkeypatch.setenv(variable, str(trusted[variable]))
-    assert both(as_it_was(north), shows(stranger)) == ["sent", "believed"]
-    assert both(as_party(north), shows(stranger)) == ["unknown authority", "SSLError"]
+    monkeypatch.setattr(line, "party_context", without_host)
+    stranger, heard = foreign.certificates("relay"), []
+    with listening(shows(stranger, heard)) as address:
+        assert reason(address, north) == "unknown authority"
+        assert heard == []
+        assert reason(address, north, trust="system") == "no relay of vertibayes"
+        assert heard[0].startswith(b"GET / HTTP/1.1") and b"north" not in heard[0]
+
+
+def without_host(root):
+    """As `party_context`; the certificates of these tests are not for 127.0.0.1."""
+    context = party_context(root)
+    context.check_hostname = False
+    return context
 
 
 def hashed(root, folder):
@@ -148,111 +119,94 @@ def hashed(root, folder):
     return folder
 
 
+def test_who_trusts_the_system_checks_the_host(north, foreign, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(foreign.root))
+    with listening(shows(foreign.certificates("relay"), [])) as address:
+        assert reason(address, north, trust="system") == "wrong name"
+
+
 @pytest.mark.parametrize(
-    ("name", "changed", "reason"),
+    ("name", "changed", "why"),
     [
-        ("south", {}, "wrong purpose"),
-        ("south", {"purpose": ExtendedKeyUsageOID.SERVER_AUTH}, "wrong name"),
+        ("north", {}, "wrong purpose"),
         ("relay", {"purpose": ExtendedKeyUsageOID.CLIENT_AUTH}, "wrong purpose"),
         ("relay", {"purpose": ExtendedKeyUsageOID.CODE_SIGNING}, "wrong purpose"),
         ("relay", {"days": -0.5}, "expired"),
     ],
 )
 def test_a_certificate_of_the_study_that_is_not_the_relays_is_refused(
-    study, north, name, changed, reason
+    study, north, name, changed, why
 ):
-    shown = study.certificates("another", name, **changed)
-    refused, other = both(as_party(north), shows(shown))
-    assert refused == reason and other == "SSLError"
+    shown, heard = study.certificates("another", name, **changed), []
+    with listening(shows(shown, heard)) as address:
+        assert reason(address, north) == why
+    assert not any(b"north" in text for text in heard)
 
 
-def test_a_party_shows_its_certificate_to_no_site_in_the_relays_place(study, north):
-    """The control checks no name: the site learns who connects."""
-    posing, seen = study.certificates("south", purpose=ExtendedKeyUsageOID.SERVER_AUTH), []
-    assert both(as_party(north), shows(posing, seen))[0] == "wrong name"
-    assert seen == []
-    assert both(as_it_was(north), shows(posing, seen)) == ["sent", "believed"]
-    assert seen == [{"commonName": "north"}]
+def test_no_other_party_stands_in_for_the_relay(study, north):
+    """A party shows its certificate to no site in the relay's place."""
+    posing = study.certificates("south", purpose=ExtendedKeyUsageOID.SERVER_AUTH)
+    with relaying(posing) as (relay, log):
+        assert reason(relay.address, north) == "wrong name"
+        assert log.of("connected") == [] and "north" not in str(log)
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x10" * 4])
 def test_a_party_sends_nothing_but_a_greeting_in_clear(north, said):
+    heard = []
+
     def in_clear(plain):
-        heard = plain.recv(1 << 14)
+        heard.append(plain.recv(1 << 14))
         plain.sendall(said)
-        return heard
 
-    reason, heard = both(as_party(north), in_clear)
-    assert reason == "no TLS"
-    assert heard.startswith(b"\x16\x03\x01") and b"north" not in heard
-
-
-@pytest.mark.parametrize(
-    ("name", "changed", "reason"),
-    [
-        ("relay", {}, "wrong purpose"),
-        ("relay", {"purpose": ExtendedKeyUsageOID.CLIENT_AUTH}, "wrong name"),
-        ("north", {"purpose": ExtendedKeyUsageOID.SERVER_AUTH}, "wrong purpose"),
-        ("north", {"days": -0.5}, "expired"),
-    ],
-)
-def test_the_relay_refuses_certificates_that_are_no_partys(study, relay, name, changed, reason):
-    shown = study.certificates("another", name, **changed)._replace(root=relay.root)
-    told, refused = both(as_party(shown), as_relay(relay))
-    assert refused == reason
-    assert told in ("closed", "SSLError")
+    with listening(in_clear) as address:
+        assert reason(address, north) == "no TLS"
+    assert heard[0].startswith(b"\x16\x03\x01") and b"north" not in heard[0]
 
 
-def test_the_relay_says_why_it_refuses_strangers(foreign, north, relay):
-    def bare(plain):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        with context.wrap_socket(plain) as connected:
-            return connected.recv(1)
-
-    def older(plain):
-        context = party_context(north)
-        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_2
-        return context.wrap_socket(plain, server_hostname="relay")
-
-    stranger = foreign.certificates("north")._replace(root=relay.root)
-    assert both(as_party(stranger), as_relay(relay)) == ["SSLError", "unknown authority"]
-    assert both(bare, as_relay(relay)) == ["SSLError", "no certificate"]
-    assert both(older, as_relay(relay)) == ["SSLError", "TLS older than 1.3"]
-    assert both(lambda end: end.sendall(b"GET / HTTP/1.1\r\n\r\n"), as_relay(relay))[1] == "no TLS"
-    assert both(lambda end: end.sendall(bytes(64)), as_relay(relay))[1] == "no TLS"
-    assert both(lambda end: end.close(), as_relay(relay))[1] == "closed"
+def test_a_party_refuses_tls_before_1_3_of_the_relay(north, relay):
+    with listening(shows(relay, [], maximum_version=ssl.TLSVersion.TLSv1_2)) as address:
+        assert reason(address, north) == "another version of TLS"
 
 
-def test_a_party_refuses_tls_before_1_3(north, relay):
-    old = shows(relay, maximum_version=ssl.TLSVersion.TLSv1_2)
-    assert both(as_party(north), old)[0] == "another version of TLS"
+def test_the_relay_refuses_tls_before_1_3(relay):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with relaying(relay) as (running, log):
+        with socket.create_connection(running.address.split(":")) as plain:
+            with pytest.raises(ssl.SSLError):
+                context.wrap_socket(plain)
+    assert log.of("refused")[0]["reason"] == "TLS older than 1.3"
 
 
-def test_an_end_that_sends_nothing_is_a_timeout(north, relay):
-    near, far = socket.socketpair()
-    with near, far:
-        near.settimeout(0.05)
-        assert outcome(lambda: as_party(north)(near)) == "timeout"
-    near, far = socket.socketpair()
-    with near, far:
-        near.settimeout(0.05)
-        assert outcome(lambda: as_relay(relay)(near)) == "timeout"
+def test_a_relay_that_sends_nothing_is_given_up(north, monkeypatch):
+    monkeypatch.setattr(line, "HANDSHAKE_SECONDS", 0.3)
+
+    def silent(plain):
+        while plain.recv(1 << 14):
+            pass
+
+    with listening(silent) as address:
+        with pytest.raises(TimeoutError):
+            asyncio.run(open_line(Route(address, north), NORTH))
 
 
 def test_a_context_has_the_root_of_the_study_alone(north, relay):
     control = ssl.create_default_context()
-    for context in (party_context(north), relay_context(relay)):
-        assert [dict(p for (p,) in c["subject"]) for c in context.get_ca_certs()] == [
-            {"commonName": "root"}
-        ]
+    assert [dict(p for (p,) in c["subject"]) for c in party_context(north.root).get_ca_certs()] == [
+        {"commonName": "root"}
+    ]
+    assert relay_context(relay).get_ca_certs() == []
     assert control.cert_store_stats()["x509_ca"] != 1
 
 
-def test_files_that_cannot_be_used_are_named(north, tmp_path):
-    for wrong in (north._replace(root=tmp_path / "none"), north._replace(key=north.certificate)):
+def test_files_that_cannot_be_used_are_named(relay, tmp_path):
+    with pytest.raises(TransportError, match=r"the certificates .* cannot be used: "):
+        party_context(tmp_path / "none")
+    for wrong in (relay._replace(certificate=tmp_path / "none"), relay._replace(key=relay.root)):
         with pytest.raises(TransportError, match=r"the certificates .* cannot be used: "):
-            party_context(wrong)
+            relay_context(wrong)
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,6 @@ class Link:
             self.transmit(address, packet, patience, lambda _: None)
         return {}
 
-    def introduce(self, packets):
-        """Do nothing: all parties are of this release."""
-
     def wake(self):
         """Do nothing: there is one thread."""
 

@@ -82,7 +82,7 @@ def message_classes() -> dict[str, type[Message]]:
     """Return every kind of message that the packages send; tests have kinds of their own."""
     for package in PACKAGES:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not module.name.endswith((".__main__", ".cellnet")):  # cellnet imports NVFlare
+            if not module.name.endswith(".__main__"):
                 importlib.import_module(module.name)
     names = {package.__name__ for package in PACKAGES}
     kinds = sorted(wire.kinds(Message).items())

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from vertibayes.cli import inspecting
-from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
+from vertibayes.cli import inspecting, joining
+from vertibayes.cli.deployment import STOPPED, commands, stop_on_signal
 from vertibayes.cli.folders import check_file
 from vertibayes.cli.options import as_options, check_alone, given_by, takes, values_of
 from vertibayes.cli.roster import roster_commands
@@ -60,6 +60,7 @@ app = typer.Typer(
 )
 
 app.add_typer(commands)
+app.add_typer(joining.commands)
 app.add_typer(inspecting.commands)
 app.add_typer(roster_commands, name="roster")
 
@@ -408,11 +409,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SystemExit as stop:
         if stop.code in (STOPPED, INTERRUPTED):
             sys.stderr.write("vertibayes: stopped\n")
-        leave(stop.code if isinstance(stop.code, int) else 0)
         raise
     except BaseException:  # a defect, or standard output is closed
         sys.excepthook(*sys.exc_info())
-        leave(1)
         sys.exit(1)
 
 

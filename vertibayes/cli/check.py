@@ -18,14 +18,15 @@ from vertibayes_mpc.errors import ProtocolError
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.checks import Findings, Outside, check_files
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
-from vertibayes_protocols.deployment.parts import RelayAddress
 from vertibayes_protocols.deployment.running import study_session
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Begin, Describe, Meet
 from vertibayes_protocols.run_watch import RunWatch
-from vertibayes_protocols.transports.relay import Answer, knock
+from vertibayes_protocols.transports.line import Answer, knock
+from vertibayes_protocols.transports.route import Route
 
-REACH_SECONDS = 3.0
+REACH_SECONDS = 5.0
+PROGRAM = "no TLS", "closed", "timeout", "no relay of vertibayes"  # that is no relay
 
 
 def run_check(files: Sequence[Path], meet: bool) -> bool:
@@ -72,7 +73,7 @@ def reach(host: str, port: int) -> str | None:
         return f"cannot be reached ({error.strerror or error})"
 
 
-def _reach_relay(relay: RelayAddress) -> str | None:
+def _reach_relay(relay: Route) -> str | None:
     """Check that the relay of this study listens; return a warning if nothing does."""
     kind, reason = _knock(relay)
     if kind == "nothing":
@@ -84,20 +85,20 @@ def _reach_relay(relay: RelayAddress) -> str | None:
     return None
 
 
-def _knock(relay: RelayAddress) -> Answer:
+def _knock(relay: Route) -> Answer:
     try:
-        return knock(relay.host_and_port, relay.certificates, REACH_SECONDS)
+        return knock(relay, REACH_SECONDS)
     except TransportError:
         return Answer("relay")  # `check_certificate` finds what is wrong with the files
 
 
-def _other(relay: RelayAddress, reason: str) -> str:
-    if relay.certificates is None or reason in ("no TLS", "closed", "timeout"):
+def _other(relay: Route, reason: str) -> str:
+    if relay.certificates is None or reason in PROGRAM:
         return f"another program does ({reason})"
     return f"another certificate is shown ({reason})"
 
 
-def _listen(relay: RelayAddress) -> str | None:
+def _listen(relay: Route) -> str | None:
     """Check that an address is free, or that a relay of this study listens there."""
     try:
         socket.create_server(relay.host_and_port).close()
@@ -156,7 +157,7 @@ def _meet(file: StudyFile, findings: Findings) -> None:
 def versions() -> str:
     """Return the versions, which should be the same for all parties."""
     texts = [f"vertibayes {__version__}", f"Python {sys.version.split()[0]}"]
-    texts += [f"{name} {_version(name)}" for name in ("cryptography", "numpy", "nvflare")]
+    texts += [f"{name} {_version(name)}" for name in ("cryptography", "numpy", "websockets")]
     return ", ".join(texts)
 
 

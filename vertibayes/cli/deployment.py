@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import sleep
@@ -33,7 +31,7 @@ STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was do
 commands = typer.Typer()
 
 FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` checks it."
-WHERE = "docs/deploy.md describes a run between machines, step by step."
+WHERE = "docs/deploy.md has one page for each role between machines."
 File = Annotated[Path, typer.Argument(help=FILE, callback=check_file)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Write each log line as JSON.")]
@@ -103,37 +101,18 @@ def _wait() -> None:
         sleep(0.5)
 
 
-def leave(code: int) -> None:
-    """End the process if threads of the transport would keep it; all files are closed before."""
-    transport = sys.modules.get("vertibayes_protocols.transports.cells")
-    if transport is not None and transport.keeps_process():
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
-
-
 @commands.command("keygen")
 def _keygen(
     out: Annotated[Path, typer.Option(help="File for the private key, which must be new.")],
-    enrol: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="ROLE NAME", help="Print the line by which a roster enrols a party."),
-    ] = None,
 ) -> None:
     """Make a private key, and print its public half.
 
-    The other parties pin the public key in their files, or the coordinator's roster has it: print
-    the line for the coordinator with --enrol site clinic (or dealer, or analyst).
+    The other parties pin the public key in their files. With a coordinator, use `vertibayes enrol`.
     """
     from vertibayes_protocols.deployment.keys import make_private
-    from vertibayes_protocols.deployment.roster.changes import check_enrolled, enrolment_line
     from vertibayes_protocols.public_keys import public_text
 
-    if enrol is not None:
-        check_enrolled(*enrol)
-    keys = make_private(out)
-    sys.stdout.write((enrolment_line(*enrol, keys) if enrol else public_text(keys)) + "\n")
+    sys.stdout.write(f"{public_text(make_private(out))}\n")
 
 
 @commands.command("init")
@@ -144,10 +123,12 @@ def _keygen(
     Setting("analyst", "text", "Name of the analyst, or names, separated by commas.", "analyst"),
     Setting("address", "text", "Relay's address, HOST:PORT."),
     Setting("practice", "flag", "Make all keys too, for trying on one machine.", False),
-    Setting("roster", "flag", "Leave the keys to a roster: `vertibayes roster`.", False),
 )
 def _init(sites: str, out: Path, dealer: str, analyst: str, **given: Any) -> None:
-    """Write a folder for each party, with its commented file."""
+    """Write a folder for each party, with its commented file.
+
+    For a trial. In a consortium each party writes its own file: `vertibayes enrol`.
+    """
     from vertibayes_protocols.deployment.templates import Names, init
 
     names = Names(_split(sites), dealer, _split(analyst))

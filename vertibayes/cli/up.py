@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from threading import Event, Thread
@@ -19,8 +18,9 @@ from vertibayes.cli.processes import child_command, child_environment, end_child
 from vertibayes_protocols.approval import today
 from vertibayes_protocols.deployment.approvals import Approval, write_approval
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
-from vertibayes_protocols.deployment.parts import CARRIED, is_this_machine
+from vertibayes_protocols.deployment.parts import CARRIED
 from vertibayes_protocols.transports.mailbox import RELAY
+from vertibayes_protocols.transports.route import is_this_machine
 
 START_SECONDS = 60.0
 
@@ -36,11 +36,6 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
     files = party_files(study, file)
     if reach(host, port) is None:
         raise ValueError(f"{study}: another program listens at {file.relay.address}")
-    if find_spec("nvflare") is None:
-        raise ValueError(
-            "`up` needs NVFlare, which connects the parties and is not installed: pip install "
-            "'vertibayes[nvflare]', or '.[nvflare]' in a clone"
-        )
     if has_contract(file) and file.relay.certificates is None:
         approve_for_practice(file, files, quiet)
     with _processes() as started:

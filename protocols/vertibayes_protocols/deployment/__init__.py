@@ -4,10 +4,12 @@ tables      TOML, of which every key is checked; errors name file and line
 files       site.toml, dealer.toml, study.toml, relay.toml; parts: what they are made of
 pins        the parties that a file pins, by its own tables or by a roster
 roster/     the signed list of a consortium's parties; changes: from one to the next; pinning:
-            what `vertibayes roster pin` and `rotate` do; identity: names retired keys
+            what changes at a party; identity: names retired keys
+bundle      what all parties need, signed; enrolling, bundling, fetching: `vertibayes enrol` at each
+            party, `bundle` at the coordinator, `fetch` at each party
 keys        private key files, public keys as text
 data        a site's records, as its file says
-templates   what `vertibayes init` writes; certificates: what `vertibayes provision` writes
+templates   what `vertibayes init` and `enrol` write; certificates: a small authority
 checks      what can be said before a run
 running     from a file to a running party: the one module that connects
 log         one line for each event, and that a certificate expires

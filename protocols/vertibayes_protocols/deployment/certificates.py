@@ -3,11 +3,14 @@
     FOLDER/root.key                     stays on the coordinator's machine: with it, anybody can
                                         connect to the relay under any name
     FOLDER/rootCA.pem                   for all parties
-    FOLDER/NAME/{rootCA.pem, client.crt, client.key}
-    FOLDER/relay/{rootCA.pem, server.crt, server.key}
     FOLDER/issued.txt                   serial numbers of all certificates, for revocation
 
-Files and common names are those that NVFlare provisions; keys are RSA, as NVFlare requires.
+A bundle has the certificates of keys that the parties made themselves (`certify`). For a trial,
+`provision` makes the keys as well:
+
+    FOLDER/NAME/{rootCA.pem, client.crt, client.key}
+    FOLDER/relay/{rootCA.pem, server.crt, server.key}
+
 A certificate allows a party to connect to the relay under its name. It opens no message: messages
 are sealed with keys that the parties make themselves with `vertibayes keygen`, and that the
 coordinator never sees.
@@ -15,19 +18,23 @@ coordinator never sees.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import NameOID
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.keys import check_secret, write_secret
 from vertibayes_protocols.deployment.parts import host_name, party_names
+from vertibayes_protocols.public_keys import CHECK_BYTES
 from vertibayes_protocols.storage.whole_file import replacing
 from vertibayes_protocols.transports.mailbox import RELAY
 from vertibayes_protocols.transports.tls import PURPOSES, has_purpose
@@ -35,8 +42,10 @@ from vertibayes_protocols.transports.tls import PURPOSES, has_purpose
 KEY_BITS = 3072
 DAYS = 365
 SOON = timedelta(days=30)  # before a certificate expires: parties and `check` warn
+RENEWED = timedelta(days=90)  # before a certificate expires: the next bundle has a new one
 ROOT_DAYS = 3650
 CLOCKS = timedelta(minutes=5)  # by which the clock of a party may be slow
+TLS_PREFIX = "tls:"
 
 
 def provision(
@@ -58,14 +67,9 @@ def provision(
         if _host(host) not in list(named):
             reason = f"to renew it for {host}, name relay among --parties"
             raise ValueError(f"{relay} is not for the host {host}: {reason}")
-    if not 1 <= days <= ROOT_DAYS:
-        raise ValueError(f"--days must be from 1 to {ROOT_DAYS}, got {days}")
     if new_root and (left := sorted({*certified(folder)} - {*names})):
         raise ValueError(f"--new-root must name all parties; missing: {', '.join(left)}")
-    key, root = _new_root(folder) if new_root else _root(folder)
-    rest = root.not_valid_after_utc - datetime.now(UTC)
-    if timedelta(days=days) > rest + CLOCKS:
-        raise ValueError(f"--days must be at most {rest.days}, as for the root, got {days}")
+    key, root = _authority(folder, days, new_root)
     for name in names:
         _write_party(folder, name, key, root, host, days)
     return [folder / name for name in names]
@@ -80,6 +84,19 @@ def _files(name: Party) -> tuple[str, str]:
     """Return the names of a party's certificate and key."""
     kind = "server" if name == RELAY else "client"
     return f"{kind}.crt", f"{kind}.key"
+
+
+def _authority(
+    folder: Path, days: int, new_root: bool
+) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
+    """Return the root of a folder, or a new one; refuse days beyond it."""
+    if not 1 <= days <= ROOT_DAYS:
+        raise ValueError(f"--days must be from 1 to {ROOT_DAYS}, got {days}")
+    key, root = _new_root(folder) if new_root else _root(folder)
+    rest = root.not_valid_after_utc - datetime.now(UTC)
+    if timedelta(days=days) > rest + CLOCKS:
+        raise ValueError(f"--days must be at most {rest.days}, as for the root, got {days}")
+    return key, root
 
 
 def _root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
@@ -100,7 +117,9 @@ def _root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
 
 def _new_root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
     key, name = _new_key(), _name("vertibayes root")
-    root = _signed(name, name, key, key, ROOT_DAYS, x509.BasicConstraints(True, 0), signs=True)
+    root = _signed(
+        name, name, key.public_key(), key, ROOT_DAYS, x509.BasicConstraints(True, 0), signs=True
+    )
     folder.mkdir(parents=True, exist_ok=True)
     _replace_pair(folder / "root.key", key, folder / "rootCA.pem", root)
     return key, root
@@ -115,19 +134,117 @@ def _write_party(
     days: int,
 ) -> None:
     """Write a party's folder, and a line about its certificate into `issued.txt`."""
-    key, is_relay = _new_key(), name == RELAY
-    names = [x509.DNSName(name), *([_host(host)] if is_relay else [])]
-    use = x509.ExtendedKeyUsage([PURPOSES["relay" if is_relay else "party"]])
-    alone, named = x509.BasicConstraints(False, None), x509.SubjectAlternativeName(names)
-    certificate = _signed(_name(name), root.subject, key, root_key, days, alone, use, named)
+    key = _new_key()
+    certificate = _issued(folder, name, key.public_key(), (root_key, root), host, days)
     own = folder / name
     own.mkdir(parents=True, exist_ok=True)
     certificate_file, key_file = _files(name)
     _replace_pair(own / key_file, key, own / certificate_file, certificate)
     (own / "rootCA.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
+
+
+def _issued(
+    folder: Path,
+    name: Party,
+    key: CertificatePublicKeyTypes,
+    authority: tuple[rsa.RSAPrivateKey, x509.Certificate],
+    host: str,
+    days: int,
+) -> x509.Certificate:
+    """Return the certificate of a party's key, of which `issued.txt` has a line."""
+    root_key, root = authority
+    is_relay = name == RELAY
+    names = [x509.DNSName(name), *([_host(host)] if is_relay else [])]
+    use = x509.ExtendedKeyUsage([PURPOSES["relay" if is_relay else "party"]])
+    alone, named = x509.BasicConstraints(False, None), x509.SubjectAlternativeName(names)
+    certificate = _signed(_name(name), root.subject, key, root_key, days, alone, use, named)
     dates = f"{datetime.now(UTC):%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
     with (folder / "issued.txt").open("a", encoding="utf-8") as issued:
         issued.write(f"{certificate.serial_number:x}    # {name}, {dates}\n")
+    return certificate
+
+
+# ---- keys that the parties made themselves -------------------------------------------------------
+
+
+def certify(
+    folder: Path,
+    keys: Mapping[Party, str],
+    old: Mapping[Party, str],
+    host: str,
+    days: int = DAYS,
+    *,
+    new_root: bool = False,
+) -> tuple[str, dict[Party, str]]:
+    """Return the root, and a certificate of each party and the relay, all in PEM.
+
+    `keys` has the public keys of parties that need a certificate for the first time or for another
+    key, `old` the certificates that exist. Those that expire soon are made again for the same key.
+    """
+    host_name(host)
+    authority = _authority(folder, days, new_root)
+    root = authority[1].public_bytes(serialization.Encoding.PEM).decode()
+    certificates = dict(old)
+    for name in {**old, **keys}:
+        known = x509.load_pem_x509_certificate(old[name].encode()) if name in old else None
+        if name in keys:
+            public: CertificatePublicKeyTypes = decode_tls(keys[name])
+        else:
+            assert known is not None
+            if not new_root and known.not_valid_after_utc - datetime.now(UTC) > RENEWED:
+                continue
+            public = known.public_key()
+        made = _issued(folder, name, public, authority, host, days)
+        certificates[name] = made.public_bytes(serialization.Encoding.PEM).decode()
+    return root, certificates
+
+
+def serials_of(folder: Path, name: Party) -> list[str]:
+    """Return the serial numbers of all certificates of a party that an authority has issued."""
+    lines = (folder / "issued.txt").read_text(encoding="utf-8").splitlines()
+    return [line.split()[0] for line in lines if line.partition("# ")[2].startswith(f"{name},")]
+
+
+def make_tls_key(path: Path) -> str:
+    """Write a private key for TLS, unless the file exists; return its public half as text."""
+    if not path.exists():
+        private, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        key = ec.generate_private_key(ec.SECP256R1())
+        write_secret(path, key.private_bytes(serialization.Encoding.PEM, private, plain))
+    check_secret(path)
+    return tls_text(serialization.load_pem_private_key(path.read_bytes(), None).public_key())
+
+
+def tls_text(public: object) -> str:
+    """Return the text of a public key for TLS: its point in base64, with a checksum."""
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        raise ValueError("expected a key for TLS that `vertibayes enrol` made")
+    compressed = serialization.PublicFormat.CompressedPoint
+    content = public.public_bytes(serialization.Encoding.X962, compressed)
+    check = hashlib.sha256(content).digest()[:CHECK_BYTES]
+    return TLS_PREFIX + base64.urlsafe_b64encode(content + check).decode()
+
+
+def decode_tls(text: str) -> ec.EllipticCurvePublicKey:
+    """Return the public key of `tls_text`."""
+    try:
+        content = base64.urlsafe_b64decode(text.removeprefix(TLS_PREFIX))
+        public = ec.EllipticCurvePublicKey.from_encoded_point(
+            ec.SECP256R1(), content[:-CHECK_BYTES]
+        )
+    except ValueError:
+        public = None
+    if public is None or tls_text(public) != text:
+        raise ValueError(
+            f"{text!r:.80} is not a public key for TLS: specify the whole line that `vertibayes "
+            "enrol` prints"
+        )
+    return public
+
+
+def tls_key_of(certificate: str) -> str:
+    """Return the text of the public key that a certificate in PEM certifies."""
+    return tls_text(x509.load_pem_x509_certificate(certificate.encode()).public_key())
 
 
 def _replace_pair(
@@ -160,14 +277,14 @@ def _host(host: str) -> x509.GeneralName:
 def _signed(
     subject: x509.Name,
     issuer: x509.Name,
-    key: rsa.RSAPrivateKey,
+    key: CertificatePublicKeyTypes,
     issuer_key: rsa.RSAPrivateKey,
     days: int,
     *extensions: x509.ExtensionType,
     signs: bool = False,
 ) -> x509.Certificate:
     """Return a certificate, for the relay or a party, or (`signs`) of an authority."""
-    now, public = datetime.now(UTC), key.public_key()
+    now = datetime.now(UTC)
     never = "content_commitment", "data_encipherment", "key_agreement"
     usage = x509.KeyUsage(
         digital_signature=True,
@@ -178,9 +295,9 @@ def _signed(
     )
     above = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
     builder = x509.CertificateBuilder(
-        issuer, subject, public, x509.random_serial_number(), now - CLOCKS, now + timedelta(days)
+        issuer, subject, key, x509.random_serial_number(), now - CLOCKS, now + timedelta(days)
     )
-    for one in (x509.SubjectKeyIdentifier.from_public_key(public), above, usage, *extensions):
+    for one in (x509.SubjectKeyIdentifier.from_public_key(key), above, usage, *extensions):
         is_critical = isinstance(one, x509.BasicConstraints | x509.KeyUsage)
         builder = builder.add_extension(one, critical=is_critical)
     return builder.sign(issuer_key, hashes.SHA256())

@@ -29,7 +29,7 @@ from vertibayes_protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from vertibayes_protocols.deployment.parts import CARRIED, RelayAddress
+from vertibayes_protocols.deployment.parts import CARRIED
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.public_keys import public_text
@@ -38,6 +38,7 @@ from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
 from vertibayes_protocols.storage.ledger_file import compared
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.storage.whole_file import InUseError
+from vertibayes_protocols.transports.route import Route
 from vertibayes_protocols.transports.tls import read_revoked
 
 How: TypeAlias = Literal["ok", "warning", "wrong"]
@@ -50,8 +51,8 @@ KINDS: Mapping[str, type[AnyFile]] = {  # by the first table that a file has of 
 class Outside(NamedTuple):
     """Checks outside the files: each returns a warning or None, or raises a ValueError."""
 
-    reach: Callable[[RelayAddress], str | None]
-    listen: Callable[[RelayAddress], str | None]
+    reach: Callable[[Route], str | None]
+    listen: Callable[[Route], str | None]
     study: Callable[[StudyFile], str | None]  # checks the settings of a study
     # These return what is right, or None if it is not checked.
     site: Callable[[StudyFile, SiteFile, SiteData], str | None] = lambda *_: None

@@ -22,10 +22,10 @@ from vertibayes_protocols.deployment.parts import (
     SECOND,
     DataSource,
     Matching,
-    RelayAddress,
     VariableSpec,
     alignment_of,
     data_of,
+    listening_of,
     matching_of,
     metrics_of,
     own_party,
@@ -42,6 +42,7 @@ from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.public_keys import decode_signing, public_text
 from vertibayes_protocols.settings import COUNT_BY, PAILLIER, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
+from vertibayes_protocols.transports.route import Route
 
 VARIABLES = Setting("variables", "texts", default=())  # of the study; all offered ones if empty
 MEMORY = Setting("memory", "size")  # of one query at a party; as much as the sites allow if None
@@ -60,7 +61,7 @@ class _OwnFile:
     party: Party
     key: Path
     pinned: Mapping[Party, bytes]
-    relay: RelayAddress
+    relay: Route
     roster: Roster | None
     waits: Patience
 
@@ -235,7 +236,7 @@ class RelayFile:
     kind: ClassVar[str] = "relay"
     party: ClassVar[Party] = RELAY
     source: TomlFile = field(repr=False)
-    relay: RelayAddress
+    relay: Route
     revoked: Path  # the list of revoked certificates, which need not exist
     metrics: str | None = None
 
@@ -246,7 +247,7 @@ class RelayFile:
         file.check(("relay", "metrics"))
         with file.table("relay") as table:
             revoked = table.path("revoked", "revoked.txt")
-            return cls(file, relay_of(table), revoked, metrics_of(file))
+            return cls(file, listening_of(table), revoked, metrics_of(file))
 
 
 PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile

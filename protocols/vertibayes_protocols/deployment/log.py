@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.session import Answer
 
 LOG = logging.getLogger("vertibayes")
-TRANSPORT = logging.getLogger("nvflare")
+TRANSPORT = logging.getLogger("vertibayes.relay")  # of `transports.websocket`
 
 Fact: TypeAlias = str | int | tuple[str, ...]
 Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
@@ -75,20 +74,16 @@ def watch_connection(tell: Tell) -> None:
 
 
 class _Connection(logging.Handler):
-    """Logs once what the transport logs every few seconds: that the relay is away, and is back."""
+    """Logs that the relay is away, with the reason, and that it is back."""
 
     def __init__(self, tell: Tell) -> None:
         super().__init__()
-        self._tell, self._waiting = tell, False
+        self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if " ACTIVE " in text and " failed " in text and not self._waiting:
-            self._waiting = True
-            error = text.partition(" with exception ")[2]  # "Class: Class: [Errno 111] reason"
-            self._tell(WAITING, reason=re.sub(r"^(\w+: )+(\[Errno \d+\] )?", "", error))
-        elif text.startswith("Connection ") and " is created" in text and self._waiting:
-            self._waiting = False
+        if record.args:
+            self._tell(WAITING, reason=record.getMessage().partition(": ")[2])
+        else:
             self._tell(AGAIN)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from ipaddress import ip_address
 from pathlib import Path
 
 from vertibayes_mpc.rounds import Party
@@ -26,35 +25,29 @@ from vertibayes_protocols.settings import (
 from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.identifiers import rule_of
 from vertibayes_protocols.site.sources.database import Database
-from vertibayes_protocols.transports.mailbox import Patience
-from vertibayes_protocols.transports.nvflare import NAME, RESERVED
+from vertibayes_protocols.transports.mailbox import NAME, RESERVED, Patience
+from vertibayes_protocols.transports.route import (
+    NO_PROXY,
+    PROXY,
+    URL,
+    Route,
+    host_and_port,
+    is_this_machine,
+)
 from vertibayes_protocols.transports.tls import Certificates
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")  # the transport takes no IPv6
 
+TRUST = Setting("trust", "text", default="root", choices=("root", "system"))  # for the outer TLS
+TLS = Setting("tls", "flag", default=True)  # at the relay; a reverse proxy ends it if not
+
 SECOND = Setting("second_person", "text")  # its public key, as `keygen` prints it
+CARRIED = Route("a job of NVIDIA FLARE")  # carries the packets of a party
+
 PATIENCE = tuple(
     Setting(name, "seconds", default=seconds, above=0)
     for name, seconds in Patience._field_defaults.items()
 )
-
-
-@dataclass(frozen=True)
-class RelayAddress:
-    """Where the relay is, and the certificates that a party shows to it."""
-
-    address: str
-    # None, which `relay_of` takes on one machine alone: who reaches the relay can take any name.
-    certificates: Certificates | None
-
-    @property
-    def host_and_port(self) -> tuple[str, int]:
-        """The host and the port of the address."""
-        host, _, port = self.address.rpartition(":")
-        return host, int(port)
-
-
-CARRIED = RelayAddress("a job of NVIDIA FLARE", None)  # carries the packets of a party
 
 
 @dataclass(frozen=True)
@@ -164,11 +157,29 @@ def own_party(table: Table) -> tuple[Party, Path]:
 
 
 def address(text: str) -> str:
-    """Return the address of a relay."""
+    """Return the address of a relay, as it listens."""
     name, _, port = text.rpartition(":")
     good = HOST.fullmatch(name) and re.fullmatch(r"[0-9]{1,5}", port)
     if not good or not 0 < int(port) < 65_536:
         raise ValueError(f"{text!r} is not an address: expected HOST:PORT, HOST a name or IPv4")
+    return text
+
+
+def reached_address(text: str) -> str:
+    """Return the address by which a party reaches the relay."""
+    if "://" not in text:
+        return address(text)
+    if URL.fullmatch(text) is None or not 0 < host_and_port(text)[1] < 65_536:
+        raise ValueError(f"{text!r} is not an address: expected wss://HOST[:PORT][/PATH]")
+    return text
+
+
+def proxy(text: str) -> str:
+    """Return a proxy's address; an error does not repeat it, as it may have a password."""
+    if text != NO_PROXY and PROXY.fullmatch(text) is None:
+        form = f"SCHEME://USER:PASSWORD@HOST:PORT (http or https) or {NO_PROXY}"
+        signs = "with %40 for @, %3A for : and %2F for / in user and password"
+        raise ValueError(f"not the address of a proxy: expected {form}, {signs}")
     return text
 
 
@@ -179,24 +190,34 @@ def host_name(text: str) -> str:
     return text
 
 
-def is_this_machine(host: str) -> bool:
-    """Whether a host is this machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def relay_of(table: Table) -> Route:
+    """Take how a party reaches the relay."""
+    route = _route(table, reached_address)
+    trust = table.take(TRUST)
+    if route.certificates is None and trust != TRUST.default:
+        raise table.error(TRUST.name, "root, certificate and key are missing: there is no TLS")
+    return route._replace(
+        trust=trust, proxy=table.made("proxy", proxy) if "proxy" in table else None
+    )
 
 
-def relay_of(table: Table) -> RelayAddress:
-    """Take the relay's address and certificates."""
-    where = table.made("address", address)
+def listening_of(table: Table) -> Route:
+    """Take where the relay listens, and whether it ends TLS itself."""
+    return _route(table, address)._replace(tls=table.take(TLS))
+
+
+def _route(table: Table, of: Callable[[str], str]) -> Route:
+    if "address" not in table:
+        reason = "missing; expected HOST:PORT, which `vertibayes fetch` writes"
+        raise table.error("address", reason)
+    where = table.made("address", of)
     given = [name for name in Certificates._fields if name in table]
     if given and len(given) < len(Certificates._fields):
         raise table.error(given[0], "root, certificate and key belong together: give all three")
-    if not given and not is_this_machine(where.rpartition(":")[0]):
+    if not given and (where.startswith("wss:") or not is_this_machine(host_and_port(where)[0])):
         reason = "root, certificate and key are missing: only a relay on this machine needs none"
         raise table.error("address", reason)
-    return RelayAddress(where, Certificates(*map(table.path, given)) if given else None)
+    return Route(where, Certificates(*map(table.path, given)) if given else None)
 
 
 def metrics_of(file: TomlFile) -> str | None:

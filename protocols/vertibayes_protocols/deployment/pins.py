@@ -40,10 +40,17 @@ class Pins:
 
 
 def pins_of(
-    file: TomlFile, role: RosterRole, own: Party, chosen: Sequence[Party] | None = None
+    file: TomlFile,
+    role: RosterRole,
+    own: Party,
+    chosen: Sequence[Party] | None = None,
+    roster: Roster | None = None,
 ) -> Pins:
-    """Return the parties that a file pins, by its own tables and by its roster."""
-    roster = pinned_roster(file)
+    """Return the parties that a file pins, by its own tables and by its roster.
+
+    `roster` is the one that the file will pin, if its own file is not written yet.
+    """
+    roster = roster or pinned_roster(file)
     peers = file.table("peers" if role == "site" else "sites")
     pins = Pins(
         sites=_keys(peers),
@@ -56,7 +63,7 @@ def pins_of(
     if own in peers:
         raise peers.error(own, "this site's own name: its peers are others")
     if roster is None and chosen:
-        reason = "they are names of a roster, and the file pins none: `vertibayes roster pin`"
+        reason = "they are names of a roster, and the file pins none: `vertibayes fetch`"
         raise file.error(("study", "sites"), reason)
     if roster is not None:
         pins = _joined(file, pins, roster, (own, role), chosen)
@@ -126,7 +133,7 @@ def _check_member(file: TomlFile, roster: Roster, own: Party, role: RosterRole) 
         why = f"its key was revoked at epoch {gone[-1].epoch}; " if gone else ""
         reason = (
             f"{own!r} is not in {roster.title}: {why}send the coordinator the line of "
-            f"`vertibayes keygen --enrol {role} {own}`"
+            f"`vertibayes enrol {role} {own}`"
         )
         raise file.error((role, "name"), reason)
     if member.role != role:
@@ -157,8 +164,8 @@ def pinned_roster(file: TomlFile) -> Roster | None:
     if roster.digest != pinned:
         reason = (
             f"{path} has another digest: {grouped_digest(roster.digest)} ({roster.title}); if this "
-            f"is a new roster, give it a file of its own and run `vertibayes roster pin "
-            f"{file.path.name} ROSTER`; otherwise ask the coordinator for the pinned roster"
+            "is a new roster, give it a file of its own, and pin it with `vertibayes fetch`; "
+            "otherwise ask the coordinator for the pinned roster"
         )
         raise table.error("digest", reason)
     return roster
@@ -190,8 +197,8 @@ def _own(file: TomlFile, role: RosterRole, roster: Roster | None) -> dict[Party,
     has_none = role == "dealer" and file.table("study").values.get("count_by") == PAILLIER
     if roster is None and not has_none:
         reason = (
-            f"missing; expected [{role}] with name and public_key, or a roster: "
-            f"`vertibayes roster pin {file.path.name} ROSTER`"
+            f"missing; expected [{role}] with name and public_key, or a roster, which `vertibayes "
+            "fetch` pins"
         )
         raise file.error((role,), reason)
     return {}

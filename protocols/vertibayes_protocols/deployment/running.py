@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ from vertibayes_protocols.calibration.factors import Floats
 from vertibayes_protocols.deployment.approvals import ApprovalFolder, Learner
 from vertibayes_protocols.deployment.certificates import check_certificate
 from vertibayes_protocols.deployment.data import read_data
+from vertibayes_protocols.deployment.fetching import handed_out
 from vertibayes_protocols.deployment.files import (
     DealerFile,
     PartyFile,
@@ -47,10 +49,10 @@ from vertibayes_protocols.transports.carried import carried_link
 from vertibayes_protocols.transports.counted import CountedLink, Moved
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
-from vertibayes_protocols.transports.nvflare import CellLink, connect
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.serving import answer
 from vertibayes_protocols.transports.tls import Certificates
+from vertibayes_protocols.transports.websocket import WebSocketLink, connect
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 BeginSession: TypeAlias = Callable[[], Session]
@@ -257,7 +259,14 @@ def _locked(file: StudyFile) -> Iterator[None]:
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Run the relay, which passes packets on, until `wait` returns."""
     address, shown = file.relay.address, {"certificates": _certificates(file)}
-    relay = start_relay(address, **shown, revoked=file.revoked, tell=tell)
+    relay = start_relay(
+        address,
+        **shown,
+        revoked=file.revoked,
+        tell=tell,
+        tls=file.relay.tls,
+        hand_out=partial(handed_out, file.source.path.parent),
+    )
     with relay, expiry_logged(file, tell):
         tell("listening", address=address)
         wait()
@@ -277,15 +286,16 @@ def _mailbox(
         yield Mailbox(counted, identity, file.waits, note=note)
 
 
-def _relay_link(file: PartyFile) -> CellLink:
+def _relay_link(file: PartyFile) -> WebSocketLink:
     if file.relay is CARRIED:
         raise ValueError(
             f"{file.source.path}: [relay] is missing: only a job of NVIDIA FLARE starts a party "
             "without a relay"
         )
+    route = file.relay._replace(certificates=_certificates(file))
     is_analyst = isinstance(file, StudyFile)
     name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
-    return connect(name, file.relay.address, file.pinned, certificates=_certificates(file))
+    return connect(name, peers=file.pinned, **route._asdict())
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:

@@ -1,11 +1,11 @@
-"""What `vertibayes init` writes: a folder for each party, with its commented file.
+"""What `vertibayes init` and `enrol` write: commented files, one for each party.
 
 The folder `init` has the texts of the files, with $names for what differs between parties.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -13,13 +13,17 @@ from string import Template
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.keys import make_private
-from vertibayes_protocols.deployment.parts import address, is_this_machine, party_names
+from vertibayes_protocols.deployment.parts import address, party_names
 from vertibayes_protocols.deployment.tables import quoted
 from vertibayes_protocols.public_keys import public_text
 from vertibayes_protocols.transports.mailbox import RELAY
+from vertibayes_protocols.transports.route import is_this_machine
 
 PRACTICE_ADDRESS = "127.0.0.1:8102"
 EXAMPLE_ADDRESS = "relay.example.org:8102"
+OWN_FILES = {  # by the role in a roster
+    "site": "site.toml", "dealer": "dealer.toml", "analyst": "study.toml", RELAY: "relay.toml",
+}  # fmt: skip
 
 _PINNED = """
 [{role}]    # {why}
@@ -33,8 +37,15 @@ _PEERS = """
 """
 
 _ROSTER = """
-# The keys of all other parties are in the roster of the coordinator, which
-# `vertibayes roster pin {file} roster-1.json` pins here, after a question.
+# `vertibayes fetch` writes what the coordinator's bundle has: the digest of the roster, which has
+# the keys of all other parties, and the relay's address.
+"""
+
+_FETCHED = """\
+[relay]
+root = "rootCA.pem"
+certificate = "{kind}.crt"
+key = "{kind}.key"               # private: made by `vertibayes enrol`; never sent
 """
 
 _RELAY = """\
@@ -53,6 +64,11 @@ _PRACTICE = """\
 # root = "rootCA.pem"
 # certificate = "{kind}.crt"
 # key = "{kind}.key"
+"""
+
+_LISTENS = """\
+address = "127.0.0.1:8102"       # where it listens for the reverse proxy, which ends TLS
+tls = false
 """
 
 
@@ -84,7 +100,6 @@ def init(
     practice: bool = False,
     relay_address: str | None = None,
     variables: Mapping[Party, Sequence[str]] | None = None,
-    roster: bool = False,
 ) -> list[Path]:
     """Write a file for each party."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -97,24 +112,52 @@ def init(
         keys = {name: _new_key(folder, name) for name in names.parties}
     relay = (_RELAY + (_PRACTICE if practice else _CERTIFICATES)).format
     shown = dict.fromkeys(name for site in names.sites for name in (variables or {}).get(site, ()))
-    chosen = f"sites = [{', '.join(map(quoted, names.sites))}]    # as the roster names them\n"
     written = []
     for name, file, pinned in _files(names, keys):
-        own = (variables or {}).get(name) or ["example"]
-        template = files(__package__).joinpath("init", file).read_text(encoding="utf-8")
-        text = Template(template).substitute(
-            name=name,
-            offered=", ".join(map(quoted, shown or ["example"])),
-            sites=chosen if roster else "",
-            pinned=_ROSTER.format(file=file) if roster else "".join(pinned),
-            relay=relay(address=where, kind="server" if name == RELAY else "client"),
-            variables="\n".join(f"{quoted(variable)} = {{}}" for variable in own),
+        kind = "server" if name == RELAY else "client"
+        text = _filled(
+            file,
+            name,
+            "".join(pinned),
+            relay(address=where, kind=kind),
+            shown or ["example"],
+            (variables or {}).get(name) or ["example"],
         )
         path = folder / name / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         written.append(path)
     return written
+
+
+def enrolled_file(role: str, name: Party) -> str:
+    """Return the file of a party that takes the rest from a bundle; of the relay, by address."""
+    relay = _FETCHED.format(kind="server" if role == RELAY else "client")
+    if role == RELAY:
+        relay += _LISTENS if name.startswith("wss:") else f"address = {quoted(name)}\n"
+    sites = 'sites = ["example"]              # as the roster names them\n' * (role == "analyst")
+    return _filled(OWN_FILES[role], name, _ROSTER, relay, ["example"], ["example"], sites)
+
+
+def _filled(
+    file: str,
+    name: Party,
+    pinned: str,
+    relay: str,
+    offered: Iterable[str],
+    variables: Iterable[str],
+    sites: str = "",
+) -> str:
+    """Return the text of a party's file."""
+    template = files(__package__).joinpath("init", file).read_text(encoding="utf-8")
+    return Template(template).substitute(
+        name=name,
+        offered=", ".join(map(quoted, offered)),
+        sites=sites,
+        pinned=pinned,
+        relay=relay,
+        variables="\n".join(f"{quoted(variable)} = {{}}" for variable in variables),
+    )
 
 
 def _new_key(folder: Path, name: Party) -> str:

@@ -156,9 +156,6 @@ class CarriedLink:
                 self._waiting -= len(received[1])
         return received
 
-    def introduce(self, packets: Mapping[Address, bytes]) -> None:
-        """Do nothing: all parties of a job know addresses of processes."""
-
     def wake(self) -> None:
         """Let `receive` return None, now or when it is next called."""
         self._packets.put(None)

@@ -57,19 +57,6 @@ class Channel:
         self.connection.wait_for_hellos(parties, self._now(), most_absent)
         yield from self._wait()
 
-    def introduce(self, seconds: float) -> Steps[None]:
-        """Take in hellos for some seconds; then greet the silent under the analyst's own name.
-
-        Parties of releases up to 0.1.0 pass over what comes from the address of a process.
-        """
-        end = self._now() + seconds
-        while self.connection.strangers() and self._now() < end:
-            self._take_in((yield end))
-            yield from self._deliver()
-        silent = {p: self.connection.peers[p].hello for p in self.connection.strangers()}
-        if silent:
-            self.mailbox.link.introduce(silent)
-
     def exchange(self, step: Round) -> Steps[Inbox]:
         """Send a round's messages, and wait for those that it expects.
 

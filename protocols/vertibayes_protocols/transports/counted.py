@@ -36,10 +36,6 @@ class CountedLink(Link):
         self._moved.received += 0 if received is None else len(received[1])
         return received
 
-    def introduce(self, packets: Mapping[Address, bytes]) -> None:
-        """Deliver packets under the party's own name."""
-        self._link.introduce(packets)
-
     def wake(self) -> None:
         """Let `receive` return."""
         self._link.wake()

@@ -53,6 +53,8 @@ from vertibayes_protocols.transports.control import (
 )
 
 RELAY: Party = "relay"
+RESERVED = (RELAY, "server")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # fits a certificate's DNS name too
 Address: TypeAlias = str  # a party's name; of a process of an analyst the name, "~" and its number
 Delivery: TypeAlias = tuple[Mapping[Address, bytes], float | None]  # as of `Link.deliver`
 PROCESS_BYTES = 8  # of the number in an analyst's address
@@ -98,9 +100,6 @@ class Link(Protocol):
 
     def receive(self, timeout: float | None) -> tuple[Address, bytes] | None:
         """Return the next packet and its alleged sender, or None after `timeout` or `wake`."""
-
-    def introduce(self, packets: Mapping[Address, bytes]) -> None:
-        """Deliver packets once under the party's own name, for who knows no process of it."""
 
     def wake(self) -> None:
         """Let `receive` return None, now or when it is next called: for another thread."""

@@ -27,7 +27,6 @@ from vertibayes_protocols.transports.mailbox import Address, Mailbox, Patience, 
 R = TypeVar("R")
 
 SOON = 2.5  # seconds before late parties are reported
-SILENT = 1.5  # seconds before those who say no hello may be of a release up to 0.1.0
 
 
 class NetworkTransport:
@@ -63,7 +62,6 @@ class NetworkTransport:
         watch.began(parties)
         try:
             self._block(_greet(self._channel, patience.hello, watch))
-            self._block(self._channel.introduce(min(SILENT, patience.hello)))
             self._block(self._channel.await_hellos(parties, most_absent))
         except BaseException as error:
             self._block(self._channel.leave(error))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.transports.mailbox import Address, party_of
 
-PIECE = 1 << 18  # bytes
+PIECE = 1 << 16  # bytes
 MOST_QUEUED = 1 << 30  # bytes of one peer that wait; more are refused, and sent again
 MOST_STRANGE = 1 << 20  # bytes of all strangers together
 OBJECT = 256  # bytes of memory that a piece takes beside its own

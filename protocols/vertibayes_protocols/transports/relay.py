@@ -1,77 +1,333 @@
 """The relay: parties connect to it, and it passes on what it cannot read.
 
-It says that two processes use one name (`Roll`), and logs who connects and who is refused
-(`vertibayes_protocols.transports.entrance`). What it sees,
-`vertibayes_protocols.transports.nvflare` says.
+    party -> relay -> party    frames (`frames`), inside a WebSocket, once both ends have proved who
+                               they are (`proof`)
+
+The relay writes the sender of a frame itself: nobody sends in another's name. Two processes under
+one name would each take a part of the packets: while the earlier is alive, the relay refuses the
+later and says why; an earlier one that has said nothing for some seconds gives way. Each process of
+an analyst has an address of its own.
+
+Security: the adversaries are strangers, who reach the port, and certified parties. A stranger has
+some seconds to prove who it is, and a frame's room of memory; when many wait, the longest waiting
+goes. A message has at most 64 KiB and some; nothing is decompressed. What a party sends to a
+receiver that does not read waits here up to 4 MiB, and all parties' together up to 512 MiB; more is
+refused and sent again. A relay that lies (about receipts, about who is there) can lose packets and
+end sessions, as the network can; it opens none (`vertibayes_protocols.seal`).
+
+Leakage: the relay sees who sends to whom, when and how much.
 """
 
 from __future__ import annotations
 
+import asyncio
 import socket
-import ssl
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from struct import Struct
-from threading import Lock
-from typing import Literal, NamedTuple, TypeAlias
+from time import monotonic
+from typing import Self
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports.cells import (
-    ANSWER_SECONDS,
-    CHANNEL,
-    SERVER,
-    TOPIC,
-    CellMessage,
-    make_cell,
-    nvflare,
+from vertibayes_protocols.transports.entrance import MOST_SHOWN, Entrance, Tell, silent
+from vertibayes_protocols.transports.frames import (
+    ABSENT,
+    ASK,
+    AWAY,
+    BEAT,
+    BEAT_SECONDS,
+    BUSY,
+    FROM_PARTY,
+    HERE,
+    MOST_SMALL,
+    PIECE,
+    Outgoing,
+    read_frame,
+    write_frame,
 )
-from vertibayes_protocols.transports.entrance import Entrance, Tell, silent
-from vertibayes_protocols.transports.mailbox import party_of
-from vertibayes_protocols.transports.nvflare import EPOCH_BYTES, Endpoint, host_and_port
-from vertibayes_protocols.transports.tls import (
-    Certificates,
-    HandshakeError,
-    reason_of,
-    secure_party,
+from vertibayes_protocols.transports.loop import HANDSHAKE_SECONDS, Loop
+from vertibayes_protocols.transports.mailbox import ADDRESS, NAME, RESERVED, Address, party_of
+from vertibayes_protocols.transports.proof import (
+    DOUBLED,
+    KNOCK,
+    Entry,
+    answer,
+    challenge,
+    new_nonce,
+    read_entry,
+    read_hello,
 )
-from vertibayes_protocols.wire import VERSION
+from vertibayes_protocols.transports.proof import MOST_BYTES as MOST_PROOF
+from vertibayes_protocols.transports.route import host_and_port
+from vertibayes_protocols.transports.server_socket import HandOut, ServerSocket, shake_hands
+from vertibayes_protocols.transports.tls import Certificates, HandshakeError, PeerCertificate
 
-MOST_PROCESSES, MOST_NAMES = 4, 1000  # that are remembered: processes of a name, names
+MOST_STRANGERS = 256  # connections that have not proved who they are
+MOST_PROCESSES = 64  # of one party
+MOST_FROM = 1 << 22  # bytes of one party that wait for one receiver,
+MOST_WAITING = 1 << 29  # and of all parties together
+QUIET_SECONDS = 20.0  # of a party: then its connection is closed
+ALIVE_SECONDS = 4.0  # in which a process that is alive says something
+LOOK_SECONDS = 0.5  # between looks at the list of revoked certificates
 
 
-class Roll:
-    """The processes of the parties, as the relay knows them: they ask it for receipts.
+@dataclass(eq=False)
+class Inside:
+    """A party's connection that the relay has let in."""
 
-    If a process asks, another process of the same name asks, and the first asks again, two use the
-    name: CellNet lets one of them in and the other out, in turns.
-    """
+    address: Address
+    stream: bytes  # names the process
+    socket: ServerSocket
+    shown: PeerCertificate | None
+    where: str  # host and port
+    since: float
+    heard: float
+    waiting: Outgoing = field(default_factory=Outgoing)
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._processes: dict[Party, list[bytes]] = {}  # the latest of each name, in order
+    @property
+    def party(self) -> Party:
+        """The party's name; without certificates it is a claim."""
+        return party_of(self.address)
 
-    def answer(self, request: CellMessage) -> CellMessage:
-        """Return a receipt, or that two processes use the name: the callback of the relay."""
-        nv = nvflare()
-        name = request.get_header(nv.MessageHeaderKey.ORIGIN)
-        epoch = request.get_header("epoch")
-        if type(name) is not str or type(epoch) is not bytes or len(epoch) != EPOCH_BYTES:
-            return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
-        if name != party_of(name):  # each process of an analyst has an address of its own
-            return self._receipt(nv.ReturnCode.OK)
-        with self._lock:  # CellNet asks from many threads
-            known = self._processes.pop(name, [])
-            doubled = epoch in known[:-1]
-            self._processes[name] = [*(e for e in known if e != epoch), epoch][-MOST_PROCESSES:]
-            if len(self._processes) > MOST_NAMES:
-                del self._processes[next(iter(self._processes))]
-        return self._receipt(nv.ReturnCode.INVALID_SESSION if doubled else nv.ReturnCode.OK)
 
-    def _receipt(self, code: str) -> CellMessage:
-        """Return a receipt that has the version of the relay."""
-        receipt = nvflare().make_reply(code)
-        receipt.set_header("version", VERSION)
-        return receipt
+class Relay:
+    """A relay that runs in a thread of its own; use it as a context manager."""
+
+    def __init__(self, address: str, entrance: Entrance, hand_out: HandOut) -> None:
+        self.address, self._entrance, self._hand_out = address, entrance, hand_out
+        self._loop = Loop("relay")
+        self._inside: dict[Address, Inside] = {}
+        self._strangers: dict[asyncio.Task[None], None] = {}  # the longest waiting first
+        self._listening: asyncio.Task[None] | None = None
+        self._waiting = 0  # bytes of pieces that wait for all receivers
+
+    def start(self) -> None:
+        """Listen; raise a TransportError if the address cannot be used."""
+        try:
+            server = socket.create_server(host_and_port(self.address), backlog=128)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise TransportError(f"the relay cannot listen on {self.address}: {why}") from None
+        server.setblocking(False)
+        self._loop.run(self._begin(server))
+
+    def close(self) -> None:
+        """Close all connections, and leave the address."""
+        if self._listening is not None:
+            self._loop.run(self._stop_listening(self._listening))  # or who comes would find nobody
+            self._listening = None
+        self._loop.close()
+
+    async def _begin(self, server: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        self._listening = loop.create_task(self._listen(server))
+        self._looking = loop.create_task(self._look())
+
+    async def _stop_listening(self, listening: asyncio.Task[None]) -> None:
+        listening.cancel()
+        await asyncio.wait([listening])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- who comes -------------------------------------------------------------------------------
+
+    async def _listen(self, server: socket.socket) -> None:
+        with server:
+            await self._accept(server)
+
+    async def _accept(self, server: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                plain, found = await loop.sock_accept(server)
+            except OSError:  # too many files are open, or who came has gone
+                await asyncio.sleep(0.1)
+                continue
+            task = loop.create_task(self._serve(plain, f"{found[0]}:{found[1]}"))
+            self._strangers[task] = None
+            task.add_done_callback(lambda done: self._strangers.pop(done, None))
+            await asyncio.sleep(0)  # it begins, and closes what it was given whatever happens
+            if len(self._strangers) > MOST_STRANGERS:
+                next(iter(self._strangers)).cancel()
+
+    async def _serve(self, plain: socket.socket, where: str) -> None:
+        """Let a party in, and carry its frames until its connection ends."""
+        connected: ServerSocket | None = None
+        try:
+            connected = await shake_hands(plain, self._entrance.context)
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                inside = await self._meet(connected, where)
+        except HandshakeError as error:
+            self._entrance.refused(where, error.reason, error.party)
+        except TimeoutError:
+            self._entrance.refused(where, "timeout")
+        except OSError:
+            self._entrance.refused(where, "closed")
+        except Exception as error:  # a defect: the other connections go on
+            self._entrance.refused(where, f"error: {type(error).__name__}")
+        except asyncio.CancelledError:
+            self._entrance.refused(where, "timeout")
+            if connected is not None:
+                connected.abort()
+            raise
+        else:
+            if inside is not None:
+                await self._keep(inside)
+        if connected is not None:
+            connected.close()
+
+    async def _meet(self, connected: ServerSocket, where: str) -> Inside | None:
+        """Let both ends prove who they are; None if the party has only asked who listens."""
+        if not await connected.accept(self._hand_out):
+            self._entrance.handed_out(where)
+            return None
+        credentials, own = self._entrance.credentials, new_nonce()
+        theirs = read_hello(await connected.receive())
+        await connected.send(challenge(own, theirs, credentials))
+        message = await connected.receive()
+        try:
+            if len(message) > MOST_PROOF:
+                raise HandshakeError("not readable")
+            asked, shown = read_entry(message, own, theirs, credentials)
+            self._check(asked, shown)
+            if asked.purpose != KNOCK:
+                await self._make_room(asked)
+        except HandshakeError as error:
+            await connected.send(answer(error.reason))
+            raise
+        self._entrance.entered(party_of(asked.address), where, shown)
+        now = monotonic()
+        inside = Inside(asked.address, asked.stream, connected, shown, where, now, now)
+        if asked.purpose == KNOCK:
+            await connected.send(answer())
+            self._entrance.left(inside.party, where, 0)
+            return None
+        self._inside[asked.address] = inside  # before anything else can enter under this name
+        with suppress(OSError):
+            await connected.send(answer())
+        return inside
+
+    def _check(self, asked: Entry, shown: PeerCertificate | None) -> None:
+        """Refuse a name that is not the certified party's, and a revoked certificate."""
+        party = party_of(asked.address)
+        if shown is not None and shown.name != party:
+            named = f"wrong name: connected in the name of {asked.address[:MOST_SHOWN]}"
+            raise HandshakeError(named, party=shown.name)
+        good = NAME.fullmatch(party) and ADDRESS.fullmatch(asked.address)
+        if not good or party in RESERVED:
+            raise HandshakeError("wrong name")
+        if shown is not None:
+            self._entrance.check(shown)
+
+    async def _make_room(self, asked: Entry) -> None:
+        """Close an earlier connection under the same name, unless another process is alive."""
+        while (earlier := self._inside.get(asked.address)) is not None:
+            start = monotonic()
+            if earlier.stream != asked.stream:
+                while monotonic() - start < ALIVE_SECONDS and earlier.heard < start:
+                    await asyncio.sleep(0.05)
+                if earlier.heard >= start and self._inside.get(asked.address) is earlier:
+                    raise HandshakeError(DOUBLED)
+            self._forget(earlier)
+        party = party_of(asked.address)
+        if sum(one.party == party for one in self._inside.values()) >= MOST_PROCESSES:
+            raise HandshakeError("too many processes")
+
+    # ---- who is inside ---------------------------------------------------------------------------
+
+    async def _keep(self, inside: Inside) -> None:
+        """Carry frames both ways until the connection ends."""
+        self._strangers.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
+        work = [asyncio.create_task(one(inside)) for one in (self._read, self._write, self._beat)]
+        try:
+            await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            self._forget(inside)
+            self._entrance.left(inside.party, inside.where, monotonic() - inside.since)
+
+    def _forget(self, inside: Inside) -> None:
+        """Take a connection out, and close it."""
+        if self._inside.get(inside.address) is inside:
+            del self._inside[inside.address]
+        self._waiting -= sum(inside.waiting.of_party.values())
+        inside.waiting = Outgoing()
+        inside.socket.abort()
+
+    async def _read(self, inside: Inside) -> None:
+        with suppress(OSError, TimeoutError):
+            while True:
+                async with asyncio.timeout(QUIET_SECONDS):
+                    message = await inside.socket.receive()
+                inside.heard = monotonic()
+                self._pass_on(inside, message)
+
+    async def _write(self, inside: Inside) -> None:
+        with suppress(OSError):
+            while True:
+                frame = await inside.waiting.take()
+                self._waiting -= len(frame) if frame[0] == PIECE else 0
+                await inside.socket.send(frame)
+
+    async def _beat(self, inside: Inside) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            self._tell(inside, write_frame(BEAT))
+
+    def _pass_on(self, sender: Inside, message: bytes) -> None:
+        """Pass a frame on to its receiver, or answer that it cannot be."""
+        try:
+            frame = read_frame(message)
+            if frame.kind not in FROM_PARTY:
+                raise ValueError("a frame that only the relay may send")
+        except ValueError as error:  # of the frame or of its name's encoding
+            why = "not readable" if isinstance(error, UnicodeError) else str(error)
+            return self._entrance.packet_refused(sender.party, why)
+        receiver = self._inside.get(frame.address)
+        if frame.kind == ASK:
+            self._tell(sender, write_frame(ABSENT if receiver is None else HERE, frame.address))
+        elif frame.kind == PIECE and receiver is None:
+            self._tell(sender, write_frame(AWAY, frame.address, frame.mark))
+        elif frame.kind == PIECE and receiver is not None and self._is_full(sender, receiver):
+            self._tell(sender, write_frame(BUSY, frame.address, frame.mark))
+        elif receiver is not None and frame.kind != BEAT:
+            self._tell(
+                receiver,
+                write_frame(frame.kind, sender.address, frame.mark, frame.piece),
+                sender.party,
+            )
+        return None
+
+    def _is_full(self, sender: Inside, receiver: Inside) -> bool:
+        own = receiver.waiting.of_party.get(sender.party, 0)
+        return own > MOST_FROM or self._waiting > MOST_WAITING
+
+    def _tell(self, receiver: Inside, frame: bytes, sender: Party = "") -> None:
+        """Let a frame wait for a receiver; drop a small one that finds no room."""
+        if frame[0] == PIECE:
+            self._waiting += len(frame)
+        elif receiver.waiting.small_bytes > MOST_SMALL:
+            return
+        receiver.waiting.put(frame, sender)
+
+    async def _look(self) -> None:
+        """Close connections whose certificates were revoked since."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            serials = self._entrance.newly_revoked()
+            for inside in list(self._inside.values()):
+                if inside.shown is not None and inside.shown.serial in serials:
+                    number = inside.shown.number
+                    reason = f"revoked: {inside.party}, certificate {number}"
+                    self._entrance.refused(inside.where, reason)
+                    self._forget(inside)
 
 
 def start_relay(
@@ -80,88 +336,17 @@ def start_relay(
     certificates: Certificates | None,
     revoked: Path | None = None,
     tell: Tell = silent,
-) -> Endpoint:
-    """Start the relay in this process."""
-    host, port = host_and_port(address)
+    tls: bool = True,
+    hand_out: HandOut = lambda _: None,
+) -> Relay:
+    """Start the relay in this process; without `tls` a reverse proxy ends TLS before it.
+
+    `hand_out` returns the content that a request of HTTP for a path is answered with.
+    """
+    relay = Relay(address, Entrance(certificates, revoked, tell, tls=tls), hand_out)
     try:
-        socket.create_server((host, port)).close()
-    except OSError as error:
-        raise TransportError(f"the relay cannot listen on {address}: {error.strerror}") from None
-    entrance = Entrance(certificates, revoked, tell)
-    cell = make_cell(SERVER, address, entrance)
-    cell.register_request_cb(CHANNEL, TOPIC, Roll().answer)
-    relay = Endpoint(address, cell)
-    try:
-        cell.start()
-        if not entrance.listening.wait(ANSWER_SECONDS):
-            raise TransportError(f"the relay does not listen on {address}")
+        relay.start()
     except BaseException:
         relay.close()
         raise
     return relay
-
-
-# ---- whether a relay listens ---------------------------------------------------------------------
-
-# caller -> relay    TLS, if the caller has certificates; then the greeting of a cell
-# caller <- relay    its greeting: a relay answers once it has taken the caller's certificate
-#
-# The greeting claims the relay's own name, which no party has: the relay answers it, and takes
-# nobody in. It shows the caller's address and certificate, and needs no NVFlare.
-
-Kind: TypeAlias = Literal["relay", "nothing", "other", "refused"]
-
-_PREFIX = Struct(">IHBBHHHH")  # of CellNet: length, length of headers, kind, five more
-_HELLO, _READY, _KIND = 4, b"\x05", 6  # kinds, and where in a frame the kind is
-_SERVER = b"\xadendpoint_name\xa6server"  # in msgpack: "endpoint_name": "server"
-GREETING = _PREFIX.pack(_PREFIX.size + 1 + len(_SERVER), 0, _HELLO, 0, 0, 0, 1, 1)
-GREETING += b"\x81" + _SERVER  # a map of one item
-_MOST_BYTES = 4096
-
-
-class Answer(NamedTuple):
-    """What listens at an address."""
-
-    kind: Kind
-    reason: str = ""  # why, in a few words
-
-
-def knock(where: tuple[str, int], certificates: Certificates | None, seconds: float) -> Answer:
-    """Find out what listens at an address."""
-    try:
-        connected = socket.create_connection(where, seconds)
-    except socket.gaierror as error:
-        raise ValueError(f"has an unknown host ({error.strerror})") from None
-    except OSError as error:
-        return Answer("nothing", error.strerror or str(error))
-    try:
-        if certificates is not None:
-            connected = secure_party(connected, certificates)
-    except HandshakeError as error:
-        return Answer("other", error.reason)
-    with connected:
-        return _greet(connected)
-
-
-def _greet(connected: socket.socket) -> Answer:
-    """Exchange greetings; over TLS the other end has proved already that it is the relay."""
-    why, heard = "its log has the reason", b""
-    try:
-        connected.sendall(GREETING)
-        while _goes_on(heard) and (more := connected.recv(_MOST_BYTES)):
-            heard += more
-    except OSError as error:
-        why = reason_of(error)
-    if heard.startswith(_READY, _KIND) and _SERVER in heard:
-        return Answer("relay")
-    if isinstance(connected, ssl.SSLSocket):
-        return Answer("refused", why)
-    return Answer("other", "no relay of vertibayes")
-
-
-def _goes_on(heard: bytes) -> bool:
-    """Whether an answer may still become a greeting."""
-    if len(heard) < _PREFIX.size:
-        return heard.startswith(b"\0\0"[: len(heard)])
-    length: int = _PREFIX.unpack_from(heard)[0]
-    return len(heard) < length <= _MOST_BYTES

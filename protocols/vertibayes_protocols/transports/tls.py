@@ -1,26 +1,27 @@
-"""Mutual TLS between a party and the relay, under the root of the study alone.
+"""The outer TLS between a party and the relay, or what ends TLS before the relay.
 
-    party -> relay    a greeting, for the name "relay"
-    party <- relay    certificate: "relay", serverAuth; checked before the party answers
-    party -> relay    certificate: the party's name, clientAuth; checked before any packet
+    party -> relay    a greeting
+    party <- relay    certificate: "relay", serverAuth, of the study's root; or, with
+                      `trust = "system"`, for the host, of an authority that the system trusts
 
-Security: TLS 1.3 alone. The authorities of the system have no part in it: a context begins empty
-and takes the root of the study. A certificate has one name and one purpose, so that the certificate
-of a site is no certificate of the relay. The relay reads a list of revoked certificates at each
-handshake. Files are read at each handshake too: a renewed certificate needs no restart.
-Leakage: a party shows its certificate only to the relay of its study.
+Who the two are, they prove inside (`vertibayes_protocols.transports.proof`), so that a party shows
+no certificate here. The relay's own TLS is 1.3 alone. Under the study's root the authorities of the
+system have no part: a context begins empty and takes this root. Behind a reverse proxy with a
+certificate of another authority, and behind a proxy that reads TLS, the system's are the ones that
+fit, and versions from 1.2 on. Files are read at each handshake: a renewed certificate needs no
+restart.
+
+Security: the outer TLS hides from the network who sends to whom. Nothing else depends on it.
 """
 
 from __future__ import annotations
 
 import re
-import socket
 import ssl
-from contextlib import suppress
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -30,12 +31,11 @@ from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports.mailbox import RELAY
 
 PURPOSES = {"relay": ExtendedKeyUsageOID.SERVER_AUTH, "party": ExtendedKeyUsageOID.CLIENT_AUTH}
-HANG_UP_SECONDS = 1.0
 SERIAL = re.compile(r"[0-9a-f]{1,40}")
 FOREIGN = "unknown authority"
 _CHAIN = {  # OpenSSL's codes of what is wrong with a certificate
     7: FOREIGN, 18: FOREIGN, 19: FOREIGN, 20: FOREIGN, 21: FOREIGN,
-    9: "not valid yet", 10: "expired", 26: "wrong purpose", 62: "wrong name",
+    9: "not valid yet", 10: "expired", 26: "wrong purpose", 62: "wrong name", 64: "wrong name",
 }  # fmt: skip
 _PROTOCOL = {  # what OpenSSL says of the other end, and alerts of the other end
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "no certificate",
@@ -57,13 +57,13 @@ _PROTOCOL = {  # what OpenSSL says of the other end, and alerts of the other end
 class HandshakeError(TransportError):
     """The other end is not who it must be, or refuses this end."""
 
-    def __init__(self, reason: str, sentence: str = "") -> None:
+    def __init__(self, reason: str, sentence: str = "", party: Party = "") -> None:
         super().__init__(sentence or reason)
-        self.reason = reason
+        self.reason, self.party = reason, party  # the party as it is certified, if it is
 
 
 class Certificates(NamedTuple):
-    """The files in PEM of one party for mutual TLS."""
+    """The files in PEM of one party."""
 
     root: Path  # the certificate of the authority that signed all parties' certificates
     # The party's certificate and its key.
@@ -84,106 +84,63 @@ class PeerCertificate(NamedTuple):
         return f"{self.serial:x}"
 
 
-def party_context(certificates: Certificates) -> ssl.SSLContext:
-    """Return the context of a party: it takes the relay of its study alone."""
-    context = _context(ssl.PROTOCOL_TLS_CLIENT, certificates)
-    context.check_hostname = True  # against "relay"; the certificate of this party leaves after it
-    context.hostname_checks_common_name = False
+def party_context(root: Path | None) -> ssl.SSLContext:
+    """Return the context of a party: the root of its study alone, or (None) the system's."""
+    if root is None:
+        return ssl.create_default_context()
+    context = _context(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # the name is "relay", whatever the host: `check_relay` reads it
+    context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_verify_locations(root)
+    except (OSError, ValueError) as error:
+        raise _unusable((root,), error) from None
     return context
 
 
 def relay_context(certificates: Certificates) -> ssl.SSLContext:
-    """Return the context of the relay: it takes certified parties alone; as `party_context`."""
-    context = _context(ssl.PROTOCOL_TLS_SERVER, certificates)
-    context.num_tickets = 0  # no connection is resumed: each shows its certificate
-    return context
-
-
-def _context(protocol: int, certificates: Certificates) -> ssl.SSLContext:
-    context = ssl.SSLContext(protocol)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    """Return the context of the relay."""
+    context = _context(ssl.PROTOCOL_TLS_SERVER)
+    context.num_tickets = 0
     try:
-        context.load_verify_locations(certificates.root)
         context.load_cert_chain(certificates.certificate, certificates.key, password=_no_password)
     except (OSError, ValueError) as error:
-        files = ", ".join(str(path) for path in certificates)
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise TransportError(f"the certificates {files} cannot be used: {reason}") from None
+        raise _unusable(certificates, error) from None
     return context
+
+
+def _context(protocol: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    return context
+
+
+def _unusable(paths: Iterable[Path], error: Exception) -> TransportError:
+    files = ", ".join(str(path) for path in paths)
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return TransportError(f"the certificates {files} cannot be used: {reason}")
 
 
 def _no_password() -> str:
     raise ValueError("the key has a password")  # OpenSSL would ask for it on the terminal
 
 
-def secure_party(plain: socket.socket, certificates: Certificates) -> ssl.SSLSocket:
-    """Shake hands as a party; return the connection to the relay of the study."""
-    try:
-        connected, shown = _shake_hands(
-            plain, party_context(certificates), "relay", server_hostname=RELAY
-        )
-        if shown.name != RELAY:
-            hang_up(connected)
-            raise HandshakeError("wrong name")
-    except HandshakeError as error:
-        sentence = f"it shows no certificate of this study's relay ({error.reason})"
-        raise HandshakeError(error.reason, sentence) from None
-    return connected
-
-
-def secure_relay(
-    plain: socket.socket, context: ssl.SSLContext
-) -> tuple[ssl.SSLSocket, PeerCertificate]:
-    """Shake hands as the relay; return the connection, and what the party shows."""
-    connected, shown = _shake_hands(plain, context, "party", server_side=True)
-    if shown.name == RELAY:
-        hang_up(connected)
-        raise HandshakeError("wrong name")
-    return connected, shown
-
-
-def _shake_hands(
-    plain: socket.socket, context: ssl.SSLContext, other: str, **how: Any
-) -> tuple[ssl.SSLSocket, PeerCertificate]:
-    connected = context.wrap_socket(plain, do_handshake_on_connect=False, **how)
-    try:
-        connected.do_handshake()
-        return connected, shown_by(connected, other)
-    except OSError as error:
-        hang_up(connected)
-        raise HandshakeError(reason_of(error)) from None
-    except BaseException:
-        hang_up(connected)
-        raise
-
-
-def hang_up(connected: ssl.SSLSocket) -> None:
-    """Close a connection once the other end has read why: unread bytes would cancel the alert."""
-    end = monotonic() + HANG_UP_SECONDS
-    with suppress(OSError):
-        connected.shutdown(socket.SHUT_WR)
-        while (rest := end - monotonic()) > 0:
-            connected.settimeout(rest)
-            if not connected.recv(1 << 14):
-                break
-    connected.close()
-
-
-def shown_by(connected: ssl.SSLSocket, kind: str) -> PeerCertificate:
-    """Return what the other end's certificate says; the handshake has verified it."""
-    content = connected.getpeercert(binary_form=True)
-    if content is None:
-        raise HandshakeError("no certificate")
-    certificate = x509.load_der_x509_certificate(content)
-    if not has_purpose(certificate, kind):
+def check_relay(certificate: bytes) -> None:
+    """Refuse a certificate in DER, which the handshake has verified, that is not the relay's."""
+    shown = x509.load_der_x509_certificate(certificate)
+    if not has_purpose(shown, "relay"):
         raise HandshakeError("wrong purpose")
+    if common_name(shown) != RELAY:
+        raise HandshakeError("wrong name")
+
+
+def common_name(certificate: x509.Certificate) -> Party:
+    """Return the one common name of a certificate."""
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     if len(names) != 1:
         raise HandshakeError("wrong name")
-    end = certificate.not_valid_after_utc
-    return PeerCertificate(str(names[0].value), certificate.serial_number, end)
+    return str(names[0].value)
 
 
 def has_purpose(certificate: x509.Certificate, kind: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from shutil import copy
 
-from tests.protocols.deployment.parties import SITES, deployment
+from tests.protocols.deployment.parties import SITES, change, deployment
 from vertibayes_protocols.deployment.keys import make_private, read_private
 from vertibayes_protocols.deployment.roster.changes import enrolment_line, first_roster, next_roster
-from vertibayes_protocols.deployment.roster.pinning import pinning
+from vertibayes_protocols.deployment.roster.pinning import pinning, write_file
 from vertibayes_protocols.deployment.roster.roster import read_roster, write_roster
 from vertibayes_protocols.public_keys import public_text
 
@@ -28,13 +29,25 @@ def enrolments(folder, *parties):
 
 def consortium(folder, **options):
     """Write all parties' folders, a coordinator's key, and a roster that all of them pin."""
-    deployment(folder, roster=True, **options)
+    deployment(folder, **options)
+    for party in ROLES:
+        unpin(file_of(folder, party))
+    named = ", ".join(f'"{site}"' for site in SITES)
+    change(folder / "analyst" / "study.toml", "[study]\n", f"[study]\nsites = [{named}]\n")
     coordinator = make_private(folder / "coordinator.key")
     roster = first_roster("lungs", enrolments(folder), public_text(coordinator))
     publish(folder, roster)
     for party in ROLES:
         pin(folder, party, roster.epoch)
     return folder
+
+
+def unpin(path):
+    """Remove the keys of other parties from a file."""
+    role = next(r for r, name in FILES.items() if name == path.name)
+    others = "|".join({"dealer", "analyst", "peers", "sites"} - {role})
+    tables = rf"(?m)^\[({others})\].*\n([^\[\n#].*\n)*"
+    path.write_text(re.sub(tables, "", path.read_text()))
 
 
 def publish(folder, roster):
@@ -54,7 +67,8 @@ def advance(folder, *lines, epoch=1):
 
 def pin(folder, party, epoch):
     """Have a party pin the roster of an epoch; return what changes."""
-    found = pinning(file_of(folder, party), folder / party / f"roster-{epoch}.json")
+    path = folder / party / f"roster-{epoch}.json"
+    found = pinning(file_of(folder, party), path, read_roster(path))
     if found.changed is not None:
-        found.write()
+        write_file(found.changed)
     return found.lines

@@ -63,6 +63,41 @@ def test_the_examples_in_what_init_writes_can_be_taken_over(site):
     assert found.variables["blood pressure"] == VariableSpec(cut=(Decimal(120), Decimal(140)))
 
 
+CERTIFIED = 'root = "r"\ncertificate = "c"\nkey = "k"\n'
+
+
+def test_a_party_behind_a_proxy_and_a_relay_behind_a_reverse_proxy(folder):
+    site, relay = folder / "north" / "site.toml", folder / "relay" / "relay.toml"
+    assert SiteFile.read(site).relay[2:] == ("root", None, True)
+    way = 'trust = "system"\nproxy = "http://a:b%40c@proxy:3128"\n'
+    address = 'address = "127.0.0.1:8102"\n'
+    change(site, address, f'address = "wss://relay.org/study-1"\n{CERTIFIED}{way}')
+    found = SiteFile.read(site).relay
+    assert found.url == "wss://relay.org/study-1" and found.host_and_port == ("relay.org", 443)
+    assert (found.trust, found.proxy) == ("system", "http://a:b%40c@proxy:3128")
+    change(relay, address, f"{address}{CERTIFIED}tls = false\n")
+    assert RelayFile.read(relay).relay.url == "ws://127.0.0.1:8102/"
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [
+        ('address = "ws://relay.org"\n', "relay.address: 'ws://relay.org' is not an address"),
+        ('address = "wss://relay.org:0/"\n', "is not an address: expected wss://HOST"),
+        ('address = "wss://relay.org/"\n', "only a relay on this machine needs none"),
+        (f'address = "a:1"\n{CERTIFIED}trust = "all"\n', "relay.trust: "),
+        ('address = "127.0.0.1:1"\ntrust = "system"\n', "relay.trust: root, certificate and key"),
+        (f'address = "a:1"\n{CERTIFIED}tls = false\n', "relay.tls: "),
+        (f'address = "a:1"\n{CERTIFIED}proxy = "http://u:s3cret@"\n', "not the address of a proxy"),
+    ],
+)
+def test_a_way_to_the_relay_that_cannot_be_used_is_an_error(site, new, reason):
+    change(site, 'address = "127.0.0.1:8102"\n', new)
+    with pytest.raises(ValueError, match=reason) as caught:
+        SiteFile.read(site)
+    assert "s3cret" not in str(caught.value)
+
+
 def test_a_private_key_is_in_no_file_but_its_own(folder):
     secrets = {p: (folder / p / f"{p}.key").read_text().splitlines()[1] for p in SITES}
     for path in folder.glob("*/*.toml"):

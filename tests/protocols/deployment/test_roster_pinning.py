@@ -101,7 +101,7 @@ DIGEST = "digest = "
         ('"roster-1.json"', '"records.csv"', "not a valid roster"),
         ("[roster]", "[roster]\nsigner = 'x'", "roster.signer: unknown key"),
         ('name = "north"', 'name = "west"', "'west' is not in epoch 1 of the roster of lungs: "
-         "send the coordinator the line of `vertibayes keygen --enrol site west`"),
+         "send the coordinator the line of `vertibayes enrol site west`"),
         ('name = "north"', 'name = "dealer"', "'dealer' is the dealer in epoch 1"),
     ],
 )  # fmt: skip
@@ -180,7 +180,7 @@ def test_an_edited_roster_is_refused(folder, site):
     path.write_bytes((folder / "roster-2.json").read_bytes())
     with pytest.raises(ValueError, match="has another digest") as caught:
         SiteFile.read(site)
-    assert "run `vertibayes roster pin site.toml ROSTER`" in str(caught.value)
+    assert "pin it with `vertibayes fetch`; otherwise ask" in str(caught.value)
 
 
 def test_nobody_takes_a_newer_roster_without_a_pin(folder, site):
@@ -264,7 +264,7 @@ def test_without_the_pinned_roster_nothing_can_be_compared(folder, site):
 def test_a_relay_pins_nothing(folder):
     relay, roster = folder / "relay" / "relay.toml", folder / "roster-1.json"
     with pytest.raises(ValueError, match="not the file of a site, dealer or study"):
-        pinning(relay, roster)
+        pinning(relay, roster, read_roster(roster))
 
 
 def test_new_analysts_are_named_where_a_site_answers_any_query(folder, site):

@@ -4,10 +4,12 @@ import errno
 import logging
 import os
 from contextlib import closing, contextmanager
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
 
+from tests.e2e.processes import free_address
 from tests.protocols.deployment.parties import change, deployment
 from vertibayes_mpc.errors import ProtocolError
 from vertibayes_protocols.deployment import log, running
@@ -15,6 +17,8 @@ from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.websocket import connect
 from vertibayes_protocols.variables import Rows
 
 
@@ -105,25 +109,23 @@ def test_a_full_disk_is_named_by_the_file(tmp_path, monkeypatch, write):
     assert caught.value.filename == str(tmp_path / "file")
 
 
-# ---- the transport's library ---------------------------------------------------------------------
-
-FAILED = (
-    "Connector [CH1 ACTIVE tcp://h:1] failed with exception OSError: OSError: [Errno 9] refused"
-)
-BEHIND = "no waiter for req 7 - the reply is too late", "Error processing frame: CommError: x"
+# ---- the relay is away, and back -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_of_the_transports_own_words_none_is_passed_on(capsys, monkeypatch, quiet):
-    root = logging.getLogger()
+def test_that_the_relay_is_away_and_back_is_logged_once(capsys, monkeypatch, quiet):
+    root, address = logging.getLogger(), free_address()
     monkeypatch.setattr(root, "handlers", list(root.handlers))
     log.start_log("north", quiet=quiet)
-    conn = logging.getLogger("nvflare.fuel.f3.sfm.conn_manager")
-    for text in (*BEHIND, "Connection [CN1 h:1 => h:2] is created: PID: 1", FAILED, FAILED):
-        conn.error(text)
-    conn.info("Connection [CN2 h:1 => h:2] is created: PID: 1")
-    conn.error("Connector [CH00001 PASSIVE tcp://h:1] failed")
+    with start_relay(address, certificates=None):
+        link = connect("a", address, (), certificates=None)
+    with link:
+        end = monotonic() + 20
+        while not link.failure and monotonic() < end:
+            sleep(0.01)
+        with start_relay(address, certificates=None):
+            assert link.await_relay(20.0)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(" ", 1)[1] for line in lines] == [
-        "north waiting for the relay reason=refused", "north connected again",
+    assert [line.split(" ", 1)[1] for line in lines[:2]] == [
+        'north waiting for the relay reason="Connection refused"', "north connected again",
     ]  # fmt: skip

@@ -67,7 +67,7 @@ def test_a_draft_is_accepted_by_check(site, table):
     whole = site.read_text()
     begin, end = whole.index("[data]"), whole.index("[policy]")
     site.write_text(whole[:begin] + text + "\n" + whole[end:])
-    findings = check_files([site], Outside(*[lambda _: None] * 3))
+    findings = check_files([site], Outside(*[lambda *_: None] * 3))
     assert not findings.wrong, findings.lines
     data = read_data(SiteFile.read(site))
     assert list(data.variables) == ["age", "sex", "smoker", "grade", 'a "b"\\c']

@@ -21,7 +21,7 @@ from vertibayes_protocols.deployment.keys import make_private, read_private
 from vertibayes_protocols.deployment.parts import own_party
 from vertibayes_protocols.deployment.pins import pinned_roster, pins_of
 from vertibayes_protocols.deployment.roster.changes import changes, check_follows, rotation_line
-from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole, read_roster
+from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.storage.whole_file import write_whole
 
@@ -56,19 +56,10 @@ class Pinning:
     changed: TomlFile | None  # the file that pins it; None if it is pinned already
     lines: tuple[str, ...]  # what changes, in words
 
-    def write(self) -> None:
-        """Write the file, whole or not at all, with its mode, mark and ends of lines."""
-        assert self.changed is not None
-        path, content = self.changed.path.resolve(), self.changed.text  # a link stays a link
-        old = path.read_bytes()
-        content = content.replace("\n", "\r\n") if b"\r\n" in old else content
-        mark = b"\xef\xbb\xbf" if old.startswith(b"\xef\xbb\xbf") else b""
-        write_whole(path, mark + content.encode(), stat.S_IMODE(path.stat().st_mode))
 
-
-def pinning(path: Path, roster_path: Path) -> Pinning:
-    """Return what changes if a party's file pins a roster."""
-    own, new = Own.read(path), read_roster(roster_path)
+def pinning(path: Path, roster_path: Path, new: Roster) -> Pinning:
+    """Return what changes if a party's file pins a roster, which a path will have."""
+    own = Own.read(path)
     old = pinned_roster(own.file)
     if old is not None and old.digest == new.digest:
         return Pinning(new, None, ())
@@ -82,7 +73,7 @@ def pinning(path: Path, roster_path: Path) -> Pinning:
         },
     )
     chosen = changed.table("study").take(SITES) if own.role == "analyst" else None
-    pins_of(changed, own.role, own.party, chosen)  # which refuses what does not fit
+    pins_of(changed, own.role, own.party, chosen, new)  # which refuses what does not fit
     lines = list(changes(old, new))
     key = _own_key(own, new)
     if key != own.key:
@@ -96,7 +87,7 @@ def pinning(path: Path, roster_path: Path) -> Pinning:
 def _own_key(own: Own, roster: Roster) -> Path:
     """Return the file of the private key that the roster has of a party."""
     wanted = roster.by_name[own.party].key
-    for path in (own.key, *_later_keys(own.key)):
+    for path in (own.key, *later_keys(own.key)):
         if path.exists() and read_private(path).public == wanted:
             return path
     reason = (
@@ -158,18 +149,17 @@ def rotate(path: Path) -> tuple[str, Path]:
     if member is None or member.key != old.public:
         reason = f"{own.key} is not the key of {own.party} in {roster.title}: pin the newest roster"
         raise own.file.error((own.role, "key"), reason)
-    later = _later_keys(own.key)
-    key = later[-1] if later else _after(own.key)
-    new = read_private(key) if later else make_private(key)
+    key = later_keys(own.key)[-1]
+    new = read_private(key) if key.exists() else make_private(key)
     return rotation_line(roster.consortium, own.party, old, new), key
 
 
-def _later_keys(key: Path) -> list[Path]:
-    """Return the keys that `rotate` made after a key: clinic.2.key after clinic.key."""
-    later = []
-    while (key := _after(key)).exists():
-        later.append(key)
-    return later
+def later_keys(key: Path) -> list[Path]:
+    """Return the keys made after a key, clinic.2.key after clinic.key; or where the first goes."""
+    later = [_after(key)]
+    while later[-1].exists():
+        later.append(_after(later[-1]))
+    return later[:-1] or later
 
 
 def _after(key: Path) -> Path:
@@ -180,6 +170,15 @@ def _after(key: Path) -> Path:
 
 
 # ---- the file with other values: comments and order stay -----------------------------------------
+
+
+def write_file(file: TomlFile) -> None:
+    """Write a file again, whole or not at all, with its mode, mark and ends of lines."""
+    path, content = file.path.resolve(), file.text  # a link stays a link
+    old = path.read_bytes()
+    content = content.replace("\n", "\r\n") if b"\r\n" in old else content
+    mark = b"\xef\xbb\xbf" if old.startswith(b"\xef\xbb\xbf") else b""
+    write_whole(path, mark + content.encode(), stat.S_IMODE(path.stat().st_mode))
 
 
 def with_texts(file: TomlFile, texts: Mapping[tuple[str, str], str]) -> TomlFile:

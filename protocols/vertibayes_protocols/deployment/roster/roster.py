@@ -16,11 +16,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from vertibayes_mpc.randomness import KeyPair, label
 from vertibayes_mpc.rounds import Party
@@ -33,10 +33,17 @@ from vertibayes_protocols.storage.whole_file import naming, replacing
 
 FORMAT = 1
 SIGNED = "a roster, signed by its coordinator"
+CHANGED = "its content was changed after it was signed; ask the coordinator for the file again"
+
+T = TypeVar("T")
 
 RosterRole: TypeAlias = Literal["site", "dealer", "analyst"]
 Why: TypeAlias = Literal["rotated", "revoked"]
 ROLES: tuple[RosterRole, ...] = get_args(RosterRole)
+
+
+class ChangedError(ValueError):
+    """A signature does not fit its content."""
 
 
 class Member(NamedTuple):
@@ -203,40 +210,60 @@ def _parts(public: str) -> tuple[bytes, bytes]:
     return decode_public(public), decode_signing(public)
 
 
-def write_roster(path: Path, roster: Roster, keys: KeyPair) -> None:
-    """Sign a roster with the coordinator's key, and write it to a new file."""
+def signed_roster(roster: Roster, keys: KeyPair) -> dict[str, Any]:
+    """Return a roster with the coordinator's signature, as JSON data."""
     key = SigningKey.of(keys)
     if key.public != decode_signing(roster.signer):
         raise ValueError(
             f"the key is not that of the coordinator of {roster.consortium}: specify it with --key"
         )
+    signature = base64.b64encode(key.sign(label(SIGNED, roster.canonical))).decode()
+    return {"roster": roster.as_json(), "signature": signature}
+
+
+def roster_of(content: Any) -> Roster:
+    """Return the roster of `signed_roster`; a ValueError says what is wrong, or who changed it."""
+    values = taken(content, "signed roster", {"roster": dict, "signature": str})
+    roster = Roster.from_json(values["roster"])
+    signature = base64.b64decode(values["signature"], validate=True)
+    if not is_signed(label(SIGNED, roster.canonical), signature, decode_signing(roster.signer)):
+        raise ChangedError(CHANGED)
+    return roster
+
+
+def write_roster(path: Path, roster: Roster, keys: KeyPair) -> None:
+    """Sign a roster with the coordinator's key, and write it to a new file."""
+    content = signed_roster(roster, keys)
     if path.exists():
         raise ValueError(f"{path} exists: each epoch has a file of its own; specify --out")
-    signature = base64.b64encode(key.sign(label(SIGNED, roster.canonical))).decode()
-    content = {"roster": roster.as_json(), "signature": signature}
     with replacing(path) as part, naming(path):
         part.write_text(json.dumps(content, indent=1) + "\n", encoding="ascii")
 
 
 def read_roster(path: Path) -> Roster:
     """Read a roster, and verify that the coordinator that it names has signed it."""
+    return read_signed(path, "roster", MOST_BYTES, roster_of)
+
+
+def read_signed(path: Path, what: str, most: int, make: Callable[[Any], T]) -> T:
+    """Return what `make` makes of a file of JSON that a coordinator has signed."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
-        signed = {"roster": dict, "signature": str}
-        content = taken(json.loads(path.read_bytes()), "signed roster", signed)
-        roster = Roster.from_json(content["roster"])
-        signature = base64.b64decode(content["signature"], validate=True)
+        if path.stat().st_size > most:
+            raise ValueError(f"{path}: not a valid {what} (it has more than {most:,} bytes)")
+        content = path.read_bytes()
     except FileNotFoundError:
-        reason = "no such file; ask the coordinator for this roster, and copy it there"
+        reason = f"no such file; ask the coordinator for this {what}, and copy it there"
         raise ValueError(f"{path}: {reason}") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    return parsed(str(path), content, what, make)
+
+
+def parsed(place: str, content: bytes, what: str, make: Callable[[Any], T]) -> T:
+    """Return what `make` makes of the content of a file; as `read_signed`."""
+    try:
+        return make(json.loads(content))
+    except ChangedError as error:
+        raise ValueError(f"{place}: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not a valid roster ({error})") from None
-    if not is_signed(label(SIGNED, roster.canonical), signature, decode_signing(roster.signer)):
-        raise ValueError(
-            f"{path}: its content was changed after it was signed; ask the coordinator for the "
-            "file again"
-        )
-    return roster
+        raise ValueError(f"{place}: not a valid {what} ({error})") from None

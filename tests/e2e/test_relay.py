@@ -1,33 +1,25 @@
-"""What is asked of NVFlare's CellNet, an internal interface: these fail when it changes."""
+"""What a link and a relay promise: receipts, order, named errors, a network found again."""
 
 from __future__ import annotations
 
-import gc
 import json
+import signal
 import socket
 import time
-from importlib.metadata import version
 
 import pytest
-
-pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
 from tests.e2e.processes import Authority, Process, free_address
 from tests.e2e.proxy import Proxy
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports import nvflare as module
-from vertibayes_protocols.transports.cells import SERVER, nvflare
+from vertibayes_protocols.transports import websocket as module
 from vertibayes_protocols.transports.mailbox import RELAY
-from vertibayes_protocols.transports.nvflare import connect
 from vertibayes_protocols.transports.pieces import PIECE
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.tls import Certificates
+from vertibayes_protocols.transports.websocket import connect
 
-# CellNet leaves the sockets of attempts that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
-
+pytestmark = pytest.mark.machines
 
 PEERS = "bcdz"
 
@@ -54,7 +46,6 @@ class Echoes:
     def __exit__(self, *_):
         for process in self.running:
             process.kill()
-        gc.collect()  # sockets that CellNet left, while their warnings are ignored
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +63,6 @@ def a(echoes):
         yield link
 
 
-def test_the_version_is_the_one_that_this_was_written_for():
-    assert version("nvflare").startswith("2.9.")
-
-
 def test_packets_come_whole_and_in_order_from_several_receivers(a):
     sizes = [0, 1, 100, PIECE, PIECE + 1, 2 * module.UNDER_WAY * PIECE + 5, 7]
     packets = [bytes([i]) * size for i, size in enumerate(sizes)]
@@ -89,12 +76,10 @@ def test_packets_come_whole_and_in_order_from_several_receivers(a):
     assert a.receive(0.0) is None
 
 
-def test_many_small_packets_are_fast(a):
-    start = time.monotonic()
+def test_many_small_packets_come_one_by_one(a):
     for i in range(100):
         a.deliver({"b": bytes([i])}, 0.0)
-        assert a.receive(5.0) == ("b", bytes([i]))
-    assert time.monotonic() - start < 5
+        assert a.receive(20.0) == ("b", bytes([i]))
 
 
 def test_a_peer_that_is_not_there_is_named_at_once(a):
@@ -142,7 +127,7 @@ def test_a_killed_peer_is_named_within_patience_and_reached_when_it_is_back(a, e
 
 @pytest.mark.parametrize("loss", ["cut", "swallow"])
 def test_a_lost_network_is_found_again(echoes, loss, monkeypatch):
-    monkeypatch.setattr(module, "ANSWER_SECONDS", 1.5)
+    monkeypatch.setattr(module, "QUIET_SECONDS", 4.0)
     proxy = Proxy(echoes.address)
     try:
         with connect("e", proxy.address, PEERS, certificates=None) as link:
@@ -170,91 +155,34 @@ def test_a_relay_that_went_is_named(tmp_path):
             assert link.deliver({"b": b"x"}, 15.0) == {}
 
 
-def test_two_processes_under_one_name_are_told(tmp_path):
-    """Each is let in as the other is let out, and would take a part of the packets."""
+def test_a_second_process_under_one_name_is_refused_and_the_first_goes_on(echoes, a):
+    echoes.start("c-1")
+    with pytest.raises(TransportError, match="another process is connected to the relay as c-1: "):
+        connect("c-1", echoes.address, PEERS, certificates=None)
+    assert a.deliver({"c-1": b"x"}, 0.0) == {} and a.receive(5.0) == ("c-1", b"x")
+
+
+def test_a_process_that_is_frozen_gives_way_and_is_told_when_it_wakes(tmp_path):
     with Echoes(tmp_path) as own:
         own.start("relay")
-        first, second = (own.start("d", quiet=0.5) for _ in range(2))
-        end = time.monotonic() + 30
-        while first.process.poll() is second.process.poll() is None and time.monotonic() < end:
-            time.sleep(0.1)
-        time.sleep(0.5)  # for the last words to be read
-        said = [line for process in (first, second) for line in list(process.lines.queue)]
-        assert any("another process is connected to the relay as d" in line for line in said)
+        first = own.start("d")
+        first.process.send_signal(signal.SIGSTOP)
+        with connect("d", own.address, PEERS, certificates=None):
+            first.process.send_signal(signal.SIGCONT)
+            first.wait_for("", "another process is connected to the relay as d", timeout=20)
 
 
 def test_a_party_that_is_started_again_is_not_two(tmp_path):
     with Echoes(tmp_path) as own:
         own.start("relay")
         for _ in range(4):
-            own.start("d", quiet=0.2).kill()
-        last = own.start("d", quiet=0.2)
+            own.start("d").kill()
+        last = own.start("d")
         time.sleep(1.5)
         assert last.process.poll() is None
 
 
-# ---- what is refused -----------------------------------------------------------------------------
-
-
-def send(link, payload, headers=None, channel=module.CHANNEL, topic=module.TOPIC, target="b"):
-    nv = nvflare()
-    reply = link._cell.send_request(
-        channel, topic, target, nv.Message(headers or {}, payload), 0.7, optional=True
-    )
-    return reply.get_header(nv.MessageHeaderKey.RETURN_CODE)
-
-
-GOOD = {"epoch": b"e" * 16, "number": 0, "index": 0, "count": 1}
-
-
-def test_what_cellnet_would_decode_is_refused_before_it_is_read(a):
-    """Its own serialization can name classes; plain bytes, sent the same way, are taken in."""
-    ok = nvflare().ReturnCode.OK
-    assert send(a, b"bytes", GOOD) == ok
-    assert a.receive(5.0) == ("b", b"bytes")
-    assert send(a, {"a": 1}, {**GOOD, "number": 1}) != ok
-    assert send(a, [b"bulk"], channel="cellnet.channel", topic="bulk") != ok
-    assert send(a, {"cert_content": b""}, channel="credential_manager", topic="key_exchange") != ok
-    assert send(a, b"x", channel="another") != ok
-    assert a.receive(0.3) is None
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({name: None} for name in GOOD),
-        {"epoch": "e"},
-        {"number": "0"},
-        {"number": True},
-        {"index": 1},
-        {"index": -1},
-    ],
-)
-def test_a_piece_without_its_numbers_is_refused(a, wrong):
-    assert send(a, b"x", {**GOOD, **wrong}) != nvflare().ReturnCode.OK
-
-
-@pytest.mark.parametrize("epoch", [None, "e" * 16, b"e" * 15, b"e" * 1000])
-def test_the_relay_remembers_no_process_without_its_name(a, epoch):
-    asked = {} if epoch is None else {"epoch": epoch}
-    assert send(a, b"", asked, target=SERVER) != nvflare().ReturnCode.OK
-
-
-def test_the_relay_forwards_nothing_in_anothers_name(a, echoes, monkeypatch):
-    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.7)
-    keys = nvflare().MessageHeaderKey
-    sent = []
-
-    def lie(message):
-        sent.append(message)
-        message.set_header(keys.ORIGIN, "c")
-
-    b = next(process for process in echoes.running if process.party == "b")
-    assert a.deliver({"b": b"honest"}, 0.0) == {} and a.receive(5.0)
-    a._cell.add_outgoing_request_filter("*", "*", lie)
-    assert set(a.deliver({"b": b"x" * 77}, 0.0)) == {"b"} and sent
-    with pytest.raises(AssertionError, match="said only"):
-        b.wait_for("from c 77", timeout=0.5)
+# ---- who is let in ------------------------------------------------------------------------------
 
 
 def test_certificates_bind_names(tmp_path):

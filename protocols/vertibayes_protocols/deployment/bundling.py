@@ -1,0 +1,150 @@
+"""The coordinator's folder: from the lines of parties and the files of studies to the next bundle.
+
+    FOLDER/coordinator.key     signs rosters and bundles
+    FOLDER/root.key            signs certificates; with rootCA.pem and issued.txt
+    FOLDER/bundle-N.json       all bundles; the next one follows the last
+
+A bundle keeps what the one before it had, and makes certificates again that expire soon.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.contract import grouped_digest
+from vertibayes_protocols.deployment.bundle import Bundle, check_name, read_bundle, write_bundle
+from vertibayes_protocols.deployment.certificates import certify, decode_tls, serials_of
+from vertibayes_protocols.deployment.keys import make_private, read_private
+from vertibayes_protocols.deployment.parts import reached_address
+from vertibayes_protocols.deployment.roster.changes import first_roster, next_roster
+from vertibayes_protocols.deployment.roster.pinning import with_texts
+from vertibayes_protocols.deployment.roster.roster import Roster, signed_roster
+from vertibayes_protocols.deployment.tables import TomlFile
+from vertibayes_protocols.public_keys import public_text
+from vertibayes_protocols.transports.mailbox import RELAY
+from vertibayes_protocols.transports.route import host_and_port
+
+NAMED = "constraints", "ordering", "structure", "model"  # files of [learning] that owners need
+
+
+def make_bundle(
+    folder: Path,
+    lines: Iterable[str],
+    studies: Sequence[Path],
+    consortium: str | None,
+    days: int,
+    *,
+    new_root: bool = False,
+) -> tuple[Path, Bundle, Bundle | None]:
+    """Write the next bundle of a coordinator's folder; return it and the one before."""
+    old = last_bundle(folder)
+    if (consortium is None) == (old is None):
+        raise ValueError(
+            f"{folder} has no bundle: specify --consortium NAME for the first one"
+            if old is None
+            else f"{folder} has the bundles of {old.roster.consortium}: remove --consortium"
+        )
+    changes, keys_of, relay = _divided(lines)
+    relay = relay or (old.relay if old else "")
+    if not relay:
+        raise ValueError("no line names the relay: expected that of `vertibayes enrol relay`")
+    key_file = folder / "coordinator.key"
+    keys = read_private(key_file) if key_file.exists() or old else make_private(key_file)
+    if old is None:
+        roster = first_roster(consortium or "", changes, public_text(keys))
+    else:
+        roster = next_roster(old.roster, changes) if any(changes) else old.roster
+    texts = _of_studies(studies) or (old.files if old else {})
+    known = old.roster.retired if old else ()
+    revoked = [
+        number for key in roster.retired if key.why == "revoked" and key not in known
+        for number in serials_of(folder, key.name)
+    ]  # fmt: skip
+    members = {*roster.by_name, RELAY}
+    root, certificates = certify(
+        folder,
+        keys_of,
+        {n: pem for n, pem in (old.certificates if old else {}).items() if n in members},
+        host_and_port(relay)[0],
+        days,
+        new_root=new_root,
+    )
+    bundle = Bundle(
+        number=old.number + 1 if old else 1,
+        signed_roster=signed_roster(roster, keys),
+        relay=relay,
+        root=root,
+        certificates=certificates,
+        revoked=tuple(dict.fromkeys((*(old.revoked if old else ()), *revoked))),
+        files=dict(_pinned(texts, roster, relay)),
+    )
+    path = folder / f"bundle-{bundle.number}.json"
+    write_bundle(path, bundle, keys)
+    return path, bundle, old
+
+
+def last_bundle(folder: Path) -> Bundle | None:
+    """Return the newest bundle of a folder; None if it has none."""
+    numbers = [
+        int(text) for path in folder.glob("bundle-*.json")
+        if (text := path.stem.removeprefix("bundle-")).isdecimal()
+    ]  # fmt: skip
+    return read_bundle(folder / f"bundle-{max(numbers)}.json") if numbers else None
+
+
+def _divided(lines: Iterable[str]) -> tuple[list[str], dict[Party, str], str]:
+    """Return lines for the roster, the public keys for TLS, and the relay's address."""
+    changes: list[str] = []
+    keys: dict[Party, str] = {}
+    relay = ""
+    for number, line in enumerate(lines, 1):
+        match line.partition("#")[0].split():
+            case ["relay", where, key]:
+                name, line, relay = RELAY, "", where
+            case ["enrol", role, name, public, key]:
+                line = f"enrol {role} {name} {public}"
+            case words:
+                changes.append(" ".join(words))
+                continue
+        changes.append(line)
+        try:
+            reached_address(relay or "relay:1")
+            decode_tls(key)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+        keys[name] = key
+    return changes, keys, relay
+
+
+def _of_studies(studies: Sequence[Path]) -> dict[str, str]:
+    """Return the texts of studies, and of the files that they name, by their names."""
+    texts: dict[str, str] = {}
+    for path in studies:
+        file = TomlFile.read(path)
+        if "study" not in file.values:
+            raise ValueError(f"{path}: not the file of a study: expected a table [study]")
+        texts[path.name] = file.text
+        for key in NAMED:
+            value = file.table("learning").values.get(key)
+            if isinstance(value, str):
+                with file.table("learning").at(key):
+                    check_name(value)
+                    texts[value] = (path.parent / value).read_text(encoding="utf-8")
+    return texts
+
+
+def _pinned(texts: Mapping[str, str], roster: Roster, relay: str) -> Iterator[tuple[str, str]]:
+    """Yield the files of studies: each study names the roster and the relay of the bundle."""
+    known = {
+        ("roster", "file"): f"roster-{roster.epoch}.json",
+        ("roster", "digest"): grouped_digest(roster.digest),
+        ("relay", "address"): relay,
+    }
+    for name, text in texts.items():
+        if not name.endswith(".toml"):
+            yield name, text
+            continue
+        yield name, with_texts(TomlFile(Path(name), text, tomllib.loads(text)), known).text

@@ -1,0 +1,223 @@
+"""A party takes a bundle: what would change, and then its own files."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlunsplit
+from urllib.request import urlopen
+
+from vertibayes_mpc.rounds import Party
+from vertibayes_protocols.deployment.bundle import (
+    MOST,
+    Bundle,
+    bundle_of,
+    name_of,
+    read_bundle,
+)
+from vertibayes_protocols.deployment.certificates import make_tls_key, tls_key_of
+from vertibayes_protocols.deployment.parts import reached_address
+from vertibayes_protocols.deployment.pins import pinned_roster
+from vertibayes_protocols.deployment.roster.pinning import (
+    Own,
+    later_keys,
+    pinning,
+    with_texts,
+    write_file,
+)
+from vertibayes_protocols.deployment.roster.roster import parsed
+from vertibayes_protocols.deployment.tables import TomlFile
+from vertibayes_protocols.storage.whole_file import write_whole
+from vertibayes_protocols.transports.mailbox import RELAY
+from vertibayes_protocols.transports.tls import read_revoked
+
+PATH = "/bundle/"  # of a request to the relay, before the name of a bundle
+PLACE = re.compile(r"(wss://[^\\]+|[^/\\]+:[0-9]+)/[0-9a-f]{16}")  # where a bundle is handed out
+SECONDS = 30.0
+KEPT = "bundle.json"  # the last bundle, which the relay also hands out
+ROOT = "rootCA.pem"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A bundle that a party can take."""
+
+    bundle: Bundle
+    lines: tuple[str, ...]  # what changes, in words
+    is_asked: bool  # whether a person must have compared the roster's digest
+    changed: TomlFile  # the party's file
+    files: dict[Path, bytes] = field(repr=False)  # what is written beside it, in order
+
+    def write(self) -> None:
+        """Write all files, each whole; the party's own after those that it names."""
+        *files, kept = self.files.items()
+        for path, content in files:
+            write_whole(path, content, 0o644)
+        write_file(self.changed)
+        write_whole(*kept, 0o644)
+
+
+def bundle_from(file: Path, source: str | None) -> tuple[str, bytes, Bundle]:
+    """Return where a bundle is, its content and the bundle: of a file, or of a relay."""
+    if source is None or PLACE.fullmatch(source):
+        where = source or _place(TomlFile.read(file))
+        content = bundle_at(where)
+        return where, content, parsed(where, content, "bundle", bundle_of)
+    bundle = read_bundle(Path(source))
+    return source, Path(source).read_bytes(), bundle
+
+
+def _place(file: TomlFile) -> str:
+    """Return where a party's relay hands out the bundle of the roster that the party has pinned."""
+    roster = pinned_roster(file) if "roster" in file.values else None
+    if roster is None:
+        raise ValueError(
+            f"{file.path} pins no roster: specify the coordinator's file, or the place that the "
+            "coordinator has sent, as HOST:PORT/NAME"
+        )
+    return f"{file.table('relay').made('address', reached_address)}/{name_of(roster)}"
+
+
+def bundle_at(place: str) -> bytes:
+    """Return the content of the bundle that a relay hands out.
+
+    Who answers needs no proof here: what counts is the signature, and the digest that is compared.
+    """
+    relay, _, name = place.removeprefix("wss://").rpartition("/")
+    host, _, path = relay.partition("/")
+    url = urlunsplit(("https", host, f"{path}{PATH}{name}", "", ""))
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urlopen(url, timeout=SECONDS, context=context) as answer:  # noqa: S310 (https alone)
+            content: bytes = answer.read(MOST + 1)
+    except HTTPError as error:
+        raise ValueError(
+            f"{place}: the relay has no such bundle ({error.code}): the coordinator has made a "
+            "newer roster, or the relay's operator has not fetched this one"
+        ) from None
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        raise ValueError(f"{place}: the relay cannot be reached ({reason})") from None
+    if len(content) > MOST:
+        raise ValueError(f"{place}: what is there has more than {MOST:,} bytes: no bundle")
+    return content
+
+
+def handed_out(folder: Path, path: str) -> bytes | None:
+    """Return what a relay answers a request of HTTP for a path; None if it has no such bundle."""
+    kept = folder / KEPT
+    if not path.startswith(PATH) or not kept.exists():
+        return None
+    try:
+        expected = f"{PATH}{name_of(read_bundle(kept).roster)}"
+    except ValueError:  # it is damaged: `vertibayes check` and `fetch` say so
+        return None
+    return kept.read_bytes() if hmac.compare_digest(path.encode(), expected.encode()) else None
+
+
+def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
+    """Return what a bundle changes at a party; `content` is the bundle's file."""
+    folder, file = path.parent, TomlFile.read(path)
+    old = _kept(folder / KEPT, bundle, content)
+    is_relay = "relay" in file.values and len(file.values) == 1
+    lines: list[str] = []
+    files: dict[Path, bytes] = {}
+    pin = None
+    if is_relay:
+        party, role = RELAY, "relay"
+    else:
+        own = Own.read(path)
+        party, role = own.party, own.role
+        roster_path = folder / f"roster-{bundle.roster.epoch}.json"
+        pin = pinning(path, roster_path, bundle.roster)
+        lines += pin.lines
+        if pin.changed is not None:
+            file = pin.changed
+            files[roster_path] = json.dumps(bundle.signed_roster, indent=1).encode() + b"\n"
+    texts, certified = _certified(file, party, bundle)
+    files |= certified
+    file = with_texts(file, texts)
+    if role == "site":
+        files |= {folder / name: text.encode() for name, text in bundle.files.items()}
+    if is_relay:
+        files |= _revoked(file.table("relay").path("revoked", "revoked.txt"), bundle)
+    lines += _news(files, bundle, old)
+    files[folder / KEPT] = content
+    is_asked = old is None if pin is None else pin.changed is not None
+    return Fetched(bundle, tuple(lines), is_asked, file, files)
+
+
+def _kept(path: Path, new: Bundle, content: bytes) -> Bundle | None:
+    """Return the bundle that a party took before; refuse one that does not follow it."""
+    if not path.exists():
+        return None
+    old = read_bundle(path)
+    reason = ""
+    if new.roster.signer != old.roster.signer:
+        reason = (
+            f"another coordinator has signed it, with {new.roster.signer}; if the consortium has a "
+            f"new one, remove {path}"
+        )
+    elif new.number < old.number:
+        reason = f"it is number {new.number}, and {path} is number {old.number}: ask for the newest"
+    elif new.number == old.number and content != path.read_bytes():
+        reason = f"the coordinator has signed two bundles of number {new.number}: ask for a new one"
+    if reason:
+        raise ValueError(f"the bundle is refused: {reason}")
+    return old
+
+
+def _certified(
+    file: TomlFile, party: Party, bundle: Bundle
+) -> tuple[dict[tuple[str, str], str], dict[Path, bytes]]:
+    """Return what a party's file says of the relay, and the root and certificate beside it."""
+    texts = {} if party == RELAY else {("relay", "address"): bundle.relay}
+    if party not in bundle.certificates:
+        return texts, {}
+    relay, folder = file.table("relay"), file.path.parent
+    first = relay.path("key", "server.key" if party == RELAY else "client.key")
+    certificate = bundle.certificates[party]
+    for key in (first, *later_keys(first)):
+        if key.exists() and make_tls_key(key) == tls_key_of(certificate):
+            break
+    else:
+        raise file.error(
+            ("relay", "key"),
+            f"the bundle certifies another key of {party} than {first} or a later one beside it: "
+            "send the coordinator the line of `vertibayes enrol` again, by another way",
+        )
+    own = key.with_suffix(".crt")
+    if own.parent != folder:
+        raise file.error(("relay", "key"), f"it must be in {folder}, where the certificate goes")
+    for name, value in (("root", ROOT), ("certificate", own.name), ("key", key.name)):
+        texts["relay", name] = value
+    return texts, {folder / ROOT: bundle.root.encode(), own: certificate.encode()}
+
+
+def _revoked(path: Path, bundle: Bundle) -> dict[Path, bytes]:
+    """Return the relay's list of revoked certificates, with those of the bundle."""
+    listed = read_revoked(path)
+    new = [number for number in bundle.revoked if int(number, 16) not in listed]
+    if not new:
+        return {}
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    more = "".join(f"{number}    # bundle {bundle.number}\n" for number in new)
+    return {path: f"{before.rstrip()}\n{more}".lstrip().encode()}
+
+
+def _news(files: Mapping[Path, bytes], bundle: Bundle, old: Bundle | None) -> Iterator[str]:
+    """Yield which files are new or other; refuse to replace one that no bundle brought."""
+    for path, content in files.items():
+        if not path.exists():
+            yield f"new file:    {path.name}"
+        elif path.read_bytes() != content:
+            if path.name in bundle.files and path.name not in (old.files if old else ()):
+                raise ValueError(f"{path} exists and is from no bundle: give it another name")
+            yield f"other file:  {path.name}"

@@ -1,0 +1,120 @@
+"""The frames between a party and the relay, one in each binary message of the WebSocket.
+
+    party -> relay -> party    PIECE          a piece of a packet, at most 64 KiB, and its mark
+    party <- relay <- party    TAKEN, FULL    the receipt of a mark; no room, to be sent again
+    party <- relay             AWAY, BUSY     nobody has the receiver's address; too much waits
+    party -> relay             ASK            whether a process has an address
+    party <- relay             HERE, ABSENT   the answer
+    both ways                  BEAT           nothing: this end is alive
+
+A frame is its kind, an address and what follows. A party writes the address of the receiver; the
+relay puts the sender's in its place, as the sender has proved it. So no frame can be in another's
+name. A *mark* names a piece: the stream of a process, the number of the packet, which of how many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from struct import Struct
+from typing import NamedTuple
+
+from vertibayes_protocols.transports.mailbox import Address
+from vertibayes_protocols.transports.pieces import PIECE as PIECE_BYTES
+
+BEAT, PIECE, TAKEN, FULL, AWAY, BUSY, ASK, HERE, ABSENT = range(9)
+FROM_PARTY = BEAT, PIECE, TAKEN, FULL, ASK  # kinds that a party may send
+MARKED = PIECE, TAKEN, FULL, AWAY, BUSY
+STREAM_BYTES = 16
+BEAT_SECONDS = 3.0  # between signs that an end is alive
+_MARK = Struct(f">{STREAM_BYTES}sQII")
+MOST_BYTES = PIECE_BYTES + 512  # of a frame
+MOST_SMALL = 1 << 20  # bytes of frames without a piece that wait for one receiver
+MOST_PIECES = 1 << 20  # of a packet
+
+
+class Mark(NamedTuple):
+    """What names a piece of a packet."""
+
+    stream: bytes
+    number: int
+    piece: int
+    pieces: int
+
+
+class Frame(NamedTuple):
+    """A frame as it is read."""
+
+    kind: int
+    address: Address
+    mark: Mark | None
+    piece: bytes
+
+
+def write_frame(
+    kind: int, address: Address = "", mark: Mark | None = None, piece: bytes = b""
+) -> bytes:
+    """Return a frame."""
+    name = address.encode()
+    return b"".join(
+        (bytes((kind, len(name))), name, b"" if mark is None else _MARK.pack(*mark), piece)
+    )
+
+
+def read_frame(data: bytes) -> Frame:
+    """Read a frame; raise a ValueError if it is not one."""
+    if len(data) < 2 or len(data) < (start := 2 + data[1]):
+        raise ValueError("a frame is cut short")
+    kind, address = data[0], data[2:start].decode()
+    if kind not in MARKED:
+        if kind > ABSENT or len(data) > start:
+            raise ValueError("a frame of no known kind")
+        return Frame(kind, address, None, b"")
+    if len(data) < (end := start + _MARK.size):
+        raise ValueError("a frame is cut short")
+    mark = Mark(*_MARK.unpack_from(data, start))
+    if not 0 <= mark.piece < mark.pieces <= MOST_PIECES:
+        raise ValueError("a piece without its numbers")
+    if len(data) - end > (PIECE_BYTES if kind == PIECE else 0):
+        raise ValueError("a piece that is too large")
+    return Frame(kind, address, mark, data[end:])
+
+
+class Outgoing:
+    """Frames that wait for a connection: those without a piece go first."""
+
+    def __init__(self) -> None:
+        self._small: deque[bytes] = deque()
+        self._pieces: deque[tuple[bytes, str]] = deque()
+        self._filled = asyncio.Event()
+        self.of_party: dict[str, int] = {}  # bytes of each sender that wait
+        self.small_bytes = 0
+
+    def put(self, frame: bytes, sender: str = "") -> None:
+        """Add a frame; `sender` is the party for which its bytes are counted."""
+        if frame[0] == PIECE:
+            self._pieces.append((frame, sender))
+            self.of_party[sender] = self.of_party.get(sender, 0) + len(frame)
+        else:
+            self._small.append(frame)
+            self.small_bytes += len(frame)
+        self._filled.set()
+
+    async def take(self) -> bytes:
+        """Wait for the next frame."""
+        while not self._small and not self._pieces:
+            self._filled.clear()
+            await self._filled.wait()
+        if self._small:
+            frame = self._small.popleft()
+            self.small_bytes -= len(frame)
+            return frame
+        frame, sender = self._pieces.popleft()
+        self.of_party[sender] -= len(frame)
+        if not self.of_party[sender]:
+            del self.of_party[sender]
+        return frame
+
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._small and not self._pieces
