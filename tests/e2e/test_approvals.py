@@ -306,13 +306,13 @@ def test_names_that_look_alike_are_marked(capsys, folder):
     assert "not the same: south, s0uth\n" in shown
 
 
-@pytest.mark.parametrize("typed", ["first four", "spaced", "more"])
-def test_four_digits_do_not_approve_and_a_space_between_eight_does_no_harm(
+@pytest.mark.parametrize("typed", ["first eight", "spaced", "more"])
+def test_eight_digits_do_not_approve_and_a_space_between_sixteen_does_no_harm(
     capsys, folder, monkeypatch, typed
 ):
     digest = digest_of(folder).hex()
-    answers = {"first four": digest[:4], "spaced": f"{digest[:4]} {digest[4:8].upper()}"}
-    monkeypatch.setattr("sys.stdin", Typed(answers.get(typed, digest[:12]) + "\n"))
+    answers = {"first eight": digest[:8], "spaced": f"{digest[:8]} {digest[8:16].upper()}"}
+    monkeypatch.setattr("sys.stdin", Typed(answers.get(typed, digest[:20]) + "\n"))
     assert (approve(capsys, folder)[0] == 0) == (typed == "spaced")
 
 

@@ -102,7 +102,7 @@ def test_without_a_terminal_nobody_is_asked(capsys, folder):
 
 @pytest.mark.parametrize(("typed", "approved"), [("right", True), ("0000", False), ("", False)])
 def test_the_owner_types_the_first_digits(capsys, folder, monkeypatch, typed, approved):
-    answer = digest_of(folder).hex()[:8] if typed == "right" else typed
+    answer = digest_of(folder).hex()[:16] if typed == "right" else typed
 
     monkeypatch.setattr("sys.stdin", Typed(f"{answer}\n"))
     assert (approve(capsys, folder)[0] == 0) == approved

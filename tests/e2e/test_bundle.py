@@ -158,7 +158,7 @@ def test_another_digest_changes_nothing(capsys, folder, party, options, reason):
 @pytest.mark.parametrize(("typed", "pinned"), [("right", True), ("0000", False), ("", False)])
 def test_a_person_types_the_first_digits(capsys, folder, monkeypatch, typed, pinned):
     digest = read_bundle(path_of(folder)).roster.digest.hex()
-    monkeypatch.setattr("sys.stdin", Typed(f"{digest[:8] if typed == 'right' else typed}\n"))
+    monkeypatch.setattr("sys.stdin", Typed(f"{digest[:16] if typed == 'right' else typed}\n"))
     site = file_of(folder, "clinic")
     code, _, error = run(capsys, "fetch", path_of(folder), "--file", site)
     assert (code == 0) == pinned and ("[roster]" in site.read_text()) == pinned

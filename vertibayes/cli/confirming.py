@@ -8,7 +8,7 @@ from pathlib import Path
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.pins import digest_of_text
 
-FIRST_DIGITS = 8  # of the digest, which the person types: two groups
+FIRST_DIGITS = 16  # of the digest, which the person types: 64 bits, which nobody searches
 
 
 def agree(digest: bytes, given: str | None, path: Path, what: str, reader: str) -> None:

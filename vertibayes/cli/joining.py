@@ -90,7 +90,7 @@ def _fetch(
         Path | None, typer.Option(help="The party's own file; the one in this folder if not given.")
     ] = None,
     digest: Annotated[
-        str | None, typer.Option(help="All digits; asks for the first eight if not given.")
+        str | None, typer.Option(help="All digits; asks for the first 16 if not given.")
     ] = None,
 ) -> None:
     """Take the coordinator's bundle, and check the party's file.

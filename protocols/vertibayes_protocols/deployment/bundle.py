@@ -1,7 +1,7 @@
 """What a coordinator sends to all parties: one signed file.
 
     party       -> coordinator    a line: enrol ROLE NAME KEY TLS-KEY; of the relay: its address
-    coordinator -> parties        bundle-N.json, by mail or from a server (`fetching.bundle_at`)
+    coordinator -> parties        bundle-N.json, by mail or from a server (`downloading.bundle_at`)
     coordinator -> parties        the digest of its roster, by telephone
 
 A bundle has the roster, the relay's address, a certificate of each party, the serial numbers of

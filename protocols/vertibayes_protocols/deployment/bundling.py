@@ -16,7 +16,7 @@ from pathlib import Path
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.bundle import Bundle, check_name, read_bundle, write_bundle
-from vertibayes_protocols.deployment.certificates import certify, decode_tls, serials_of
+from vertibayes_protocols.deployment.certificates import certify, decode_tls, serials_of, tls_key_of
 from vertibayes_protocols.deployment.keys import make_private, read_private
 from vertibayes_protocols.deployment.parts import reached_address
 from vertibayes_protocols.deployment.roster.changes import first_roster, next_roster
@@ -63,6 +63,8 @@ def make_bundle(
         number for key in roster.retired if key.why == "revoked" and key not in known
         for number in serials_of(folder, key.name)
     ]  # fmt: skip
+    if old is not None and keys_of.get(RELAY) not in (None, tls_key_of(old.certificates[RELAY])):
+        revoked += serials_of(folder, RELAY)  # of the key that is replaced
     members = {*roster.by_name, RELAY}
     root, certificates = certify(
         folder,

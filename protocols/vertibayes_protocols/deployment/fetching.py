@@ -5,24 +5,15 @@ from __future__ import annotations
 import hmac
 import json
 import re
-import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.parse import urlunsplit
-from urllib.request import urlopen
 
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.deployment.bundle import (
-    MOST,
-    Bundle,
-    bundle_of,
-    name_of,
-    read_bundle,
-)
+from vertibayes_protocols.deployment.bundle import Bundle, bundle_of, name_of, read_bundle
 from vertibayes_protocols.deployment.certificates import make_tls_key, tls_key_of
-from vertibayes_protocols.deployment.parts import reached_address
+from vertibayes_protocols.deployment.downloading import PATH, bundle_at
+from vertibayes_protocols.deployment.parts import proxy, reached_address
 from vertibayes_protocols.deployment.pins import pinned_roster
 from vertibayes_protocols.deployment.roster.pinning import (
     Own,
@@ -35,11 +26,9 @@ from vertibayes_protocols.deployment.roster.roster import parsed
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.storage.whole_file import write_whole
 from vertibayes_protocols.transports.mailbox import RELAY
-from vertibayes_protocols.transports.tls import read_revoked
+from vertibayes_protocols.transports.tls import REVOKED, read_revoked
 
-PATH = "/bundle/"  # of a request to the relay, before the name of a bundle
 PLACE = re.compile(r"(wss://[^\\]+|[^/\\]+:[0-9]+)/[0-9a-f]{16}")  # where a bundle is handed out
-SECONDS = 30.0
 KEPT = "bundle.json"  # the last bundle, which the relay also hands out
 ROOT = "rootCA.pem"
 
@@ -66,8 +55,9 @@ class Fetched:
 def bundle_from(file: Path, source: str | None) -> tuple[str, bytes, Bundle]:
     """Return where a bundle is, its content and the bundle: of a file, or of a relay."""
     if source is None or PLACE.fullmatch(source):
-        where = source or _place(TomlFile.read(file))
-        content = bundle_at(where)
+        own = TomlFile.read(file)
+        where, relay = source or _place(own), own.table("relay")
+        content = bundle_at(where, relay.made("proxy", proxy) if "proxy" in relay else None)
         return where, content, parsed(where, content, "bundle", bundle_of)
     bundle = read_bundle(Path(source))
     return source, Path(source).read_bytes(), bundle
@@ -82,32 +72,6 @@ def _place(file: TomlFile) -> str:
             "coordinator has sent, as HOST:PORT/NAME"
         )
     return f"{file.table('relay').made('address', reached_address)}/{name_of(roster)}"
-
-
-def bundle_at(place: str) -> bytes:
-    """Return the content of the bundle that a relay hands out.
-
-    Who answers needs no proof here: what counts is the signature, and the digest that is compared.
-    """
-    relay, _, name = place.removeprefix("wss://").rpartition("/")
-    host, _, path = relay.partition("/")
-    url = urlunsplit(("https", host, f"{path}{PATH}{name}", "", ""))
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    try:
-        with urlopen(url, timeout=SECONDS, context=context) as answer:  # noqa: S310 (https alone)
-            content: bytes = answer.read(MOST + 1)
-    except HTTPError as error:
-        raise ValueError(
-            f"{place}: the relay has no such bundle ({error.code}): the coordinator has made a "
-            "newer roster, or the relay's operator has not fetched this one"
-        ) from None
-    except OSError as error:
-        reason = getattr(error, "reason", error)
-        raise ValueError(f"{place}: the relay cannot be reached ({reason})") from None
-    if len(content) > MOST:
-        raise ValueError(f"{place}: what is there has more than {MOST:,} bytes: no bundle")
-    return content
 
 
 def handed_out(folder: Path, path: str) -> bytes | None:
@@ -125,8 +89,8 @@ def handed_out(folder: Path, path: str) -> bytes | None:
 def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
     """Return what a bundle changes at a party; `content` is the bundle's file."""
     folder, file = path.parent, TomlFile.read(path)
-    old = _kept(folder / KEPT, bundle, content)
-    is_relay = "relay" in file.values and len(file.values) == 1
+    old = _kept(folder / KEPT, bundle)
+    is_relay = {"relay"} <= {*file.values} <= {"relay", "metrics"}
     lines: list[str] = []
     files: dict[Path, bytes] = {}
     pin = None
@@ -142,19 +106,20 @@ def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
             file = pin.changed
             files[roster_path] = json.dumps(bundle.signed_roster, indent=1).encode() + b"\n"
     texts, certified = _certified(file, party, bundle)
+    lines += _other_texts(file, texts)
     files |= certified
     file = with_texts(file, texts)
     if role == "site":
         files |= {folder / name: text.encode() for name, text in bundle.files.items()}
-    if is_relay:
-        files |= _revoked(file.table("relay").path("revoked", "revoked.txt"), bundle)
+    own_list = file.table("relay").path("revoked", REVOKED) if is_relay else folder / REVOKED
+    files |= _revoked(own_list, bundle)
     lines += _news(files, bundle, old)
     files[folder / KEPT] = content
     is_asked = old is None if pin is None else pin.changed is not None
     return Fetched(bundle, tuple(lines), is_asked, file, files)
 
 
-def _kept(path: Path, new: Bundle, content: bytes) -> Bundle | None:
+def _kept(path: Path, new: Bundle) -> Bundle | None:
     """Return the bundle that a party took before; refuse one that does not follow it."""
     if not path.exists():
         return None
@@ -167,7 +132,7 @@ def _kept(path: Path, new: Bundle, content: bytes) -> Bundle | None:
         )
     elif new.number < old.number:
         reason = f"it is number {new.number}, and {path} is number {old.number}: ask for the newest"
-    elif new.number == old.number and content != path.read_bytes():
+    elif new.number == old.number and new.as_json() != old.as_json():
         reason = f"the coordinator has signed two bundles of number {new.number}: ask for a new one"
     if reason:
         raise ValueError(f"the bundle is refused: {reason}")
@@ -201,8 +166,16 @@ def _certified(
     return texts, {folder / ROOT: bundle.root.encode(), own: certificate.encode()}
 
 
+def _other_texts(file: TomlFile, texts: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    """Yield which texts of a party's file change."""
+    for (table, key), text in texts.items():
+        before = file.table(table).values.get(key)
+        if before != text:
+            yield f"{f'{table}:':13}{key} = {text!r}" + (f", was {before!r}" if before else "")
+
+
 def _revoked(path: Path, bundle: Bundle) -> dict[Path, bytes]:
-    """Return the relay's list of revoked certificates, with those of the bundle."""
+    """Return a party's list of revoked certificates, with those of the bundle."""
     listed = read_revoked(path)
     new = [number for number in bundle.revoked if int(number, 16) not in listed]
     if not new:

@@ -111,8 +111,9 @@ async def open_line(route: Route, asked: Entry) -> ClientConnection:
     line = await _open_websocket(route)
     try:
         async with asyncio.timeout(HANDSHAKE_SECONDS):
-            if route.is_secure and route.trust == "root":
-                check_relay(line.transport.get_extra_info("ssl_object").getpeercert(True))
+            if credentials is not None and route.is_secure and route.trust == "root":
+                shown = line.transport.get_extra_info("ssl_object").getpeercert(True)
+                check_relay(shown, credentials.revoked)
             await _enter(line, asked, credentials)
     except BaseException as error:
         line.transport.abort()

@@ -40,11 +40,13 @@ from vertibayes_protocols.transports.frames import STREAM_BYTES
 from vertibayes_protocols.transports.mailbox import RELAY, Address
 from vertibayes_protocols.transports.tls import (
     FOREIGN,
+    REVOKED,
     Certificates,
     HandshakeError,
     PeerCertificate,
     common_name,
     has_purpose,
+    read_revoked,
 )
 
 NONCE_BYTES = 32
@@ -71,6 +73,7 @@ class Credentials(NamedTuple):
     root: x509.Certificate
     certificate: bytes  # DER
     key: PrivateKey
+    revoked: frozenset[int]  # serial numbers of relays' certificates that a party takes no more
 
 
 class Entry(NamedTuple):
@@ -90,11 +93,12 @@ def read_credentials(certificates: Certificates) -> Credentials:
             raise ValueError("a key that is not RSA, EC or Ed25519")
         if key.public_key() != own.public_key():
             raise ValueError("the key is of another certificate")
+        revoked = read_revoked(certificates.root.with_name(REVOKED))
     except (OSError, ValueError, TypeError) as error:  # a TypeError: the key has a password
         files = ", ".join(str(path) for path in certificates)
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise TransportError(f"the certificates {files} cannot be used: {reason}") from None
-    return Credentials(root, own.public_bytes(serialization.Encoding.DER), key)
+    return Credentials(root, own.public_bytes(serialization.Encoding.DER), key, revoked)
 
 
 # ---- the messages --------------------------------------------------------------------------------
@@ -130,6 +134,8 @@ def read_challenge(data: bytes, own: bytes, credentials: Credentials | None) -> 
     shown = _check(credentials, "relay", certificate, signature, CHALLENGE, own, nonce)
     if shown is not None and shown.name != RELAY:
         raise HandshakeError("wrong name")
+    if credentials is not None and shown is not None and shown.serial in credentials.revoked:
+        raise HandshakeError("revoked")
     return nonce
 
 

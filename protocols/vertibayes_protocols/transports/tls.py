@@ -31,6 +31,7 @@ from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports.mailbox import RELAY
 
 PURPOSES = {"relay": ExtendedKeyUsageOID.SERVER_AUTH, "party": ExtendedKeyUsageOID.CLIENT_AUTH}
+REVOKED = "revoked.txt"  # beside a party's root: certificates that it takes no more
 SERIAL = re.compile(r"[0-9a-f]{1,40}")
 FOREIGN = "unknown authority"
 _CHAIN = {  # OpenSSL's codes of what is wrong with a certificate
@@ -126,13 +127,15 @@ def _no_password() -> str:
     raise ValueError("the key has a password")  # OpenSSL would ask for it on the terminal
 
 
-def check_relay(certificate: bytes) -> None:
+def check_relay(certificate: bytes, revoked: frozenset[int]) -> None:
     """Refuse a certificate in DER, which the handshake has verified, that is not the relay's."""
     shown = x509.load_der_x509_certificate(certificate)
     if not has_purpose(shown, "relay"):
         raise HandshakeError("wrong purpose")
     if common_name(shown) != RELAY:
         raise HandshakeError("wrong name")
+    if shown.serial_number in revoked:
+        raise HandshakeError("revoked")
 
 
 def common_name(certificate: x509.Certificate) -> Party:

@@ -111,6 +111,11 @@ class Roster:
         retired = {part: old for old in self.retired for part in _parts(old.public)}
         for old in self.retired:
             party_name(old.name)
+            if not 1 <= old.epoch <= self.epoch:
+                raise ValueError(
+                    f"a key of {old.name} was {old.why} at epoch {old.epoch}: expected an epoch "
+                    f"from 1 to that of the roster, {self.epoch}"
+                )
         party_names([member.name for member in self.members])
         owners: dict[bytes, Party] = {}
         for member in self.members:
