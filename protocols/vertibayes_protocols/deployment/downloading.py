@@ -52,6 +52,7 @@ def bundle_at(place: str, proxy: str | None = None) -> bytes:
     try:
         content = _within(SECONDS, read)
     except HTTPError as error:
+        error.close()
         raise ValueError(
             f"{place}: the relay has no such bundle ({error.code}): the coordinator has made a "
             "newer roster, or the relay's operator has not fetched this one"
