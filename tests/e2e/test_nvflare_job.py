@@ -19,6 +19,7 @@ pytest.importorskip(
 )
 
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
 from tests.e2e.processes import free_address
@@ -247,6 +248,20 @@ def test_a_packet_whose_receipt_is_lost_is_sent_again_and_taken_once(monkeypatch
             assert clinic.deliver({"dealer": packet}, 5.0) == {}
         assert [dealer.receive(5.0) for _ in "12"] == [("clinic", b"one"), ("clinic", b"two")]
         assert dealer.receive(0.0) is None
+
+
+def test_a_packet_that_a_later_one_has_overtaken_is_handed_over(monkeypatch):
+    monkeypatch.syspath_prepend(str(JOB))
+    from vertibayes_nvflare.courier import EPOCH, NUMBER, PACKET, TOPIC, Courier
+
+    engine, (ours, theirs) = Engine(), Pipe()
+    with closing(Courier(engine).carry(ours)), CarriedLink(theirs) as dealer:
+        with engine.new_context() as context:
+            for number in (6, 5, 6):
+                request = Shareable({EPOCH: bytes(16), NUMBER: number, PACKET: b"%d" % number})
+                assert engine.topics[TOPIC](TOPIC, request, context).get_return_code() == "OK"
+        received = [dealer.receive(1.0) for _ in "12"]
+        assert received == [("clinic", b"6"), ("clinic", b"5")] and dealer.receive(0.0) is None
 
 
 def test_results_go_to_the_server_only_if_the_analysts_administrator_says_so(tmp_path, monkeypatch):
