@@ -462,6 +462,7 @@ def test_the_relay_hands_out_the_bundle_by_its_name_alone(capsys, folder):
 def listening(answer, context=None):
     """Let a stranger listen, who answers the first connection; yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(5)
 
         def serve():
             connection, _ = server.accept()
