@@ -384,3 +384,80 @@ def test_the_relay_hands_out_the_bundle_by_its_name_alone(capsys, folder):
     assert code == 2 and "the relay cannot be reached" in error
     code, _, error = run(capsys, "fetch", "--file", file_of(folder, "hospital"))
     assert code == 2 and "pins no roster: specify the coordinator's file" in error
+
+
+def test_a_reverse_proxy_passes_on_its_own_part_of_the_path(folder):
+    take(folder, "relay")
+    bundle = path_of(folder).read_bytes()
+    path = f"/bundle/{name_of(read_bundle(path_of(folder)).roster)}"
+    assert handed_out(folder / "relay", path) == bundle
+    assert handed_out(folder / "relay", f"/study-1{path}") == bundle
+    for other in (path[len("/bundle/") :], f"{path}/", f"/study-1{path}0", "/study-1/bundle/"):
+        assert handed_out(folder / "relay", other) is None
+
+
+# ---- studies that cannot run ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ('sites = ["clinic"]', 'sites = ["clinic", "lab"]', "'lab' is not a site in epoch 1"),
+        ("\n# [run]", '\n[alignment]\nrules = ["exact"]\n# [run]', "no number of people of clinic"),
+        ("[relay]\n", '[relay]\nproxy = "http://u:pw@10.0.0.1:80"\n', "it has a password"),
+    ],
+)
+def test_bundle_refuses_a_study_that_cannot_run(capsys, folder, before, after, reason):
+    study, out = file_of(folder, "ana"), folder / "coordinator"
+    assert study.read_text().count(before) == 1
+    study.write_text(study.read_text().replace(before, after))
+    files = contents(out)
+    code, shown, error = run(capsys, "bundle", "--out", out, "--study", study)
+    assert (code, shown) == (2, "") and reason in error and "study.toml, line" in error
+    assert "/tmp" not in error.replace(str(folder), "") and contents(out) == files
+
+
+def test_a_study_of_an_earlier_bundle_keeps_nobody_from_revoking_a_key(capsys, folder):
+    (folder / "lines.txt").write_text("revoke clinic\n")
+    code, shown, _ = run(
+        capsys, "bundle", folder / "lines.txt", "--out", folder / "coordinator",
+    )  # fmt: skip
+    assert code == 0 and "warning: a study of the last bundle cannot run: study.toml" in shown
+    assert read_bundle(path_of(folder, 2)).roster.epoch == 2
+
+
+# ---- before the first bundle ---------------------------------------------------------------------
+
+
+def test_check_shows_the_data_of_a_site_before_its_first_bundle(capsys, folder):
+    code, shown, _ = run(capsys, "check", file_of(folder, "clinic"))
+    assert code == 2 and "`vertibayes fetch` writes, with the keys" in shown
+    assert "clinic: 40 records" in shown and "example: no (20), yes (20)" in shown
+    assert "clinic: remembers nothing" in shown and "1 wrong" in shown
+    own = file_of(folder, "clinic")
+    own.write_text(own.read_text().replace('id_column = "id"', 'id_column = "person"'))
+    assert "no column 'person' (id_column)" in run(capsys, "check", own)[1]
+
+
+def test_a_relay_has_one_address(tmp_path):
+    first = enrol(tmp_path, "relay", "a.example.org:8102")
+    assert enrol(tmp_path, "relay", "a.example.org:8102") == first
+    for other in ("b.example.org:8102", "a.example.org:443", "wss://a.example.org/study-1"):
+        with pytest.raises(ValueError, match=r"relay.toml has address = 'a.example.org:8102'"):
+            enrol(tmp_path, "relay", other)
+    where = "wss://a.example.org/study-1"
+    assert enrol(tmp_path / "2", "relay", where)[0].startswith(f"relay {where} ")
+    assert enrol(tmp_path / "2", "relay", where)[0] == enrol(tmp_path / "2", "relay", where)[0]
+    with pytest.raises(ValueError, match="tls = false, which is not for a"):
+        enrol(tmp_path / "2", "relay", "a.example.org:8102")
+
+
+def test_a_file_with_the_password_of_a_proxy_is_the_partys_alone(capsys, folder):
+    take(folder, "clinic")
+    own = file_of(folder, "clinic")
+    own.write_text(own.read_text().replace("[relay]\n", '[relay]\nproxy = "http://u:pw@h:80"\n', 1))
+    own.chmod(0o640)
+    code, shown, error = run(capsys, "check", own)
+    assert code == 2 and "relay.proxy: other users can read" in shown and "pw" not in shown + error
+    own.chmod(0o600)
+    assert SiteFile.read(own).relay.proxy == "http://u:pw@h:80"

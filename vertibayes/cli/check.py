@@ -22,7 +22,7 @@ from vertibayes_protocols.deployment.running import study_session
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Begin, Describe, Meet
 from vertibayes_protocols.run_watch import RunWatch
-from vertibayes_protocols.transports.line import Answer, knock
+from vertibayes_protocols.transports.line import Answer, advice, knock
 from vertibayes_protocols.transports.route import Route
 
 REACH_SECONDS = 5.0
@@ -78,10 +78,14 @@ def _reach_relay(relay: Route) -> str | None:
     kind, reason = _knock(relay)
     if kind == "nothing":
         return f"cannot be reached: nothing listens there ({reason})"
+    if kind == "proxy":
+        return f"cannot be reached: {reason}"
     if kind == "refused":
         raise ValueError(f"listens, but does not take the certificate of this party ({reason})")
     if kind == "other":
-        raise ValueError(f"is not what listens there: {_other(relay, reason)}")
+        raise ValueError(
+            f"is not what listens there: {_other(relay, reason)}{advice(relay, reason)}"
+        )
     return None
 
 

@@ -28,7 +28,13 @@ OWN = "site.toml", "dealer.toml", "relay.toml", "study.toml"  # a site has studi
 @commands.command("enrol", epilog=ROLES)
 def _enrol(
     role: Annotated[str, typer.Argument(help="site, dealer, analyst or relay.")],
-    name: Annotated[str, typer.Argument(help="Name of the party; of the relay, HOST:PORT.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the party; of the relay, HOST:PORT, or "
+            "wss://HOST/PATH behind a reverse proxy."
+        ),
+    ],
     folder: Annotated[Path, typer.Option(help="Folder for the party's files.")] = Path(),
 ) -> None:
     """Make a party's keys and file, and print its line.
@@ -58,9 +64,10 @@ def _bundle(
     `vertibayes roster rotate`, or `revoke NAME`. Several lines are one epoch of the roster. The
     first bundle makes the coordinator's keys.
     """
+    from vertibayes.cli.study import check_sent
     from vertibayes_protocols.contract import grouped_digest
     from vertibayes_protocols.deployment.bundle import name_of
-    from vertibayes_protocols.deployment.bundling import make_bundle
+    from vertibayes_protocols.deployment.bundling import check_studies, make_bundle
     from vertibayes_protocols.deployment.roster.changes import changes
 
     try:
@@ -69,8 +76,13 @@ def _bundle(
         raise ValueError(f"{lines}: not UTF-8 text; save it as UTF-8") from None
     values = values_of(BUNDLE, given)
     studies = [Path(path) for path in values.pop("study")]
-    path, new, old = make_bundle(values.pop("out"), texts, studies, **values)
+    path, new, old = make_bundle(values.pop("out"), texts, studies, check=check_sent, **values)
     _say(f"{path}: {new.roster.title}, studies {', '.join(new.files) or 'none'}")
+    if not studies:
+        try:
+            check_studies(new.files, new.signed_roster, check_sent)
+        except ValueError as error:
+            _say(f"warning: a study of the last bundle cannot run: {error}")
     for line in changes(old.roster if old else None, new.roster):
         _say(line)
     _say(f"Digest: {grouped_digest(new.roster.digest)}")

@@ -48,6 +48,12 @@ KINDS: Mapping[str, type[AnyFile]] = {  # by the first table that a file has of 
 }  # fmt: skip
 
 
+UNFETCHED = (
+    "relay.address: missing; expected HOST:PORT, which `vertibayes fetch` writes, with the keys of "
+    "the other parties"
+)
+
+
 class Outside(NamedTuple):
     """Checks outside the files: each returns a warning or None, or raises a ValueError."""
 
@@ -118,6 +124,10 @@ def read_any(path: Path) -> AnyFile:
     )
 
 
+def _unfetched(path: Path) -> SiteFile | None:
+    return SiteFile.unfetched(path) if "site" in TomlFile.read(path).values else None
+
+
 def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = None) -> Findings:
     """Check each file, and that several files agree."""
     findings, files = Findings(), list[AnyFile]()
@@ -126,11 +136,14 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
     for path in paths:
         findings.begin()
         with findings.wrong_if_it_fails():
-            file = read_any(path)
+            file = _unfetched(path) or read_any(path)
             findings.say("ok", f"{path}: {file.kind} {file.party}")
-            files.append(file)
             findings.party = file.party
-            _check_file(findings, file, outside, now or datetime.now(UTC), public)
+            if isinstance(file, SiteFile) and not file.pinned:
+                findings.note("wrong", UNFETCHED)
+            else:
+                files.append(file)
+                _check_file(findings, file, outside, now or datetime.now(UTC), public)
             if isinstance(file, SiteFile):
                 with findings.wrong_if_it_fails():
                     data[file.party] = read_data(file)

@@ -14,6 +14,7 @@ from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.deployment.templates import OWN_FILES, enrolled_file
 from vertibayes_protocols.storage.whole_file import write_whole
 from vertibayes_protocols.transports.mailbox import RELAY
+from vertibayes_protocols.transports.route import host_and_port
 
 
 def enrol(folder: Path, role: str, name: str) -> tuple[str, Path]:
@@ -31,11 +32,25 @@ def enrol(folder: Path, role: str, name: str) -> tuple[str, Path]:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(path, enrolled_file(role, name).encode())
     if role == RELAY:
+        _check_listens(path, name)
         return f"relay {name} {make_tls_key(folder / 'server.key')}", path
     own = Own.read(path)
     if (own.role, own.party) != (role, name):
         raise ValueError(f"{path} is that of {own.role} {own.party}: specify another --folder")
     return _line(own, role), path
+
+
+def _check_listens(path: Path, name: str) -> None:
+    """Refuse a line of another address than that of the relay's file; a reverse proxy has both."""
+    relay = TomlFile.read(path).table("relay").values
+    where, tls = relay.get("address"), relay.get("tls", True)
+    everywhere = f"0.0.0.0:{host_and_port(name)[1]}"
+    if tls != name.startswith("wss:") and (not tls or where in (name, everywhere)):
+        return
+    raise ValueError(
+        f"{path} has address = {where!r}{'' if tls else ' and tls = false'}, which is not for "
+        f"{name}: change the file first, or specify another --folder"
+    )
 
 
 def _line(own: Own, role: str) -> str:

@@ -13,7 +13,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.bundle import Bundle, bundle_of, name_of, read_bundle
 from vertibayes_protocols.deployment.certificates import make_tls_key, tls_key_of
 from vertibayes_protocols.deployment.downloading import PATH, bundle_at
-from vertibayes_protocols.deployment.parts import proxy, reached_address
+from vertibayes_protocols.deployment.parts import proxy_in, reached_address
 from vertibayes_protocols.deployment.pins import pinned_roster
 from vertibayes_protocols.deployment.roster.pinning import (
     Own,
@@ -57,7 +57,7 @@ def bundle_from(file: Path, source: str | None) -> tuple[str, bytes, Bundle]:
     if source is None or PLACE.fullmatch(source):
         own = TomlFile.read(file)
         where, relay = source or _place(own), own.table("relay")
-        content = bundle_at(where, relay.made("proxy", proxy) if "proxy" in relay else None)
+        content = bundle_at(where, proxy_in(relay))
         return where, content, parsed(where, content, "bundle", bundle_of)
     bundle = read_bundle(Path(source))
     return source, Path(source).read_bytes(), bundle
@@ -75,15 +75,18 @@ def _place(file: TomlFile) -> str:
 
 
 def handed_out(folder: Path, path: str) -> bytes | None:
-    """Return what a relay answers a request of HTTP for a path; None if it has no such bundle."""
-    kept = folder / KEPT
-    if not path.startswith(PATH) or not kept.exists():
+    """Return what a relay answers a request of HTTP for a path; None if it has no such bundle.
+
+    A reverse proxy may pass on its own part of the path before `PATH`.
+    """
+    kept, (_, found, name) = folder / KEPT, path.rpartition(PATH)
+    if not found or not kept.exists():
         return None
     try:
-        expected = f"{PATH}{name_of(read_bundle(kept).roster)}"
+        expected = name_of(read_bundle(kept).roster)
     except ValueError:  # it is damaged: `vertibayes check` and `fetch` say so
         return None
-    return kept.read_bytes() if hmac.compare_digest(path.encode(), expected.encode()) else None
+    return kept.read_bytes() if hmac.compare_digest(name.encode(), expected.encode()) else None
 
 
 def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:

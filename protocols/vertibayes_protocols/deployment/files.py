@@ -112,12 +112,32 @@ class SiteFile(_ServingFile):
     def read(cls, path: Path) -> SiteFile:
         """Read and check a site's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
+        return cls._of(file, *_own(file, "site", folder="memory"))
+
+    @classmethod
+    def unfetched(cls, path: Path) -> SiteFile | None:
+        """Read the file that `enrol` wrote, without relay and other parties; None if it has them.
+
+        Only the data of such a file can be checked: nobody can start it.
+        """
+        file = TomlFile.read(path)
+        others = "roster", "dealer", "peers", "analyst", "analysts"
+        if "address" in file.values.get("relay", ("address",)) or file.values.keys() & others:
+            return None
+        with file.table("site") as table:
+            party, key = own_party(table)
+            folder = table.path("folder", "memory")
+        own = {"source": file, "party": party, "key": key, "folder": folder, "pinned": {}}
+        own |= {"relay": CARRIED, "roster": None, "waits": patience_of(file)}
+        return cls._of(file, own, Pins(sites={}, dealer={"": b""}, analysts={}))
+
+    @classmethod
+    def _of(cls, file: TomlFile, own: dict[str, Any], pins: Pins) -> SiteFile:
         known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
         file.check((*known, "analyst", "analysts", "roster", "relay", "patience", "metrics"))
-        own, pins = _own(file, "site", folder="memory")
         variables = variables_of(file)
         data = data_of(file, variables)
-        sites = {own["party"], *pins.all} - {*pins.dealer, *pins.analysts}
+        sites = {own["party"], *pins.all} - {*pins.dealer, *pins.analysts} if own["pinned"] else ()
         return cls(
             **own,
             policy=policy_of(file, tuple(variables)),

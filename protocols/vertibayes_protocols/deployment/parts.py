@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentLimits, AlignmentRequest
+from vertibayes_protocols.deployment.keys import check_secret
 from vertibayes_protocols.deployment.tables import Table, TomlFile
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.public_keys import decode_signing
@@ -183,6 +184,17 @@ def proxy(text: str) -> str:
     return text
 
 
+def proxy_in(table: Table) -> str | None:
+    """Take the proxy to the relay; with a password, the file must be the party's alone."""
+    if "proxy" not in table:
+        return None
+    found = table.made("proxy", proxy)
+    if "@" in found:
+        with table.at("proxy"):
+            check_secret(table.file.path)
+    return found
+
+
 def host_name(text: str) -> str:
     """Return a host name or an IPv4 address."""
     if HOST.fullmatch(text) is None:
@@ -196,9 +208,7 @@ def relay_of(table: Table) -> Route:
     trust = table.take(TRUST)
     if route.certificates is None and trust != TRUST.default:
         raise table.error(TRUST.name, "root, certificate and key are missing: there is no TLS")
-    return route._replace(
-        trust=trust, proxy=table.made("proxy", proxy) if "proxy" in table else None
-    )
+    return route._replace(trust=trust, proxy=proxy_in(table))
 
 
 def listening_of(table: Table) -> Route:
@@ -281,7 +291,7 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
 
 
 def matching_of(file: TomlFile, source: DataSource, peers: Collection[Party]) -> Matching | None:
-    """Return how a site matches its list of people with others; None without [alignment]."""
+    """Return how a site matches its list with others, if it knows them; None without the table."""
     if "alignment" not in file.values:
         return None
     with file.table("alignment") as table:
@@ -292,7 +302,7 @@ def matching_of(file: TomlFile, source: DataSource, peers: Collection[Party]) ->
         columns = ", ".join(source.id_column)
         reason = f"each column of id_column needs a rule: {columns}; got {', '.join(rules)}"
         raise table.error("rules", reason)
-    if strangers := sorted(limits.most_people.keys() - set(peers)):
+    if strangers := sorted(limits.most_people.keys() - set(peers)) if peers else ():
         reason = f"{strangers[0]!r} is not a site that this file pins: {', '.join(sorted(peers))}"
         raise table.error("most_people", reason)
     return Matching(rules, values["duplicates"], limits)

@@ -48,6 +48,11 @@ certificate = "{kind}.crt"
 key = "{kind}.key"               # private: made by `vertibayes enrol`; never sent
 """
 
+_WAY = """\
+# proxy = "http://10.0.0.1:3128" # to the relay; "none"; that of HTTPS_PROXY if not given
+# trust = "system"               # if a proxy or reverse proxy ends TLS before the relay
+"""
+
 _RELAY = """\
 [relay]
 address = "{address}"
@@ -119,7 +124,7 @@ def init(
             file,
             name,
             "".join(pinned),
-            relay(address=where, kind=kind),
+            relay(address=where, kind=kind) + _WAY * (name != RELAY),
             shown or ["example"],
             (variables or {}).get(name) or ["example"],
         )
@@ -135,6 +140,8 @@ def enrolled_file(role: str, name: Party) -> str:
     relay = _FETCHED.format(kind="server" if role == RELAY else "client")
     if role == RELAY:
         relay += _LISTENS if name.startswith("wss:") else f"address = {quoted(name)}\n"
+    else:
+        relay += _WAY
     sites = 'sites = ["example"]              # as the roster names them\n' * (role == "analyst")
     return _filled(OWN_FILES[role], name, _ROSTER, relay, ["example"], ["example"], sites)
 

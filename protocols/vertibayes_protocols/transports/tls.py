@@ -34,6 +34,7 @@ PURPOSES = {"relay": ExtendedKeyUsageOID.SERVER_AUTH, "party": ExtendedKeyUsageO
 REVOKED = "revoked.txt"  # beside a party's root: certificates that it takes no more
 SERIAL = re.compile(r"[0-9a-f]{1,40}")
 FOREIGN = "unknown authority"
+OLDER, OTHER = "TLS older than 1.3", "another version of TLS"
 _CHAIN = {  # OpenSSL's codes of what is wrong with a certificate
     7: FOREIGN, 18: FOREIGN, 19: FOREIGN, 20: FOREIGN, 21: FOREIGN,
     9: "not valid yet", 10: "expired", 26: "wrong purpose", 62: "wrong name", 64: "wrong name",
@@ -45,8 +46,8 @@ _PROTOCOL = {  # what OpenSSL says of the other end, and alerts of the other end
     "ALERT_UNKNOWN_CA": FOREIGN,
     "ALERT_BAD_CERTIFICATE": "wrong name or damaged",
     "ALERT_UNSUPPORTED_CERTIFICATE": "wrong purpose",
-    "UNSUPPORTED_PROTOCOL": "TLS older than 1.3",
-    "ALERT_PROTOCOL_VERSION": "another version of TLS",
+    "UNSUPPORTED_PROTOCOL": OLDER,
+    "ALERT_PROTOCOL_VERSION": OTHER,
     "WRONG_VERSION_NUMBER": "no TLS",
     "HTTP_REQUEST": "no TLS",
     "RECORD_LAYER_FAILURE": "no TLS",
