@@ -1,23 +1,41 @@
 """`vertibayes enrol`, `bundle` and `fetch`, as people use them, and as others attack them."""
 
 import json
+import socket
+import time
+from base64 import b64encode
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shutil import copytree
+from threading import Thread
 
 import pytest
 
 from tests.e2e.command import Typed, run
 from tests.e2e.processes import free_address
-from vertibayes_protocols.deployment import bundling
-from vertibayes_protocols.deployment.bundle import Bundle, bundle_of, name_of, read_bundle
+from vertibayes_protocols.deployment import bundling, downloading
+from vertibayes_protocols.deployment.bundle import (
+    Bundle,
+    bundle_of,
+    name_of,
+    read_bundle,
+    write_bundle,
+)
 from vertibayes_protocols.deployment.certificates import tls_key_of
 from vertibayes_protocols.deployment.enrolling import enrol
 from vertibayes_protocols.deployment.fetching import fetching, handed_out
 from vertibayes_protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile
 from vertibayes_protocols.deployment.keys import make_private, read_private
+from vertibayes_protocols.transports import proof
 from vertibayes_protocols.transports.relay import start_relay
-from vertibayes_protocols.transports.tls import read_revoked
+from vertibayes_protocols.transports.tls import (
+    HandshakeError,
+    check_relay,
+    read_revoked,
+    relay_context,
+)
 
 PARTIES = {"relay": "relay", "dealer": "dealer", "clinic": "site", "hospital": "site",
            "ana": "analyst"}  # fmt: skip
@@ -155,10 +173,10 @@ def test_another_digest_changes_nothing(capsys, folder, party, options, reason):
     assert code == 2 and reason in error and contents(folder) == before
 
 
-@pytest.mark.parametrize(("typed", "pinned"), [("right", True), ("0000", False), ("", False)])
+@pytest.mark.parametrize(("typed", "pinned"), [(16, True), (8, False), (0, False)])
 def test_a_person_types_the_first_digits(capsys, folder, monkeypatch, typed, pinned):
     digest = read_bundle(path_of(folder)).roster.digest.hex()
-    monkeypatch.setattr("sys.stdin", Typed(f"{digest[:16] if typed == 'right' else typed}\n"))
+    monkeypatch.setattr("sys.stdin", Typed(f"{digest[:typed]}\n"))
     site = file_of(folder, "clinic")
     code, _, error = run(capsys, "fetch", path_of(folder), "--file", site)
     assert (code == 0) == pinned and ("[roster]" in site.read_text()) == pinned
@@ -181,6 +199,22 @@ def test_a_new_study_and_a_renewed_certificate_need_no_person(capsys, folder):
     assert all(renewed[name] != pem for name, pem in certificates.items())
     assert all(tls_key_of(renewed[name]) == tls_key_of(pem) for name, pem in certificates.items())
     assert not take(folder, "clinic", 3).is_asked
+
+
+def test_a_relay_that_moves_is_shown(capsys, folder):
+    take(folder, "dealer")
+    moved = replace(read_bundle(path_of(folder)), number=2, relay="127.0.0.1:2")
+    write_bundle(path_of(folder, 2), moved, read_private(folder / "coordinator/coordinator.key"))
+    code, shown, _ = fetch(capsys, folder, "dealer", 2, "--digest", "")
+    assert code == 0 and "relay:       address = '127.0.0.1:2', was '127.0.0.1:1'\n" in shown
+    assert "Written: " in shown and "Nothing is new" not in shown
+
+
+def test_a_relay_with_metrics_fetches(folder):
+    with file_of(folder, "relay").open("a") as file:
+        file.write("\n[metrics]\n")
+    take(folder, "relay")
+    assert RelayFile.read(file_of(folder, "relay")).metrics
 
 
 # ---- whoever carries lines and bundles -----------------------------------------------------------
@@ -253,6 +287,16 @@ def test_another_coordinator_an_older_bundle_and_a_second_of_one_number_are_refu
     assert before[file_of(folder, "ana")] == file_of(folder, "ana").read_bytes()
 
 
+def test_another_form_of_the_same_bundle_is_the_same_bundle(folder):
+    """Whoever carries it cannot make the coordinator look like one who signs two of a number."""
+    take(folder, "clinic")
+    content = path_of(folder).read_bytes()
+    path_of(folder).write_bytes(content + b"\n")
+    assert not take(folder, "clinic").lines
+    path_of(folder).write_bytes(content)
+    assert not take(folder, "clinic").lines
+
+
 @pytest.mark.parametrize(
     "name", ["site.toml", "../x.toml", "roster-9.json", "client.key", "bundle.json"]
 )
@@ -313,6 +357,34 @@ def test_a_stolen_key_is_revoked_with_its_certificate(folder):
     assert hospital.relay.certificates.certificate.name == "client.2.crt"
     clinic = SiteFile.read(file_of(folder, "clinic"))
     assert clinic.pinned["hospital"] == read_private(hospital.key).public
+
+
+def test_a_relays_key_that_was_replaced_lets_nobody_be_the_relay(capsys, folder):
+    def checks(certificates):
+        """Return what the analyst does with a relay's certificates, outside and inside."""
+        ours = StudyFile.read(file_of(folder, "ana")).relay.certificates
+        ours, relay = proof.read_party_credentials(ours), proof.read_credentials(certificates)
+        sent = proof.challenge(b"r" * 32, b"p" * 32, relay)
+        yield partial(check_relay, relay.certificate, ours.revoked)
+        yield partial(proof.read_challenge, sent, b"p" * 32, ours)
+
+    for party in PARTIES:
+        take(folder, party)
+    stolen = Path(copytree(folder / "relay", folder / "stolen"))
+    old = RelayFile.read(stolen / "relay.toml").relay.certificates
+    for check in checks(old):
+        check()  # the control
+    (folder / "relay" / "server.key").unlink()
+    (folder / "new.txt").write_text(enrolled(folder, "relay"))
+    code, shown, _ = run(capsys, "bundle", folder / "new.txt", "--out", folder / "coordinator")
+    assert code == 0 and "revoked:     1 certificates" in shown
+    for party in PARTIES:
+        take(folder, party, 2)
+    for check in checks(RelayFile.read(file_of(folder, "relay")).relay.certificates):
+        check()
+    for check in checks(old):
+        with pytest.raises(HandshakeError, match="revoked"):
+            check()
 
 
 # ---- the coordinator -----------------------------------------------------------------------------
@@ -384,6 +456,69 @@ def test_the_relay_hands_out_the_bundle_by_its_name_alone(capsys, folder):
     assert code == 2 and "the relay cannot be reached" in error
     code, _, error = run(capsys, "fetch", "--file", file_of(folder, "hospital"))
     assert code == 2 and "pins no roster: specify the coordinator's file" in error
+
+
+@contextmanager
+def listening(answer, context=None):
+    """Let a stranger listen, who answers the first connection; yield its port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with context.wrap_socket(connection, server_side=True) if context else connection as c:
+                answer(c, c.recv(1000))
+
+        thread = Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+def drips(connection, _):
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
+    for _ in range(20):
+        connection.sendall(b" ")
+        time.sleep(0.05)
+
+
+STRANGERS = {
+    b"HTTP/1.1 302 x\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n": "bundle (302)",
+    b"SSH-2.0-OpenSSH\x1b[2J\r\n": "what answers there is no relay of vertibayes",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc": "is no relay of vertibayes",
+    None: "no whole answer within 0.5 seconds",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", STRANGERS)
+def test_whatever_a_stranger_answers_is_one_error_in_time(capsys, folder, monkeypatch, answer):
+    take(folder, "relay")
+    context = relay_context(RelayFile.read(file_of(folder, "relay")).relay.certificates)
+    monkeypatch.setattr(downloading, "SECONDS", 0.5)
+    send = drips if answer is None else lambda c, _: c.sendall(answer)
+    with listening(send, context) as port:
+        place = f"127.0.0.1:{port}/{'0' * 16}"
+        code, _, error = fetch(capsys, folder, "hospital", place, "--digest", "x")
+    assert code == 2 and STRANGERS[answer] in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_fetch_goes_through_the_proxy_of_the_partys_file(capsys, folder, scheme):
+    seen = []
+    with listening(lambda _, request: seen.append(request)) as port:
+        site = file_of(folder, "hospital")
+        proxy = f'proxy = "{scheme}://bob:s3%40t@127.0.0.1:{port}"'
+        site.write_text(site.read_text().replace("[relay]\n", f"[relay]\n{proxy}\n", 1))
+        place = f"wss://relay.invalid/x/{'0' * 16}"
+        code, _, error = fetch(capsys, folder, "hospital", place, "--digest", "x")
+        if scheme == "https":  # to which the password would go in the clear: nothing was sent
+            socket.create_connection(("127.0.0.1", port)).close()
+    assert code == 2 and "bob" not in error and "s3" not in error
+    if scheme == "https":
+        assert seen == [b""] and "proxies of http:// alone" in error
+    else:
+        assert seen[0].startswith(b"CONNECT relay.invalid:443 ")
+        assert b"Basic " + b64encode(b"bob:s3@t") in seen[0]
+        assert "by way of the proxy 127.0.0.1" in error
 
 
 def test_a_reverse_proxy_passes_on_its_own_part_of_the_path(folder):

@@ -85,6 +85,10 @@ def _bundle(
             _say(f"warning: a study of the last bundle cannot run: {error}")
     for line in changes(old.roster if old else None, new.roster):
         _say(line)
+    if old and new.relay != old.relay:
+        _say(f"relay:       {new.relay}, was {old.relay}")
+    if old and (more := len(new.revoked) - len(old.revoked)):
+        _say(f"revoked:     {more} certificates, which a party refuses once it has fetched")
     _say(f"Digest: {grouped_digest(new.roster.digest)}")
     _say(
         "Send the file to all parties. If the digest is new, read it to each of them by telephone."

@@ -53,6 +53,7 @@ def bundle_at(place: str, proxy: str | None = None) -> bytes:
     try:
         content = _within(SECONDS, read)
     except HTTPError as error:
+        error.close()
         if error.code not in NO_BUNDLE:
             raise ValueError(
                 f"{place}: what answers there is not the relay, or refuses ({error.code}): ask the "

@@ -46,6 +46,7 @@ from vertibayes_protocols.transports.proof import (
     read_answer,
     read_challenge,
     read_credentials,
+    read_party_credentials,
 )
 from vertibayes_protocols.transports.route import NO_PROXY, Route, host_and_port, is_this_machine
 from vertibayes_protocols.transports.tls import (
@@ -88,7 +89,7 @@ def check_route(route: Route) -> None:
     host_and_port(route.address)
     if route.certificates is not None:
         _context(route)
-        read_credentials(route.certificates)
+        read_party_credentials(route.certificates)
 
 
 def _context(route: Route) -> ssl.SSLContext | None:
@@ -110,7 +111,8 @@ async def open_line(route: Route, asked: Entry) -> ClientConnection:
     OSError, TransportError
         If the relay is not reached, is another, or refuses this party.
     """
-    credentials = None if route.certificates is None else read_credentials(route.certificates)
+    files = route.certificates
+    credentials = None if files is None else read_party_credentials(files)
     line = await _open_websocket(route)
     try:
         async with asyncio.timeout(HANDSHAKE_SECONDS):

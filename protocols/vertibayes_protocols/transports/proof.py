@@ -73,7 +73,7 @@ class Credentials(NamedTuple):
     root: x509.Certificate
     certificate: bytes  # DER
     key: PrivateKey
-    revoked: frozenset[int]  # serial numbers of relays' certificates that a party takes no more
+    revoked: frozenset[int] = frozenset()  # serial numbers of the relay's that a party refuses
 
 
 class Entry(NamedTuple):
@@ -93,12 +93,20 @@ def read_credentials(certificates: Certificates) -> Credentials:
             raise ValueError("a key that is not RSA, EC or Ed25519")
         if key.public_key() != own.public_key():
             raise ValueError("the key is of another certificate")
-        revoked = read_revoked(certificates.root.with_name(REVOKED))
     except (OSError, ValueError, TypeError) as error:  # a TypeError: the key has a password
         files = ", ".join(str(path) for path in certificates)
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise TransportError(f"the certificates {files} cannot be used: {reason}") from None
-    return Credentials(root, own.public_bytes(serialization.Encoding.DER), key, revoked)
+    return Credentials(root, own.public_bytes(serialization.Encoding.DER), key)
+
+
+def read_party_credentials(certificates: Certificates) -> Credentials:
+    """Read the files of a party, with the list of certificates that it takes no more."""
+    try:
+        revoked = read_revoked(certificates.root.with_name(REVOKED))
+    except ValueError as error:
+        raise TransportError(str(error)) from None
+    return read_credentials(certificates)._replace(revoked=revoked)
 
 
 # ---- the messages --------------------------------------------------------------------------------

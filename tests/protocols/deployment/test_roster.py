@@ -1,6 +1,7 @@
 """Rosters: what the coordinator signs, and what follows from one to the next."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,14 @@ def test_a_rotation_keeps_the_place_and_retires_the_old_key(first):
     told = "\n".join(changes(first, second))
     assert "key changed: site north" in told and "rotated at epoch 2" in told
     assert "south" not in told
+
+
+@pytest.mark.parametrize("epoch", [0, 3, 10**9])
+def test_a_key_cannot_have_been_retired_in_another_epoch_than_there_was(first, epoch):
+    """A number that may have any value is where a forger would search for a digest."""
+    second = next_roster(first, [rotation(first)])
+    with pytest.raises(ValueError, match="expected an epoch from 1 to that of the roster, 2"):
+        replace(second, retired=(second.retired[0]._replace(epoch=epoch),))
 
 
 def test_a_stolen_key_is_revoked_and_the_party_enrolled_again_in_one_epoch(first):
