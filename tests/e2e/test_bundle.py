@@ -482,7 +482,7 @@ def drips(connection, _):
 
 
 STRANGERS = {
-    b"HTTP/1.1 302 x\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n": "refuses (302)",
+    b"HTTP/1.1 302 x\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n": "refuses (302",
     b"SSH-2.0-OpenSSH\x1b[2J\r\n": "what answers there is no relay of vertibayes",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc": "is no relay of vertibayes",
     None: "no whole answer within 0.5 seconds",

@@ -111,7 +111,7 @@ class SiteFile(_ServingFile):
     @classmethod
     def read(cls, path: Path) -> SiteFile:
         """Read and check a site's file; ValueError names file, line and key."""
-        file = TomlFile.read(path)
+        file = _site_tables(path)
         return cls._of(file, *_own(file, "site", folder="memory"))
 
     @classmethod
@@ -120,7 +120,7 @@ class SiteFile(_ServingFile):
 
         Only the data of such a file can be checked: nobody can start it.
         """
-        file = TomlFile.read(path)
+        file = _site_tables(path)
         others = "roster", "dealer", "peers", "analyst", "analysts"
         if "address" in file.values.get("relay", ("address",)) or file.values.keys() & others:
             return None
@@ -133,8 +133,6 @@ class SiteFile(_ServingFile):
 
     @classmethod
     def _of(cls, file: TomlFile, own: dict[str, Any], pins: Pins) -> SiteFile:
-        known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
-        file.check((*known, "analyst", "analysts", "roster", "relay", "patience", "metrics"))
         variables = variables_of(file)
         data = data_of(file, variables)
         sites = {own["party"], *pins.all} - {*pins.dealer, *pins.analysts} if own["pinned"] else ()
@@ -165,6 +163,14 @@ class SiteFile(_ServingFile):
     def ledger(self) -> Path:
         """The file in which the site records what was revealed."""
         return self.folder / "ledger.jsonl"
+
+
+def _site_tables(path: Path) -> TomlFile:
+    """Read the file of a site; refuse tables that it does not have."""
+    file = TomlFile.read(path)
+    known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
+    file.check((*known, "analyst", "analysts", "roster", "relay", "patience", "metrics"))
+    return file
 
 
 @dataclass(frozen=True, kw_only=True)
