@@ -49,7 +49,7 @@ key = "{kind}.key"               # private: made by `vertibayes enrol`; never se
 """
 
 _WAY = """\
-# proxy = "http://10.0.0.1:3128" # to the relay; "none"; that of HTTPS_PROXY if not given
+# proxy = "none"                 # or SCHEME://HOST:PORT; that of HTTPS_PROXY if not given
 # trust = "system"               # if a proxy or reverse proxy ends TLS before the relay
 """
 
