@@ -142,8 +142,6 @@ def read_challenge(data: bytes, own: bytes, credentials: Credentials | None) -> 
     shown = _check(credentials, "relay", certificate, signature, CHALLENGE, own, nonce)
     if shown is not None and shown.name != RELAY:
         raise HandshakeError("wrong name")
-    if credentials is not None and shown is not None and shown.serial in credentials.revoked:
-        raise HandshakeError("revoked")
     return nonce
 
 
@@ -245,6 +243,8 @@ def _check(
     try:
         certificate = x509.load_der_x509_certificate(shown)
         found = _certified(certificate, credentials.root, kind)
+        if found.serial in credentials.revoked:
+            raise HandshakeError("revoked")
         public, text = certificate.public_key(), label + _pack(*facts, sha256(shown).digest())
     except HandshakeError:
         raise
