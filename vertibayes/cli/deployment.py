@@ -193,8 +193,11 @@ def _meets(
         bool, typer.Option("--alignments", help="Allow further alignments: forget those so far.")
     ] = False,
     older_memory: Annotated[
-        bool, typer.Option("--older-memory", help="Accept what this site, or another, forgot.")
-    ] = False,
+        list[str] | None,
+        typer.Option(
+            metavar="PEER", help="Accept what this site, or PEER, forgot."
+        ),
+    ] = None,
 ) -> None:
     """List failed comparisons, alignments, old memories; forgive.
 
@@ -208,7 +211,7 @@ def _meets(
     """
     from vertibayes.cli.meets import run_meets
 
-    run_meets(site, reset, alignments=alignments, older_memory=older_memory)
+    run_meets(site, reset, alignments=alignments, older=older_memory or ())
 
 
 @commands.command("verify", epilog=WHERE)

@@ -90,9 +90,15 @@ def role_of(file: SiteFile, keys: KeyPair, data: SiteData, **kept: Any) -> SiteR
         policy=file.policy,
         analyst_key=file.pinned[file.analyst],
         signing_keys=file.signing,
+        former_keys=_former_keys(file),
         limits=AlignmentLimits() if file.matching is None else file.matching.limits,
         **kept,
     )
+
+
+def _former_keys(file: SiteFile) -> dict[str, tuple[bytes, ...]]:
+    """Return by which earlier keys the pinned ones were signed, as the roster says."""
+    return {} if file.roster is None else {p: file.roster.former_keys(p) for p in file.pinned}
 
 
 def dealer_role(file: DealerFile) -> DealerRole:

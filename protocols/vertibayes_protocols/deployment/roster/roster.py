@@ -148,6 +148,13 @@ class Roster:
         """Return the keys of a party that were retired."""
         return tuple(old for old in self.retired if old.name == party)
 
+    def former_keys(self, party: Party) -> tuple[bytes, ...]:
+        """Return the earlier keys of a party since it enrolled, each of which signed the next."""
+        chain: list[bytes] = []
+        for old in self.retired_keys(party):
+            chain = [*chain, old.key] if old.why == "rotated" else []
+        return tuple(chain)
+
     @property
     def title(self) -> str:
         """The consortium and the epoch, in words."""
