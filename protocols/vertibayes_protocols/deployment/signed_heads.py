@@ -41,7 +41,7 @@ def not_in(path: Path, own: SiteFile, ledger: LedgerContent) -> list[str]:
             continue
         signed_text = label(kind, party, count, head)
         if party != own.party or not any(is_signed(signed_text, signed, key) for key in public):
-            wrong.append(f"{place}: not signed by a key of {own.party}")
+            wrong.append(f"{place}: not signed by the key of {own.party}")
         elif ledger.chain.line_of(known) != count:
             wrong.append(f"{place}: {own.ledger} no longer has this head at line {count:,}")
     return wrong
