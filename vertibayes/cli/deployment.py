@@ -194,9 +194,7 @@ def _meets(
     ] = False,
     older_memory: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PEER", help="Accept what this site, or PEER, forgot."
-        ),
+        typer.Option(metavar="PEER", help="Accept what this site, or PEER, forgot."),
     ] = None,
 ) -> None:
     """List failed comparisons, alignments, old memories; forgive.
@@ -224,7 +222,10 @@ def _verify(
         Path | None, typer.Option(help="Compare the ledger with the heads in this log.")
     ] = None,
 ) -> None:
-    """Check that a site's ledger is whole, and that its memory is as new; exit status 1 if not."""
+    """Check a site's ledger and memory.
+
+    The exit status is 1 if the ledger is not whole, or if one of them is older than the other.
+    """
     from vertibayes.cli.verify import run_verify
 
     raise typer.Exit(run_verify(site, head=head, heads=heads))
@@ -235,9 +236,10 @@ def _repair(
     site: Annotated[Path, typer.Argument(help="The site's own file.")],
     because: Annotated[str, typer.Option(help="Why the newest files are lost.")] = "",
 ) -> None:
-    """Use what is left of a site's ledger and memory; the ledger notes what is missing.
+    """Use what is left of a site's ledger and memory.
 
-    Without --because it says what is missing and what may follow, and changes nothing.
+    The ledger notes what is missing. Without --because it says what is missing and what may follow,
+    and changes nothing.
     """
     from vertibayes.cli.verify import run_repair
 
