@@ -139,13 +139,14 @@ def test_a_rotation_keeps_the_place_and_retires_the_old_key(first):
     told = "\n".join(changes(first, second))
     assert "key changed: site north" in told and "rotated at epoch 2" in told
     assert "south" not in told
+    assert second.former_keys("north") == (old.key,) and second.former_keys("south") == ()
 
 
 def test_a_stolen_key_is_revoked_and_the_party_enrolled_again_in_one_epoch(first):
     lines = ["revoke north", enrolment_line("site", "north", keys("north 2"))]
     second = next_roster(first, lines)
     assert second.by_name["north"].key == keys("north 2").public
-    assert second.retired[0].why == "revoked"
+    assert second.retired[0].why == "revoked" and second.former_keys("north") == ()
     check_follows(first, second, NEW)
 
 

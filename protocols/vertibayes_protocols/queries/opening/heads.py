@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import ClassVar
 
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange
+from vertibayes_protocols import clock
 from vertibayes_protocols.errors import QueryRefusedError, printable
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.chain import HEAD_BYTES
@@ -110,7 +111,7 @@ def _compared(
     together.check_peer(peer, other, is_known=answer.is_known and is_its_key)
     reasons = [alarm.words for alarm in together.alarms(peer)]
     if is_known and not reasons:
-        today, key = datetime.now(UTC).toordinal(), site.public_keys[peer].hex()
+        today, key = clock.now().toordinal(), site.public_keys[peer].hex()
         together.see(peer, ours, Last(answer.head.hex(), theirs.sessions, today, key))
     return reasons
 
