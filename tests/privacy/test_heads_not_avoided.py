@@ -159,6 +159,7 @@ class Exchange:
 
 def test_a_session_that_took_long_brings_no_older_head(tmp_path):
     a, b = site_of(tmp_path, "a", "b"), site_of(tmp_path, "b", "a")
+    a.ledger.note("begun", "a", ()), b.ledger.note("begun", "b", ())
     first = Exchange(a, b)
     first.go_on(), first.go_on()
     slow = Exchange(a, b)
@@ -168,8 +169,9 @@ def test_a_session_that_took_long_brings_no_older_head(tmp_path):
     quick = Exchange(a, b)
     quick.go_on()
     assert quick.go_on() == ["", ""]
+    newest = b.ledger.head.hex()
     assert slow.go_on() == ["", ""]
-    assert a.memory.together.last("b").head == b.ledger.head.hex()
+    assert a.memory.together.last("b").head == newest
     for site in (a, b):
         site.ledger.close(), site.memory.close()
 
