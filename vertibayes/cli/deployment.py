@@ -30,7 +30,7 @@ STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was do
 
 commands = typer.Typer()
 
-FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` checks it."
+FILE = "Its file: `vertibayes enrol` writes a commented one, `vertibayes check FILE` checks it."
 WHERE = "docs/deploy.md has one page for each role between machines."
 File = Annotated[Path, typer.Argument(help=FILE, callback=check_file)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]

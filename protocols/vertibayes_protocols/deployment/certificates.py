@@ -12,8 +12,8 @@ A bundle has the certificates of keys that the parties made themselves (`certify
     FOLDER/relay/{rootCA.pem, server.crt, server.key}
 
 A certificate allows a party to connect to the relay under its name. It opens no message: messages
-are sealed with keys that the parties make themselves with `vertibayes keygen`, and that the
-coordinator never sees.
+are sealed with keys that the parties make themselves (`vertibayes enrol` or `keygen`), and that
+the coordinator never sees.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def expiry_logged(file: PartyFile | RelayFile, tell: Tell) -> Iterator[None]:
         while not over.wait(DAY_SECONDS):
             tell_expiry(file, tell)
 
-    if file.relay.certificates is not None:
+    if file.certificates is not None:
         Thread(target=watch, daemon=True).start()
     try:
         yield
@@ -179,10 +179,10 @@ def expiry_logged(file: PartyFile | RelayFile, tell: Tell) -> Iterator[None]:
 
 def tell_expiry(file: PartyFile | RelayFile, tell: Tell) -> None:
     """Log that the certificate of a party expires within 30 days, or why it is not valid."""
-    assert file.relay.certificates is not None  # asked before
+    assert file.certificates is not None  # asked before
     now = datetime.now(UTC)
     try:
-        end = check_certificate(*file.relay.certificates, file.party, now)
+        end = check_certificate(*file.certificates, file.party, now)
     except ValueError as error:
         tell(NOT_VALID, reason=str(error))
         return

@@ -42,7 +42,6 @@ TRUST = Setting("trust", "text", default="root", choices=("root", "system"))  # 
 TLS = Setting("tls", "flag", default=True)  # at the relay; a reverse proxy ends it if not
 
 SECOND = Setting("second_person", "text")  # its public key, as `keygen` prints it
-CARRIED = Route("a job of NVIDIA FLARE")  # carries the packets of a party
 
 PATIENCE = tuple(
     Setting(name, "seconds", default=seconds, above=0)

@@ -33,8 +33,7 @@ from vertibayes_protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from vertibayes_protocols.deployment.log import SessionLog, Tell, expiry_logged
-from vertibayes_protocols.deployment.parts import CARRIED
+from vertibayes_protocols.deployment.log import CONNECTED, SessionLog, Tell, expiry_logged
 from vertibayes_protocols.deployment.roster.identity import RosterIdentity
 from vertibayes_protocols.errors import words
 from vertibayes_protocols.queries import KINDS
@@ -165,7 +164,7 @@ def _serve(
         tell("late packets" if is_late else "packet refused", reason=_reason(error))
 
     with expiry_logged(file, tell), _mailbox(file, role.keys, refused, moved) as mailbox:
-        tell("connected", relay=file.relay.address)
+        tell(CONNECTED, **({} if file.relay is None else {"relay": file.relay.address}))
         answer(mailbox, role, file.analysts, KINDS, watches=watch)
 
 
@@ -287,7 +286,7 @@ def _mailbox(
 
 
 def _relay_link(file: PartyFile) -> WebSocketLink:
-    if file.relay is CARRIED:
+    if file.relay is None:
         raise ValueError(
             f"{file.source.path}: [relay] is missing: only a job of NVIDIA FLARE starts a party "
             "without a relay"
@@ -300,7 +299,7 @@ def _relay_link(file: PartyFile) -> WebSocketLink:
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:
     """Return a party's certificates if they are valid; with others, its peer would only hang up."""
-    certificates = file.relay.certificates
+    certificates = file.certificates
     if certificates is not None:
         check_certificate(*certificates, file.party, datetime.now(UTC))
     return certificates
