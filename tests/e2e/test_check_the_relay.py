@@ -10,6 +10,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from tests.e2e.processes import Authority, free_address
 from vertibayes.cli import check
 from vertibayes_protocols.deployment import certificates
+from vertibayes_protocols.deployment.checks import Findings
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.route import Route
 from vertibayes_protocols.transports.tls import Certificates
@@ -144,6 +145,14 @@ def test_where_nobody_listens_a_relay_can():
     assert said(check._listen, address, None) is None
     doubt = said(check._reach_relay, address, None)
     assert doubt == "cannot be reached: nothing listens there (Connection refused)"
+
+
+def test_nothing_is_said_of_a_relay_that_a_party_without_its_certificate_cannot_ask(folder):
+    own = files(folder, "north")._replace(certificate=folder / "deleted.crt")
+    findings = Findings()
+    findings.begin()
+    findings.ask("the relay ", "listens", lambda: check._reach_relay(Route("127.0.0.1:1", own)))
+    assert findings.lines == []
 
 
 @pytest.mark.parametrize("secure", [True, False])

@@ -115,7 +115,8 @@ def _fetch(
     if taken.is_asked:
         agree(found.roster.digest, digest, Path(source), "take this bundle", "the coordinator")
     taken.write()
-    _say(f"Written: {own}; restart the party that uses it\n" if taken.lines else "Nothing is new\n")
+    restart = "; restart the party that uses it" if taken.restarts else ""
+    _say(f"Written: {own}{restart}\n" if taken.lines else "Nothing is new\n")
     if run_check([own], meet=False):
         raise typer.Exit(2)
 

@@ -52,6 +52,7 @@ class Fetched:
     lines: tuple[str, ...]  # what changes, in words
     is_asked: bool  # whether a person must have compared the roster's digest
     changed: TomlFile  # the party's file
+    restarts: bool  # whether a running party uses this only after a restart: its file changes
     files: dict[Path, bytes] = field(repr=False)  # what is written beside it, in order
 
     def write(self) -> None:
@@ -124,7 +125,8 @@ def handed_out(folder: Path, path: str) -> bytes | None:
 
 def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
     """Return what a bundle changes at a party; `content` is the bundle's file."""
-    folder, file = path.parent, TomlFile.read(path)
+    folder, before = path.parent, TomlFile.read(path)
+    file = before
     old = _kept(folder / KEPT, bundle, content)
     is_relay = "relay" in file.values and len(file.values) == 1
     lines: list[str] = []
@@ -151,7 +153,7 @@ def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
     lines += _news(files, bundle, old)
     files[folder / KEPT] = content
     is_asked = old is None if pin is None else pin.changed is not None
-    return Fetched(bundle, tuple(lines), is_asked, file, files)
+    return Fetched(bundle, tuple(lines), is_asked, file, file.text != before.text, files)
 
 
 def _kept(path: Path, new: Bundle, content: bytes) -> Bundle | None:

@@ -25,8 +25,8 @@ from typing import TypeAlias
 
 from vertibayes_protocols.deployment.certificates import end_of
 from vertibayes_protocols.deployment.files import PartyFile, RelayFile, SiteFile
-from vertibayes_protocols.deployment.log import Fact, Tell
 from vertibayes_protocols.deployment.status import Status
+from vertibayes_protocols.events import Fact, Tell
 from vertibayes_protocols.transports.counted import Moved
 
 Labels: TypeAlias = Mapping[str, str]

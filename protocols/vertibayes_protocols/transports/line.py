@@ -206,10 +206,7 @@ class Answer(NamedTuple):
 def knock(route: Route, seconds: float) -> Answer:
     """Find out what listens at an address; a relay checks the party, and does not let it in.
 
-    Raises
-    ------
-    TransportError
-        If the party's own files cannot be used.
+    A TransportError says that the party's own files cannot be used.
     """
     check_route(route)
     name = NOBODY

@@ -147,7 +147,8 @@ def rotate(path: Path) -> tuple[str, Path]:
     old = read_private(own.key)
     member = roster.by_name.get(own.party)
     if member is None or member.key != old.public:
-        reason = f"{own.key} is not the key of {own.party} in {roster.title}: fetch the newest bundle"
+        known = f"the key of {own.party} in {roster.title}"
+        reason = f"{own.key} is not {known}: fetch the newest bundle"
         raise own.file.error((own.role, "key"), reason)
     key = later_keys(own.key)[-1]
     new = read_private(key) if key.exists() else make_private(key)
