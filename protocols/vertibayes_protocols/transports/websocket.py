@@ -135,7 +135,7 @@ class WebSocketLink:
         self._turns: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._asked: dict[Address, asyncio.Future[bool]] = {}
         self._doubled: TransportError | None = None
-        self._woken = self._is_leaving = False
+        self._woken = self._is_leaving = self._is_sending = False
         self._out = Outgoing()
         self._line: ClientConnection | None = None
         self._connected = asyncio.Event()
@@ -197,7 +197,10 @@ class WebSocketLink:
     async def _write(self, line: ClientConnection) -> None:
         with suppress(OSError, ConnectionClosed):
             while True:
-                await line.send(await self._out.take())
+                self._is_sending = False
+                frame = await self._out.take()
+                self._is_sending = True
+                await line.send(frame)
 
     async def _beat(self, _: ClientConnection) -> None:
         while True:
@@ -360,7 +363,7 @@ class WebSocketLink:
         self._is_leaving = True
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECONDS):
-                while not self._out.is_empty() and self._connected.is_set():
+                while self._connected.is_set() and (self._is_sending or not self._out.is_empty()):
                     await asyncio.sleep(0.005)
                 if self._line is not None:
                     await self._line.close()
