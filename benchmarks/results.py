@@ -224,7 +224,7 @@ PAGE = {
         ("sites", "as", "commit s", "total s", "MB sent"),
         {"sites": ("2", "8")},
         findings=2,
-        also=("field", "soak", "fuzz"),
+        also=("field", "soak", "simulation", "fuzz"),
     ),
     "count_by": Shown(
         ("network", "sites", "count_by", "seconds", "predicted s", "MB", "predicted MB", "rounds"),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from vertibayes_mpc.rounds import Message, Party
+from vertibayes_protocols import clock
 from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.errors import printable
 from vertibayes_protocols.release import FamilyTables
@@ -112,7 +112,7 @@ Approvals: TypeAlias = Callable[[bytes], Approved | None]  # by digest
 
 def today() -> str:
     """Return the day, in UTC, as in an approval: 2026-01-31."""
-    return datetime.now(UTC).date().isoformat()
+    return clock.now().date().isoformat()
 
 
 def nothing_approved(digest: bytes) -> None:

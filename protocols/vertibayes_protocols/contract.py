@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from vertibayes_mpc.rounds import Party
@@ -32,7 +33,7 @@ OPENING = "meet", DESCRIBE, "commit"
 Member: TypeAlias = tuple[Party, bytes]  # a party and its public key
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Contract:
     """What the owners of all sites approve."""
 
@@ -96,7 +97,7 @@ class Contract:
         """The names of the sites, in the order of the study."""
         return tuple(name for name, _ in self.sites)
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """The SHA-256 of the canonical JSON: 32 bytes."""
         return hashlib.sha256(self.canonical).digest()

@@ -139,6 +139,8 @@ def answer(role: SiteRole | DealerRole, considered: Considered[R, P]) -> Program
     if considered.effects.counts is not None:
         remember_records(role, considered.effects.counts)
     given = _Given(role, considered, is_done=query.is_paid(role))
+    if given.is_done:
+        given.note_charged()
     if not query.gives_late:
         given.give()
     yield from given.guard(query.run_site(role, plan, given.give))
@@ -165,6 +167,14 @@ class _Given:
         note(site, effects)
         if effects.leaves is not None and not isinstance(effects.leaves, Winners):
             site.note_budget()
+
+    def note_charged(self) -> None:
+        """Note what was charged before, if a crash or a full disk kept it from the ledger."""
+        site = self.site
+        assert site.run is not None  # no other query is paid
+        _, used = site.memory.runs.count(site.run.approved.contract.digest)
+        if site.ledger.releases < used:
+            note(site, self.considered.effects)
 
     def guard(self, program: Program[None]) -> Program[None]:
         """Run a program that sends the analyst nothing before the query was given."""

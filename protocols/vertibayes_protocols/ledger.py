@@ -70,6 +70,11 @@ class Ledger:
         self.tables += tables
 
     @property
+    def releases(self) -> int:
+        """How many releases by a rule it has, in a session those of the session's study."""
+        return sum(bool(table.rule) for table in self.tables)  # those of many tables are more
+
+    @property
     def head(self) -> bytes:
         """The head of the last line; empty for a ledger in memory, which ends with its process."""
         return b""

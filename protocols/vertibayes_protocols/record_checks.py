@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from time import time_ns
 
 from vertibayes_mpc.commitments import Selection
+from vertibayes_protocols import clock
 from vertibayes_protocols.effects import ByRule, Effects, Number
 from vertibayes_protocols.errors import refusing
 from vertibayes_protocols.roles import SiteRole
@@ -36,7 +36,7 @@ def check_number(site: SiteRole, number: Number | None) -> None:
     """
     if number is None:
         return
-    value, memory, now, reason = number.value, site.memory, time_ns() // 1000, ""
+    value, memory, now, reason = number.value, site.memory, clock.time_ns() // 1000, ""
     if not number.analyst:
         assert site.joined is not None  # the plan has found it
         last = site.joined.asked if site.holder is None else site.holder.last

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
-from time import time_ns
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +18,7 @@ from vertibayes_mpc.paillier import PrivateKey
 from vertibayes_mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness
 from vertibayes_mpc.rounds import Party as Party
 from vertibayes_mpc.signing import SigningKey
+from vertibayes_protocols import clock
 from vertibayes_protocols.alignment import AlignmentLimits
 from vertibayes_protocols.approval import Approvals, Run, nothing_approved
 from vertibayes_protocols.calibration.agreed import ClassifierSpec
@@ -64,7 +63,7 @@ class SharedState:
 
     def claim(self, study: bytes, session: SiteRole | DealerRole) -> Running | None:
         """Note that a session runs a study; return the other session that does, if there is one."""
-        since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        since = clock.now().strftime("%Y-%m-%d %H:%M:%S UTC")
         running = self.running.setdefault(study, Running(session.analyst, since, session))
         return None if running.session is session else running
 
@@ -325,7 +324,7 @@ class AnalystRole:
 
     def next_number(self) -> int:
         """Return the number of its next sum: above all before, in any of its processes."""
-        self.last_sum = max(self.last_sum + 1, time_ns() // 1000)
+        self.last_sum = max(self.last_sum + 1, clock.time_ns() // 1000)
         return self.last_sum
 
 

@@ -223,7 +223,7 @@ def twice(monkeypatch):
     asked, site = query(world, "additive", Privacy(eps=1.0)), world.roles["p00"]
     first = answered(site, asked)
     later = site.memory.began + 2 * 3_600_000_000
-    monkeypatch.setattr("vertibayes_protocols.storage.memory.time_ns", lambda: 1000 * later)
+    monkeypatch.setattr("vertibayes_protocols.clock.time_ns", lambda: 1000 * later)
     site.memory = SiteMemory(randomness=SeededRandomness())
     return first, answered(site, asked)
 

@@ -160,7 +160,7 @@ def test_honest_sites_meet_after_a_hundred_cuts_once_the_owner_has_forgiven_them
 def test_comparisons_are_forgiven_after_the_clock_was_set_back(tmp_path, monkeypatch):
     path = tmp_path / "memory.forgiven"
     for now in (2000, 1000):
-        monkeypatch.setattr("vertibayes_protocols.storage.meet_counts.time_ns", lambda now=now: now)
+        monkeypatch.setattr("vertibayes_protocols.clock.time_ns", lambda now=now: now)
         forgive(path, "b")
     assert read_forgiven(path) == {"b": 2001}
 

@@ -16,14 +16,15 @@ lines. What a crash leaves is longer than what the other file knows, and never s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from vertibayes_mpc.rounds import Party
+from vertibayes_protocols import clock
 from vertibayes_protocols.ledger import Fact, Ledger, Purpose, RevealedTable, StudyNow
 from vertibayes_protocols.storage.chain import Chain
 from vertibayes_protocols.storage.ledger_entries import (
@@ -74,6 +75,7 @@ class LedgerFile(Ledger):
         super().__init__()
         self.path = path
         self._known: dict[tuple[Party, str], set[RevealedTable]] = {}  # by analyst and study
+        self._releases = Counter[tuple[Party, str]]()  # by the same
         self._session: _Session | None = None
         content = read_ledger(path) if path.exists() else LedgerContent()
         is_new = new_chain or content.format < FORMAT
@@ -164,6 +166,11 @@ class LedgerFile(Ledger):
         self._file.close()
 
     @property
+    def releases(self) -> int:
+        """How many releases by a rule the file has of the session's study."""
+        return self._releases[self._purpose[:2]]
+
+    @property
     def _purpose(self) -> Purpose:
         session = self._session
         return Purpose() if session is None else Purpose(session.analyst, *session.study())
@@ -171,11 +178,12 @@ class LedgerFile(Ledger):
     def _remember(self, purpose: Purpose, tables: Collection[RevealedTable]) -> None:
         exact = [table for table in tables if not table.rule]
         self.tables += tables
+        self._releases[purpose[:2]] += len(exact) < len(tables)
         if purpose.study:
             self._known.setdefault(purpose[:2], set()).update(exact)
 
     def _write(self, noted: Noted) -> None:
-        at = datetime.now(UTC).isoformat(timespec="seconds")
+        at = clock.now().isoformat(timespec="seconds")
         chain, memory = self._chain, self._memory
         writes = chain.writes if memory is None else memory.writes
         links = {"after": chain.short} | ({"memory": writes} if writes != chain.writes else {})

@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from time import time_ns
 from typing import Any, NamedTuple
 
 from vertibayes_mpc.rounds import Party
+from vertibayes_protocols import clock
 from vertibayes_protocols.storage.whole_file import OLDEST, check_format, check_own, write_whole
 
 ALIGNMENTS = "all alignments"
@@ -123,6 +123,6 @@ def read_forgiven(path: Path | None) -> dict[Party, int]:
 def forgive(path: Path, peer: Party) -> None:
     """Forgive all comparisons with a site so far: a running site reads it at its next `Meet`."""
     known = read_forgiven(path)
-    number = max(time_ns(), known.get(peer, 0) + 1)  # also if the clock was set back since
+    number = max(clock.time_ns(), known.get(peer, 0) + 1)  # also if the clock was set back since
     content = {"format": FORMAT, "forgiven": {**known, peer: number}}
     write_whole(path, json.dumps(content, indent=1).encode() + b"\n")

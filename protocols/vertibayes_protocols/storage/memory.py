@@ -13,7 +13,6 @@ import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import time_ns
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from vertibayes_mpc.prefixed import prefixed
 from vertibayes_mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from vertibayes_mpc.rounds import Party
+from vertibayes_protocols import clock
 from vertibayes_protocols.budget import Cost, Released
 from vertibayes_protocols.effects import (
     ByRule,
@@ -88,7 +88,7 @@ class SiteMemory:
         self.runs = Runs(self._keep)  # of approved studies
         self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
         self._older_sum = -1  # the last number in a memory that did not distinguish analysts
-        self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
+        self.began = clock.time_ns() // 1000  # microseconds: sums of a lost memory are older
         self.spent = Cost()  # of all releases with noise so far
         self.scored = 0  # records whose scores were sent
         self.sets = RecordSets()  # that were answered for, in all studies

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from vertibayes_protocols import clock
 from vertibayes_protocols.storage.whole_file import OLDEST, check_format, check_own, write_whole
 
 FORMAT = 1  # of the file of accepted heads
@@ -103,7 +104,7 @@ class RunsTogether:
         """Remember the newest head of a peer, which has met this site so often before."""
         if head:
             count = max(self.last(pair).sessions, sessions) + 1
-            self._last[pair] = Last(head, count, datetime.now(UTC).toordinal())
+            self._last[pair] = Last(head, count, clock.now().toordinal())
             self._keep(True)
 
     # ---- the memory's file -----------------------------------------------------------------------

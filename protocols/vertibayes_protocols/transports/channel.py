@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import suppress
 from functools import partial
 from math import inf
-from time import monotonic
 from typing import Any, TypeAlias, TypeVar
 
 from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
@@ -40,7 +39,7 @@ class Channel:
         addresses: Mapping[Party, Address] | None = None,
     ) -> None:
         self.connection = connection
-        self.mailbox = mailbox
+        self.mailbox, self._now = mailbox, mailbox.clock
         self._addresses = addresses or {}
         mailbox.begin(connection.session, connection.analyst)
 
@@ -55,7 +54,7 @@ class Channel:
 
     def await_hellos(self, parties: Collection[Party], most_absent: int = 0) -> Steps[None]:
         """Wait until parties have said hello, all but at most `most_absent`."""
-        self.connection.wait_for_hellos(parties, monotonic(), most_absent)
+        self.connection.wait_for_hellos(parties, self._now(), most_absent)
         yield from self._wait()
 
     def exchange(self, step: Round) -> Steps[Inbox]:
@@ -68,7 +67,7 @@ class Channel:
         yield from self.await_hellos(connection.present(step.outbox), may_be_gone)
         connection.send(step.outbox)
         yield from self._deliver()
-        connection.wait_for(step, monotonic())
+        connection.wait_for(step, self._now())
         yield from self._wait()
         inbox = connection.take(step.expect)
         yield from self._deliver()
@@ -91,8 +90,8 @@ class Channel:
     def leave(self, error: BaseException | None = None) -> Steps[None]:
         """Leave the session; if it was not over, send the peers who is at fault, or a bye."""
         connection = self.connection
-        end = monotonic() + GATHER_SECONDS if connection.party == connection.analyst else 0.0
-        while end > monotonic() and connection.strangers():
+        end = self._now() + GATHER_SECONDS if connection.party == connection.analyst else 0.0
+        while end > self._now() and connection.strangers():
             mail = yield end  # a hello on its way: without it, nothing can be sealed for its sender
             with suppress(ProtocolError):
                 self._take_in(mail)
@@ -105,10 +104,10 @@ class Channel:
         """Take in packets until no peer is awaited any more."""
         yield from self._deliver()
         while self.connection.is_waiting():
-            if self.connection.deadline > monotonic():
+            if self.connection.deadline > self._now():
                 self._take_in((yield self.connection.deadline))
             else:
-                self.connection.tick(monotonic())
+                self.connection.tick(self._now())
             yield from self._deliver()
 
     def _take_in(self, mail: Mail | None) -> None:
@@ -130,7 +129,7 @@ class Channel:
             addressed = {self._addresses.get(p, p): packet for p, packet in packets.items()}
             failed = yield addressed, patience
             lost = {party_of(address): error for address, error in failed.items()}
-            self.connection.delivered(lost, monotonic())
+            self.connection.delivered(lost, self._now())
 
 
 def drive(program: Program[R], channel: Channel) -> Steps[R]:
@@ -181,5 +180,5 @@ def _done(step: Delivery | float, channel: Channel, watch: RunWatch) -> object:
     if isinstance(step, tuple):
         return mailbox.link.deliver(*step)
     watch.saw(channel.view())
-    timeout = None if step == inf else max(0.0, step - monotonic())
+    timeout = None if step == inf else max(0.0, step - mailbox.clock())
     return mailbox.receive((channel.connection.session,), timeout)

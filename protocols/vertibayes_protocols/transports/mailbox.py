@@ -159,7 +159,7 @@ class Mailbox:
         self.refused: deque[ProtocolError] = deque(maxlen=MOST_REFUSED)
         self._note = note
         self._noted: deque[float] = deque(maxlen=MOST_NOTED)
-        self._clock = clock
+        self.clock = clock
         self._early: list[Mail] = []  # hellos of sessions that have not begun
         self._begun: dict[bytes, _Begun] = {}
         self._words: deque[_Begun] = deque(maxlen=MOST_WORDS)
@@ -174,7 +174,7 @@ class Mailbox:
     def refuse(self, error: ProtocolError) -> None:
         """Note why a packet is refused."""
         self.refused.append(error)
-        now = self._clock()
+        now = self.clock()
         full = len(self._noted) == MOST_NOTED and now - self._noted[0] < NOTED_SECONDS
         if self._note is not None and not full:
             self._noted.append(now)
@@ -215,9 +215,9 @@ class Mailbox:
             if mail.session in sessions:
                 self._early.remove(mail)
                 return mail
-        end = None if timeout is None else self._clock() + timeout
+        end = None if timeout is None else self.clock() + timeout
         while True:
-            received = self.link.receive(None if end is None else max(0.0, end - self._clock()))
+            received = self.link.receive(None if end is None else max(0.0, end - self.clock()))
             if received is None:
                 return None
             sender, packet = received
@@ -229,7 +229,7 @@ class Mailbox:
                 return None
             if header is not None:
                 self._turn_away(sender, header)
-            if end is not None and self._clock() >= end:
+            if end is not None and self.clock() >= end:
                 return None
 
     def _header(self, sender: Address, packet: bytes) -> Header | None:
@@ -318,7 +318,7 @@ class Mailbox:
     def _answer(self, sender: Address, header: Header, text: bytes) -> None:
         """Answer that a packet is of no session here: after some seconds again, without receipt."""
         answered = self._answered.get((sender, header.session), -AGAIN_SECONDS)
-        if self._clock() - answered < AGAIN_SECONDS:
+        if self.clock() - answered < AGAIN_SECONDS:
             return
         self._remember(sender, header.session)
         packet = self.identity.seal_statically(
@@ -328,6 +328,6 @@ class Mailbox:
 
     def _remember(self, sender: Address, session: bytes) -> None:
         """Remember that a packet of a session was answered, and when."""
-        self._answered[sender, session] = self._clock()
+        self._answered[sender, session] = self.clock()
         if len(self._answered) > MOST_ANSWERED:
             del self._answered[next(iter(self._answered))]

@@ -25,7 +25,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from time import monotonic
 from typing import NoReturn, TypeAlias
 
 from vertibayes_mpc.errors import ProtocolError, UnexpectedMessageError
@@ -113,13 +112,13 @@ class _Serving:
         while (hello := self._mailbox.take_hello(self._free())) is not None:
             self._greeted(*hello)
         first = min((s.deadline for s in self.live.values()), default=inf)
-        timeout = None if first == inf else max(0.0, first - monotonic())
+        timeout = None if first == inf else max(0.0, first - self._mailbox.clock())
         mail = self._mailbox.receive(self.live, timeout)
         if mail is not None:
             self._take(self.live[mail.session], mail)
         while (done := self._outbox.done()) is not None:
             self._delivered(done)
-        for served in [s for s in self.live.values() if s.deadline <= monotonic()]:
+        for served in [s for s in self.live.values() if s.deadline <= self._mailbox.clock()]:
             self._run(served, partial(served.steps.send, None))
 
     # ---- hellos ----------------------------------------------------------------------------------
@@ -253,10 +252,10 @@ class _Serving:
 
     def stop(self, error: BaseException) -> None:
         """Leave all sessions: the party is stopped, and its last words have a second."""
-        end = monotonic() + LAST_SECONDS
+        end = self._mailbox.clock() + LAST_SECONDS
         for served in list(self.live.values()):
             self._leave(served, partial(served.steps.throw, error))
-        while self.live and (rest := end - monotonic()) > 0:
+        while self.live and (rest := end - self._mailbox.clock()) > 0:
             done = self._outbox.done(rest)
             if isinstance(done, Sending):
                 for served in [s for s in self.live.values() if s.sending is done]:
