@@ -22,7 +22,6 @@ BUNDLE = (
     Setting("days", "whole", "Days for which new certificates are valid.", 365),
     Setting("new_root", "flag", "Replace the root, and all certificates with it.", False),
 )  # fmt: skip
-OWN = "site.toml", "dealer.toml", "relay.toml", "study.toml"  # a site has studies too
 
 
 @commands.command("enrol", epilog=ROLES)
@@ -122,11 +121,14 @@ def _fetch(
 
 
 def _own_file() -> Path:
-    for name in OWN:
+    from vertibayes_protocols.deployment.parts import OWN_FILES
+
+    for name in OWN_FILES.values():  # that of a study is the last: a site has studies too
         if (path := Path(name)).exists():
             return path
     raise ValueError(
-        f"this folder has none of {', '.join(OWN)}: specify --file, or run `vertibayes enrol`"
+        f"this folder has none of {', '.join(OWN_FILES.values())}: specify --file, or run "
+        "`vertibayes enrol`"
     )
 
 

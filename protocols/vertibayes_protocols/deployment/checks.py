@@ -42,9 +42,8 @@ from vertibayes_protocols.transports.tls import read_revoked
 
 How: TypeAlias = Literal["ok", "warning", "wrong"]
 AnyFile: TypeAlias = PartyFile | RelayFile
-KINDS: Mapping[str, type[AnyFile]] = {  # by the first table that a file has of these
-    "site": SiteFile, "study": StudyFile, "dealer": DealerFile, "relay": RelayFile,
-}  # fmt: skip
+FILES: tuple[type[AnyFile], ...] = SiteFile, StudyFile, DealerFile, RelayFile
+KINDS = {file.kind: file for file in FILES}  # by the first table that a file has
 
 
 class Outside(NamedTuple):

@@ -22,7 +22,7 @@ from vertibayes_protocols.deployment.bundle import (
     read_bundle,
 )
 from vertibayes_protocols.deployment.certificates import make_tls_key, tls_key_of
-from vertibayes_protocols.deployment.parts import reached_address
+from vertibayes_protocols.deployment.parts import ROOT, reached_address, tls_name
 from vertibayes_protocols.deployment.pins import pinned_roster
 from vertibayes_protocols.deployment.roster.pinning import (
     Own,
@@ -41,7 +41,6 @@ PATH = "/bundle/"  # of a request to the relay, before the name of a bundle
 PLACE = re.compile(r"(wss://[^\\]+|[^/\\]+:[0-9]+)/[0-9a-f]{16}")  # where a bundle is handed out
 SECONDS = 30.0
 KEPT = "bundle.json"  # the last bundle, which the relay also hands out
-ROOT = "rootCA.pem"
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ def _certified(
     if party not in bundle.certificates:
         return texts, {}
     relay, folder = file.table("relay"), file.path.parent
-    first = relay.path("key", "server.key" if party == RELAY else "client.key")
+    first = relay.path("key", f"{tls_name(party)}.key")
     certificate = bundle.certificates[party]
     for key in (first, *later_keys(first)):
         if key.exists() and make_tls_key(key) == tls_key_of(certificate):
