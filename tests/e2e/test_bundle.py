@@ -181,7 +181,7 @@ def test_a_new_study_and_a_renewed_certificate_need_no_person(capsys, folder):
     renewed = read_bundle(path_of(folder, 3)).certificates
     assert all(renewed[name] != pem for name, pem in certificates.items())
     assert all(tls_key_of(renewed[name]) == tls_key_of(pem) for name, pem in certificates.items())
-    assert not take(folder, "clinic", 3).is_asked
+    assert not take(folder, "clinic", 3).compares_digest
 
 
 # ---- whoever carries lines and bundles -----------------------------------------------------------
@@ -304,7 +304,7 @@ def test_a_stolen_key_is_revoked_with_its_certificate(folder):
     make(folder, "revoke hospital", enrolled(folder, "hospital"))
     for party in PARTIES:
         found = take(folder, party, 2)
-        assert found.is_asked == (party != "relay")
+        assert found.compares_digest == (party != "relay")
     (number,) = read_revoked(RelayFile.read(relay).revoked)
     issued = (folder / "coordinator" / "issued.txt").read_text()
     assert f"{number:x}    # hospital" in issued

@@ -14,7 +14,7 @@ from tests.protocols.relays import Stranger, frames_of, relaying
 from tests.protocols.test_tls import listening
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.events import WAITING
-from vertibayes_protocols.transports import websocket as module
+from vertibayes_protocols.transports import relay_link as module
 from vertibayes_protocols.transports.frames import (
     AWAY,
     PIECE,
@@ -27,8 +27,8 @@ from vertibayes_protocols.transports.frames import (
 from vertibayes_protocols.transports.line import open_line, proxy_of
 from vertibayes_protocols.transports.proof import ENTER, Entry
 from vertibayes_protocols.transports.relay import Relay
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.transports.route import Route
-from vertibayes_protocols.transports.websocket import connect
 
 ENTRY = Entry("a", b"s" * 16, ENTER)
 USER, PASSWORD = "alice", "s3cret"

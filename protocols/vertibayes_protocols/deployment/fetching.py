@@ -49,7 +49,7 @@ class Fetched:
 
     bundle: Bundle
     lines: tuple[str, ...]  # what changes, in words
-    is_asked: bool  # whether a person must have compared the roster's digest
+    compares_digest: bool  # whether a person must first compare the roster's digest
     changed: TomlFile  # the party's file
     restarts: bool  # whether a running party uses this only after a restart: its file changes
     files: dict[Path, bytes] = field(repr=False)  # what is written beside it, in order
@@ -151,8 +151,8 @@ def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
         files |= _revoked(file.table("relay").path("revoked", "revoked.txt"), bundle)
     lines += _news(files, bundle, old)
     files[folder / KEPT] = content
-    is_asked = old is None if pin is None else pin.changed is not None
-    return Fetched(bundle, tuple(lines), is_asked, file, file.text != before.text, files)
+    compares_digest = old is None if pin is None else pin.changed is not None
+    return Fetched(bundle, tuple(lines), compares_digest, file, file.text != before.text, files)
 
 
 def _kept(path: Path, new: Bundle, content: bytes) -> Bundle | None:

@@ -50,9 +50,9 @@ from vertibayes_protocols.transports.counted import CountedLink, Moved
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
 from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.relay_link import WebSocketLink, connect
 from vertibayes_protocols.transports.serving import answer
 from vertibayes_protocols.transports.tls import Certificates
-from vertibayes_protocols.transports.websocket import WebSocketLink, connect
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 BeginSession: TypeAlias = Callable[[], Session]

@@ -18,7 +18,7 @@ from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.transports.relay import start_relay
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.variables import Rows
 
 
