@@ -2,12 +2,12 @@
 
 import socket
 from contextlib import contextmanager
-from threading import Thread
 
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.e2e.processes import Authority, free_address
+from tests.protocols.relays import listening
 from vertibayes.cli import check
 from vertibayes_protocols.deployment import certificates
 from vertibayes_protocols.deployment.checks import Findings
@@ -32,25 +32,6 @@ def files(folder, party, root="ours"):
     kind = "server" if party == "relay" else "client"
     paths = (folder / root / party / name for name in ("rootCA.pem", f"{kind}.crt", f"{kind}.key"))
     return Certificates(*paths)
-
-
-@contextmanager
-def listening(answer):
-    """Accept connections, and do to each what `answer` does; yield the address."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve():
-            while True:
-                try:
-                    connected, _ = server.accept()
-                except OSError:
-                    return
-                with connected:
-                    answer(connected)
-
-        Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from threading import Thread
 import pytest
 from websockets.asyncio.client import ClientConnection
 
-from tests.protocols.relays import Stranger, frames_of, relaying
-from tests.protocols.test_tls import listening
+from tests.protocols.relays import Stranger, frames_of, listening, relaying
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.events import WAITING
 from vertibayes_protocols.transports import relay_link as module
