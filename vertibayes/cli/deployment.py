@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from vertibayes_protocols.calibration.factors import Floats
     from vertibayes_protocols.contract import Contract
     from vertibayes_protocols.deployment.files import RelayFile, SiteFile
-    from vertibayes_protocols.deployment.log import Tell
     from vertibayes_protocols.deployment.metrics import Used
+    from vertibayes_protocols.events import Tell
     from vertibayes_protocols.transports.counted import Moved
 
 STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was done
 
 commands = typer.Typer()
 
-FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` checks it."
+FILE = "Its file: `vertibayes enrol` writes a commented one, `vertibayes check FILE` checks it."
 WHERE = "docs/deploy.md has one page for each role between machines."
 File = Annotated[Path, typer.Argument(help=FILE, callback=check_file)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
@@ -66,13 +66,13 @@ def _serve(
 ) -> None:
     """Run a party until it is stopped, which is logged; the exit status is then 0."""
     from vertibayes import __version__
-    from vertibayes_protocols.deployment.log import start_log, teller, watch_connection
+    from vertibayes_protocols.deployment.log import start_log, teller
     from vertibayes_protocols.deployment.metrics import Metrics, metrics_served
     from vertibayes_protocols.deployment.status import Status, kept_status, status_path
 
     stop_on_signal(0)
     file = read(path)
-    start_log(file.party, quiet=quiet, as_json=log_json)
+    start_log(quiet=quiet, as_json=log_json)
     status = Status(file.party, file.kind, __version__)
     metrics = Metrics(file, status, partial(_used, file))
     with (
@@ -80,7 +80,6 @@ def _serve(
         metrics_served(metrics, file.metrics),
     ):
         tell = metrics.watch(kept)
-        watch_connection(tell)
         try:
             run(file, tell, moved=metrics.moved)
         except SystemExit:
