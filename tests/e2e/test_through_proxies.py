@@ -18,7 +18,7 @@ from tests.e2e.processes import Authority, free_address
 from tests.protocols.relays import relaying
 from vertibayes_protocols.deployment.downloading import bundle_at
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.relay_link import connect
 
 pytestmark = pytest.mark.machines
 

@@ -47,13 +47,7 @@ def make_bundle(
 
     `check` raises a ValueError about the file of a study that cannot run.
     """
-    old = last_bundle(folder)
-    if (consortium is None) == (old is None):
-        raise ValueError(
-            f"{folder} has no bundle: specify --consortium NAME for the first one"
-            if old is None
-            else f"{folder} has the bundles of {old.roster.consortium}: remove --consortium"
-        )
+    old = _before(folder, consortium)
     changes, keys_of, relay = _divided(lines)
     relay = relay or (old.relay if old else "")
     if not relay:
@@ -68,13 +62,7 @@ def make_bundle(
     texts = dict(_pinned(_of_studies(studies) or (old.files if old else {}), roster, relay))
     if studies:  # what an earlier bundle has must not keep the coordinator from revoking a key
         check_studies(texts, signed, check)
-    known = old.roster.retired if old else ()
-    revoked = [
-        number for key in roster.retired if key.why == "revoked" and key not in known
-        for number in serials_of(folder, key.name)
-    ]  # fmt: skip
-    if old is not None and keys_of.get(RELAY) not in (None, tls_key_of(old.certificates[RELAY])):
-        revoked += serials_of(folder, RELAY)  # of the key that is replaced
+    revoked = _revoked(folder, roster, old, keys_of.get(RELAY))  # before new ones are issued
     members = {*roster.by_name, RELAY}
     root, certificates = certify(
         folder,
@@ -90,12 +78,38 @@ def make_bundle(
         relay=relay,
         root=root,
         certificates=certificates,
-        revoked=tuple(dict.fromkeys((*(old.revoked if old else ()), *revoked))),
+        revoked=revoked,
         files=texts,
     )
     path = folder / f"bundle-{bundle.number}.json"
     write_bundle(path, bundle, keys)
     return path, bundle, old
+
+
+def _before(folder: Path, consortium: str | None) -> Bundle | None:
+    """Return the newest bundle; the first one, and no later one, needs the consortium's name."""
+    old = last_bundle(folder)
+    if (consortium is None) == (old is None):
+        raise ValueError(
+            f"{folder} has no bundle: specify --consortium NAME for the first one"
+            if old is None
+            else f"{folder} has the bundles of {old.roster.consortium}: remove --consortium"
+        )
+    return old
+
+
+def _revoked(
+    folder: Path, roster: Roster, old: Bundle | None, relay_key: str | None
+) -> tuple[str, ...]:
+    """Return the serial numbers of all certificates that were revoked, each once."""
+    known = old.roster.retired if old else ()
+    new = [
+        number for key in roster.retired if key.why == "revoked" and key not in known
+        for number in serials_of(folder, key.name)
+    ]  # fmt: skip
+    if old is not None and relay_key not in (None, tls_key_of(old.certificates[RELAY])):
+        new += serials_of(folder, RELAY)  # of the key that is replaced
+    return tuple(dict.fromkeys((*(old.revoked if old else ()), *new)))
 
 
 def last_bundle(folder: Path) -> Bundle | None:

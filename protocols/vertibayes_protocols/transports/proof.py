@@ -47,6 +47,7 @@ from vertibayes_protocols.transports.tls import (
     common_name,
     has_purpose,
     read_revoked,
+    unusable,
 )
 
 NONCE_BYTES = 32
@@ -94,9 +95,7 @@ def read_credentials(certificates: Certificates) -> Credentials:
         if key.public_key() != own.public_key():
             raise ValueError("the key is of another certificate")
     except (OSError, ValueError, TypeError) as error:  # a TypeError: the key has a password
-        files = ", ".join(str(path) for path in certificates)
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise TransportError(f"the certificates {files} cannot be used: {reason}") from None
+        raise unusable(certificates, error) from None
     return Credentials(root, own.public_bytes(serialization.Encoding.DER), key)
 
 
@@ -242,9 +241,7 @@ def _check(
         raise HandshakeError("no certificate")
     try:
         certificate = x509.load_der_x509_certificate(shown)
-        found = _certified(certificate, credentials.root, kind)
-        if found.serial in credentials.revoked:
-            raise HandshakeError("revoked")
+        found = _certified(certificate, credentials, kind)
         public, text = certificate.public_key(), label + _pack(*facts, sha256(shown).digest())
     except HandshakeError:
         raise
@@ -264,8 +261,11 @@ def _check(
     return found
 
 
-def _certified(certificate: x509.Certificate, root: x509.Certificate, kind: str) -> PeerCertificate:
+def _certified(
+    certificate: x509.Certificate, credentials: Credentials, kind: str
+) -> PeerCertificate:
     """Return what a certificate says if the root has signed it for this use, and it is valid."""
+    root = credentials.root
     try:
         certificate.verify_directly_issued_by(root)
     except (InvalidSignature, TypeError, ValueError):
@@ -275,6 +275,8 @@ def _certified(certificate: x509.Certificate, root: x509.Certificate, kind: str)
         raise HandshakeError("expired")
     if now < certificate.not_valid_before_utc:
         raise HandshakeError("not valid yet")
+    if certificate.serial_number in credentials.revoked:
+        raise HandshakeError("revoked")
     extensions = certificate.extensions
     if any(one.critical and not isinstance(one.value, KNOWN) for one in extensions):
         raise HandshakeError("damaged")
