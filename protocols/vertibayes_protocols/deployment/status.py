@@ -1,7 +1,7 @@
 """What a running party says of itself: `site.status.json` beside `site.toml`, for a monitor.
 
-The party locks the file for as long as it runs, and replaces it at events of its log, at most once
-a second. The file has what the log has and nothing else: names, numbers and reasons. It is not
+The party locks the file for as long as it runs, and replaces it at events of its log: at once if
+the connection or the sessions change, otherwise at most once a second. The file has what the log has and nothing else: names, numbers and reasons. It is not
 kept: a party that cannot write it goes on. `run_status` has the status of an analyst's run.
 """
 
@@ -57,6 +57,11 @@ class Kept(ABC):
     updated: str = ""
     connected: bool = False  # whether the relay gives receipts
 
+    @property
+    def present(self) -> tuple[object, ...]:
+        """What the file must have at once: nothing may follow for hours that writes it again."""
+        return (self.connected,)
+
     @abstractmethod
     def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
         """Take in an event of the log."""
@@ -75,6 +80,11 @@ class Status(Kept):
     last: str = ""  # the latest event
     last_error: dict[str, str] = field(default_factory=dict)
     events: Counter[str] = field(default_factory=Counter)  # how often each event has happened
+
+    @property
+    def present(self) -> tuple[object, ...]:
+        """The sessions too."""
+        return self.connected, *self.sessions
 
     def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
         """Take in an event of the log."""
@@ -113,9 +123,10 @@ class StatusFile:
         status.started = status.updated = now()
 
     def take(self, event: str, facts: Mapping[str, Fact]) -> None:
-        """Take in an event, and write the file if the last time is long enough ago."""
+        """Take in an event, and write the file, unless the last time is not long enough ago."""
+        before = self.status.present
         self.status.take(event, facts, now())
-        self.write(if_due=True)
+        self.write(if_due=self.status.present == before)
 
     def write(self, *, if_due: bool = False) -> None:
         """Replace the file, which its owner alone can read, if it is time to; or go on without."""

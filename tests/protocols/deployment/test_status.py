@@ -85,11 +85,23 @@ def test_events_in_one_second_are_written_once(tmp_path):
     file = StatusFile(tmp_path / "site.status.json", a_status(), lambda: now[0])
     file.take("ready", {})
     written = file.path.read_text()
-    file.take("connected", {})
+    file.take("listing", {})
     assert file.path.read_text() == written
     now[0] = 1.5
     file.take("agreed", {})
-    assert json.loads(file.path.read_text())["connected"]
+    assert json.loads(file.path.read_text())["last"] == "agreed"
+
+
+def test_what_stays_for_hours_is_written_at_once(tmp_path):
+    """Before: a healthy site to which no analyst came was "not connected" for good."""
+    file = StatusFile(tmp_path / "site.status.json", a_status(), lambda: 0.0)
+    for event, connected, sessions in (
+        ("ready", False, []), (CONNECTED, True, []), (WAITING, False, []), (AGAIN, True, []),
+        ("session begun", True, ["ab12"]), ("session ended", True, []),
+    ):  # fmt: skip
+        file.take(event, {"session": "ab12"})
+        content = json.loads(file.path.read_text())
+        assert (content["connected"], list(content["sessions"])) == (connected, sessions)
 
 
 def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
