@@ -11,9 +11,10 @@ The run locks and replaces the file as other parties do (`status`). The file sho
 Leakage: the file has no count, no cell, no winner and no value of the data, and neither names nor
 states of variables. It is not given results of queries. Of an error it has the text only if a
 transport or a protocol raised it, and without its numbers, which may count records (dates and
-digests stay), if a protocol or another party wrote it; of any other error the class alone (`reason_of`). A refusal may name
-variables, and another party can write any words. The number of steps and queries follows from
-winners: whoever reads the file learns how long the search was, as whoever sees the messages does.
+digests stay), if a protocol or another party wrote it; of any other error the class alone
+(`reason_of`). A refusal may name variables, and another party can write any words. The number of
+steps and queries follows from winners: whoever reads the file learns how long the search was, as
+whoever sees the messages does.
 """
 
 from __future__ import annotations

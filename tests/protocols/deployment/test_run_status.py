@@ -11,9 +11,9 @@ from tests.e2e.studies import learn_study, run_in_one_process
 from tests.e2e.test_approved_study import approve
 from tests.protocols.deployment.parties import COLUMNS, SITES, change, deployment, records
 from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment import run_status as module
 from vertibayes_protocols.deployment.log import AGAIN, WAITING
-from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.run_status import (
     MOST_NOTES,
     KeptRun,

@@ -136,9 +136,11 @@ def test_a_file_that_is_not_a_status_is_refused(tmp_path, text, reason):
 
 def test_the_command_says_whether_a_party_runs(tmp_path, capsys):
     file = tmp_path / "site.toml"
-    file.touch()
-    code, _, error = run(capsys, "status", file)
-    assert code == 2 and "has been started with this file" in error
+    for role in ("dealer", "site"):
+        file.write_text(f"[{role}]")
+        code, _, error = run(capsys, "status", file)
+        assert code == STOPPED and "has been started with this file" in error
+        assert f"as with `vertibayes {role} site.toml`" in error
     with kept_status(status_path(file), a_status(), nothing):
         code, printed, _ = run(capsys, "status", file)
         assert code == TROUBLED and "not connected to the relay" in printed
