@@ -55,7 +55,7 @@ def damage(own, kind):
     lines = lines_of(own)
     if kind == "a line":
         own.ledger.write_bytes(b"".join(lines[:5] + lines[6:]))
-        return r"ledger.jsonl, line 6: does not follow the line before it"
+        return r"line 6: does not follow the line before it \(nor, for that, later lines: 3\): "
     if kind == "a changed line":
         own.ledger.write_bytes(b"".join(lines).replace(b'"scores"', b'"shapes"', 1))
         return r"does not follow the line before it"

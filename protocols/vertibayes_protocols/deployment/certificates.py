@@ -339,6 +339,9 @@ def check_certificate(
 def _certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
+    except FileNotFoundError as error:
+        reason = f"{path}: {error.strerror}: `vertibayes fetch` writes it, from the newest bundle"
+        raise ValueError(reason) from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError:

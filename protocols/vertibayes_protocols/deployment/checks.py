@@ -29,6 +29,7 @@ from vertibayes_protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
+from vertibayes_protocols.deployment.status import is_running, status_path
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.errors import TransportError, words
 from vertibayes_protocols.public_keys import public_text
@@ -170,6 +171,12 @@ def _check_file(
         findings.ask(f"the relay {relay.address} ", "can listen", lambda: outside.listen(relay))
     else:
         findings.ask(f"the relay {relay.address} ", "listens", lambda: outside.reach(relay))
+    metrics = None if isinstance(file, StudyFile) else file.metrics
+    if metrics is not None and not is_running(status_path(file.source.path)):
+        monitored = Route(metrics)
+        findings.ask(
+            f"[metrics] address {metrics} ", "can listen", lambda: outside.listen(monitored)
+        )
     with findings.wrong_if_it_fails():
         _check_certificate(findings, file, now)
     if not isinstance(file, RelayFile):
@@ -260,9 +267,11 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
                 findings.note("wrong", f"{text}: `vertibayes repair` says what to do")
             if file.memory.exists():
                 remembered.append(f"{len(memory.sets)} record sets answered for")
-            changed = memory.changed({} if data is None else data.codes)
-            if data is not None:
-                for text in _about_earlier(memory, data, file.policy.fewest_records):
+            # An aligned study has some of the list, in another order: a session compares those.
+            whole = None if file.matching is not None else data
+            changed = memory.changed({} if whole is None else whole.codes)
+            if whole is not None:
+                for text in _about_earlier(memory, whole, file.policy.fewest_records):
                     findings.note("warning", text)
         if changed:
             text = f"{', '.join(changed)}: not as in the latest study, which cannot be resumed"

@@ -11,6 +11,7 @@ from tests.e2e.studies import learn_study, run_in_one_process
 from tests.e2e.test_approved_study import approve
 from tests.protocols.deployment.parties import COLUMNS, SITES, change, deployment, records
 from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment import run_status as module
 from vertibayes_protocols.deployment.run_status import (
     MOST_NOTES,
@@ -89,6 +90,7 @@ def test_a_party_that_is_late_and_one_that_is_killed_are_waited_for_by_name():
     watch.began(["north", "south"])
     watch.late(["south"], 57.5)
     assert (watch.status.waits, watch.status.waits_for) == (["south"], "to connect")
+    assert watch.status.health(runs=True) == TROUBLED
     watch.saw(view(joined=["north", "south"]))
     watch.broke(PeerGoneError("south", "cannot be reached"), 1.0)
     assert watch.status.parties["south"]["state"] == "away"
@@ -96,7 +98,9 @@ def test_a_party_that_is_late_and_one_that_is_killed_are_waited_for_by_name():
     assert (watch.status.waits, watch.status.waits_for) == (["south"], "to come back")
     assert watch.status.health(runs=True) == TROUBLED
     watch.began(["north", "south"])
+    assert watch.status.health(runs=True) == TROUBLED, "a new try is under way, and nobody is back"
     watch.saw(view(joined=["north", "south"]))
+    assert watch.status.health(runs=True) == HEALTHY
     assert states(watch)["south"] == "joined" and watch.status.sessions == 2
 
 
@@ -210,6 +214,15 @@ def test_names_of_parties_keep_their_digits():
     assert status.result == "s1 refuses: s... has ... records, s...-... has ... s1: ..."
     watch.failed(PeerAbortedError("s1", "waits for s1 since 12"))
     assert status.parties["s1"]["reason"] == "waits for s1 since ..."
+
+
+def test_digests_and_dates_stay_whole():
+    """Before: the status said "...e... d...d..." and "until ...-...-..."."""
+    digest = grouped_digest(bytes(range(0x60, 0xA0, 2)))
+    text = f"approved {digest} until 2027-01-31, since 2026-03-02T10:11:12+00:00"
+    assert reason_of(QueryRefusedError("s1", text)) == f"s... refuses: {text}"
+    text = "1200 1300 of 2025-99-99 2026-03-021"
+    assert not any(map(str.isdigit, reason_of(QueryRefusedError("north", text))))
 
 
 @pytest.fixture
