@@ -133,11 +133,11 @@ def _entered(stranger, without):
     """Enter as north; `without` a certificate, though the relay's proof is read with one."""
     if not without:
         return stranger.enter("north")
-    own = new_nonce()
-    stranger.socket.send(hello(own))
-    theirs = read_challenge(stranger.socket.recv(5.0), own, stranger.credentials)
-    stranger.socket.send(entry(Entry("north", STREAM, ENTER), own, theirs, None))
-    return read_answer(stranger.socket.recv(5.0))
+    party_nonce = new_nonce()
+    stranger.socket.send(hello(party_nonce))
+    relay_nonce = read_challenge(stranger.socket.recv(5.0), party_nonce, stranger.credentials)
+    stranger.socket.send(entry(Entry("north", STREAM, ENTER), party_nonce, relay_nonce, None))
+    return read_answer(stranger.socket.recv(5.0), party_nonce, relay_nonce, stranger.credentials)
 
 
 # ---- the list of revoked certificates, and renewed files -----------------------------------------
@@ -307,7 +307,7 @@ def test_what_waits_for_a_receiver_that_does_not_read_is_limited(
             for index in range(240):  # 15 MiB
                 stranger.socket.send(piece("south", index, 240, bytes(1 << 16)))
             assert next(frames_of(stranger)).kind == BUSY
-            assert relay._waiting <= (1 << 19) + MOST_BYTES
+            assert relay._waiting.total() <= (1 << 19) + MOST_BYTES
             stranger.socket.send(piece("third"))
             assert other.receive(10.0) is not None
             with pytest.MonkeyPatch.context() as patch:

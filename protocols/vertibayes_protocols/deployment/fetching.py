@@ -8,6 +8,7 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlunsplit
@@ -34,6 +35,7 @@ from vertibayes_protocols.deployment.roster.pinning import (
 from vertibayes_protocols.deployment.roster.roster import parsed
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.storage.whole_file import write_whole
+from vertibayes_protocols.transports.entrance import state_of
 from vertibayes_protocols.transports.mailbox import RELAY
 from vertibayes_protocols.transports.tls import read_revoked
 
@@ -113,13 +115,22 @@ def bundle_at(place: str) -> bytes:
 def handed_out(folder: Path, path: str) -> bytes | None:
     """Return what a relay answers a request of HTTP for a path; None if it has no such bundle."""
     kept = folder / KEPT
-    if not path.startswith(PATH) or not kept.exists():
+    if not path.startswith(PATH):
         return None
+    expected, content = _kept_there(kept, state_of([kept]))
+    return content if hmac.compare_digest(path.encode(), expected) else None
+
+
+@lru_cache(maxsize=1)  # strangers ask, and a bundle takes milliseconds to verify
+def _kept_there(kept: Path, state: object) -> tuple[bytes, bytes]:
+    """Return the path of a relay's bundle in HTTP and its content; the state is the file's."""
+    del state
     try:
-        expected = f"{PATH}{name_of(read_bundle(kept).roster)}"
-    except ValueError:  # it is damaged: `vertibayes check` and `fetch` say so
-        return None
-    return kept.read_bytes() if hmac.compare_digest(path.encode(), expected.encode()) else None
+        content = kept.read_bytes()
+        roster = parsed(str(kept), content, "bundle", bundle_of).roster
+    except (OSError, ValueError):  # it is damaged: `vertibayes check` and `fetch` say so
+        return b"", b""
+    return f"{PATH}{name_of(roster)}".encode(), content
 
 
 def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:

@@ -90,9 +90,12 @@ class _Delivery:
         self.refused = False
 
     def take(self, mark: Mark) -> None:
-        """Note a receipt."""
-        if mark.piece >= self.oldest:
-            self.taken.add(mark.piece)
+        """Note a receipt; one that is no progress, or of another count, wakes nobody."""
+        if mark.pieces != self.count or mark.piece < self.oldest:
+            return
+        self.taken.add(mark.piece)
+        if self.oldest not in self.taken:
+            return
         while self.oldest in self.taken:
             self.taken.remove(self.oldest)
             self.oldest += 1
@@ -196,7 +199,7 @@ class WebSocketLink:
     async def _write(self, line: ClientConnection) -> None:
         with suppress(OSError, ConnectionClosed):
             while True:
-                await line.send(await self._out.take())
+                await line.send((await self._out.take())[1])
 
     async def _beat(self, _: ClientConnection) -> None:
         while True:
@@ -205,7 +208,7 @@ class WebSocketLink:
 
     def _take(self, frame: Frame) -> None:
         """Act on a frame from the relay."""
-        if self._out.small_bytes > MOST_SMALL:
+        if self._out.small.sizes.get("", 0) > MOST_SMALL:
             return  # a relay that reads no receipts gets none
         if frame.kind == PIECE and frame.mark is not None:
             self._out.put(self._receipt(frame.address, frame.mark, frame.piece))
@@ -278,7 +281,7 @@ class WebSocketLink:
                 async with asyncio.timeout(rest):
                     await delivery.heard.wait()
             delivery.heard.clear()
-            if delivery.oldest == delivery.count:
+            if delivery.oldest >= delivery.count:
                 return None
             if delivery.oldest > before:
                 missing, answer = None, ANSWER_SECONDS
