@@ -280,7 +280,8 @@ class Relay:
         with suppress(OSError):
             while True:
                 sender, frame = await inside.waiting.take()
-                self._waiting[sender] -= len(frame) if frame[0] == PIECE else 0
+                if frame[0] == PIECE:
+                    self._waiting[sender] -= len(frame)
                 await inside.socket.send(frame)
 
     async def _beat(self, inside: Inside) -> None:
