@@ -91,16 +91,21 @@ def compare_values(site: SiteRole, study: Study, *, is_release: bool = False) ->
 
 
 def remember_columns(site: SiteRole, study: Study) -> None:
-    """Remember columns before the site commits them, if it would answer a question about them.
+    """Remember columns before the site commits them, unless it refuses exact results of them.
 
-    The study can then continue with the earlier data. Of an approved study, whose next queries are
-    known, such columns are refused before.
+    The study can then continue with the earlier data, until a result with noise is answered
+    (`remember_records`). Of an approved study, whose next queries are known, such columns are
+    refused before.
     """
     if site.run is None:
         try:
             compare_values(site, study)
         except ValueError:
             return
+    _commit(site, study)
+
+
+def _commit(site: SiteRole, study: Study) -> None:
     site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
 
 
@@ -150,9 +155,10 @@ def _check_set(site: SiteRole, records: Digests) -> None:
 
 
 def remember_records(site: SiteRole, rows: Rows) -> None:
-    """Remember a record set, and the study's values, before the site answers for them."""
+    """Remember a record set, and the study's columns and values, before the site answers."""
     assert site.joined is not None  # considered
     if rows not in site.joined.answered:
+        _commit(site, site.joined.study)  # noise may answer for columns that were not remembered
         records = _records(site, site.joined.selection(rows))
         values, variables = site.values_of(site.joined.study), site.data.variables.values()
         site.memory.keep_values(values, variables)

@@ -67,7 +67,7 @@ def test_a_study_that_needs_more_bits_than_are_left_does_not_begin(capsys, folde
 def test_control_of_sites_that_do_not_compare_a_run_shows_bits_and_fails(
     capsys, folder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(begin, "needs_of", lambda *_: [])
+    monkeypatch.setattr(begin, "needs_of", lambda *_, **__: [])
     code, _, error = begin_with_less_than_it_needs(capsys, folder, tmp_path / "out")
     assert code == 2 and "would have shown winners of" in error
     north, south, east = chosen(folder)

@@ -97,7 +97,8 @@ def test_each_party_fetches_what_its_file_needs(capsys, folder):
     for party, role in PARTIES.items():
         code, shown, error = fetch(capsys, folder, party)
         assert (code, error) == (0, ""), shown
-        assert f"Written: {file_of(folder, party)}; restart the party" in shown
+        restart = "" if role == "relay" else "; restart the party that uses it"
+        assert f"Written: {file_of(folder, party)}{restart}\n" in shown
         file = READ[role].read(file_of(folder, party))
         assert file.relay.address == "127.0.0.1:1"
         assert tls_key_of(file.relay.certificates.certificate.read_text())
@@ -174,13 +175,13 @@ def test_a_new_study_and_a_renewed_certificate_need_no_person(capsys, folder):
     assert read_bundle(path_of(folder, 2)).certificates["clinic"] == before  # valid for a year
     certificates = read_bundle(path_of(folder, 2)).certificates
     code, shown, _ = fetch(capsys, folder, "clinic", 2, "--digest", "")
-    assert code == 0 and "other file:  study.toml" in shown
+    assert code == 0 and "other file:  study.toml" in shown and "restart" not in shown
     assert "max_parents = 1" in (folder / "clinic" / "study.toml").read_text()
     bundling.make_bundle(folder / "coordinator", [], [], None, 365, new_root=True)
     renewed = read_bundle(path_of(folder, 3)).certificates
     assert all(renewed[name] != pem for name, pem in certificates.items())
     assert all(tls_key_of(renewed[name]) == tls_key_of(pem) for name, pem in certificates.items())
-    assert not take(folder, "clinic", 3).is_asked
+    assert not take(folder, "clinic", 3).compares_digest
 
 
 # ---- whoever carries lines and bundles -----------------------------------------------------------
@@ -303,7 +304,7 @@ def test_a_stolen_key_is_revoked_with_its_certificate(folder):
     make(folder, "revoke hospital", enrolled(folder, "hospital"))
     for party in PARTIES:
         found = take(folder, party, 2)
-        assert found.is_asked == (party != "relay")
+        assert found.compares_digest == (party != "relay")
     (number,) = read_revoked(RelayFile.read(relay).revoked)
     issued = (folder / "coordinator" / "issued.txt").read_text()
     assert f"{number:x}    # hospital" in issued

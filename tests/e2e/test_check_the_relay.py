@@ -2,14 +2,15 @@
 
 import socket
 from contextlib import contextmanager
-from threading import Thread
 
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.e2e.processes import Authority, free_address
+from tests.protocols.relays import listening
 from vertibayes.cli import check
 from vertibayes_protocols.deployment import certificates
+from vertibayes_protocols.deployment.checks import Findings
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.route import Route
 from vertibayes_protocols.transports.tls import Certificates
@@ -31,25 +32,6 @@ def files(folder, party, root="ours"):
     kind = "server" if party == "relay" else "client"
     paths = (folder / root / party / name for name in ("rootCA.pem", f"{kind}.crt", f"{kind}.key"))
     return Certificates(*paths)
-
-
-@contextmanager
-def listening(answer):
-    """Accept connections, and do to each what `answer` does; yield the address."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve():
-            while True:
-                try:
-                    connected, _ = server.accept()
-                except OSError:
-                    return
-                with connected:
-                    answer(connected)
-
-        Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
@@ -144,6 +126,14 @@ def test_where_nobody_listens_a_relay_can():
     assert said(check._listen, address, None) is None
     doubt = said(check._reach_relay, address, None)
     assert doubt == "cannot be reached: nothing listens there (Connection refused)"
+
+
+def test_nothing_is_said_of_a_relay_that_a_party_without_its_certificate_cannot_ask(folder):
+    own = files(folder, "north")._replace(certificate=folder / "deleted.crt")
+    findings = Findings()
+    findings.begin()
+    findings.ask("the relay ", "listens", lambda: check._reach_relay(Route("127.0.0.1:1", own)))
+    assert findings.lines == []
 
 
 @pytest.mark.parametrize("secure", [True, False])

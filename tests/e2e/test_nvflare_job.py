@@ -19,10 +19,11 @@ pytest.importorskip(
 )
 
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-from tests.e2e.processes import free_address
-from tests.e2e.test_up import processes_of, wait_until
+from tests.e2e.processes import LIMIT, free_address, until
+from tests.e2e.test_up import processes_of
 from tests.protocols.deployment.parties import SITES, deployment, pooled, without_relay
 from vertibayes import PlainCounter, k2
 from vertibayes.cli.contracts import contract_of
@@ -43,7 +44,6 @@ ALLOWED = {
 }
 ADMIN = "admin@example.org"
 RIGHTS = "submit_job", "manage_job", "download_job", "view", "operate"
-SECONDS = 600  # for what takes ten on a machine with nothing else to do
 
 
 def project(port):
@@ -119,7 +119,7 @@ def session(folder, place):
             subprocess.run(
                 [sys.executable, "-m", "nvflare.cli", "poc", *arguments], cwd=place,
                 env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                check=True, timeout=SECONDS, start_new_session=True,
+                check=True, timeout=LIMIT, start_new_session=True,
             )  # fmt: skip
 
     poc("prepare", "-i", "project.yml")
@@ -129,17 +129,14 @@ def session(folder, place):
     try:
         poc("start", "--no-wait")
         log = kits / "localhost" / "log.txt"
-        wait_until(
-            lambda: log.exists() and all(f"client {c} reg" in log.read_text() for c in CLIENTS),
-            SECONDS,
-        )
+        until(lambda: log.exists() and all(f"client {c} reg" in log.read_text() for c in CLIENTS))
         session = new_secure_session(ADMIN, str(kits / ADMIN), timeout=60)
         yield session
         session.close()
     finally:
         for name in ["localhost", *CLIENTS]:  # as the startup kit's stop_fl.sh
             (kits / name / "shutdown.fl").touch()
-        wait_until(lambda: processes_of(place) == processes_of(folder) == [], SECONDS)
+        until(lambda: processes_of(place) == processes_of(folder) == [])
 
 
 def processes():
@@ -165,7 +162,7 @@ def submit(session, tmp_path, study):
 
 def done(session, tmp_path, job):
     """Wait for a job; return its status, the parties' reports, and its folder."""
-    status = session.wait_for_job(job, SECONDS)["status"]
+    status = session.wait_for_job(job, LIMIT)["status"]
     path = Path(session.download_job_result(job, str(tmp_path / "downloads")))
     (reports,) = path.rglob("vertibayes_reports.json")
     return status, json.loads(reports.read_text()), reports.parent
@@ -187,13 +184,13 @@ def test_a_study_whose_job_was_killed_is_released_by_the_next_job(session, folde
     study = contract_of(file).digest.hex()
 
     killed = submit(session, tmp_path, study)
-    wait_until(lambda: log.exists() and "answered query=choose" in log.read_text(), SECONDS)
+    until(lambda: log.exists() and "answered query=choose" in log.read_text())
     (job,) = [
         pid for pid, line in processes() if "worker_process" in line and "prod_00/south" in line
     ]
     os.kill(job, signal.SIGKILL)
-    assert "EXCEPTION" in session.wait_for_job(killed, SECONDS)["status"]
-    wait_until(lambda: processes_of(folder) == [], SECONDS)
+    assert "EXCEPTION" in session.wait_for_job(killed, LIMIT)["status"]
+    until(lambda: processes_of(folder) == [])
 
     status, reports, workspace = done(session, tmp_path, submit(session, tmp_path, study))
     assert status == "FINISHED:COMPLETED", reports
@@ -247,6 +244,20 @@ def test_a_packet_whose_receipt_is_lost_is_sent_again_and_taken_once(monkeypatch
             assert clinic.deliver({"dealer": packet}, 5.0) == {}
         assert [dealer.receive(5.0) for _ in "12"] == [("clinic", b"one"), ("clinic", b"two")]
         assert dealer.receive(0.0) is None
+
+
+def test_a_packet_that_a_later_one_has_overtaken_is_handed_over(monkeypatch):
+    monkeypatch.syspath_prepend(str(JOB))
+    from vertibayes_nvflare.courier import EPOCH, NUMBER, PACKET, TOPIC, Courier
+
+    engine, (ours, theirs) = Engine(), Pipe()
+    with closing(Courier(engine).carry(ours)), CarriedLink(theirs) as dealer:
+        with engine.new_context() as context:
+            for number in (6, 5, 6):
+                request = Shareable({EPOCH: bytes(16), NUMBER: number, PACKET: b"%d" % number})
+                assert engine.topics[TOPIC](TOPIC, request, context).get_return_code() == "OK"
+        received = [dealer.receive(1.0) for _ in "12"]
+        assert received == [("clinic", b"6"), ("clinic", b"5")] and dealer.receive(0.0) is None
 
 
 def test_results_go_to_the_server_only_if_the_analysts_administrator_says_so(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from vertibayes_protocols.deployment.run_status import RunStatus, a_party, kept_
 
 parties = {"north": a_party("site")}
 status = RunStatus("ana", "analyst", "0.2.0", "bayesian_network", parties=parties)
-with kept_run(Path(sys.argv[1]), status, "results", lambda *_, **__: None) as (watch, _):
+with kept_run(Path(sys.argv[1]), status, "results", lambda *_, **__: None) as watch:
     print("runs", flush=True)
     for line in sys.stdin:
         name, *given = line.split()

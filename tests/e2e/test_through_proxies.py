@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from tests.e2e.processes import Authority, free_address
 from tests.protocols.relays import relaying
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.relay_link import connect
 
 pytestmark = pytest.mark.machines
 

@@ -19,9 +19,10 @@ from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.choices import Choices, Constant, Score
 from vertibayes_protocols.errors import QueryRefusedError
-from vertibayes_protocols.federation import federate
+from vertibayes_protocols.federation import DEALER, federate
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.policy import FREE
+from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.site.text_column import TextColumn
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -206,3 +207,24 @@ def test_new_pseudonyms_do_not_hide_a_correction():
     after = {site: replace(d, ids=renamed) for site, d in corrected(data, 17).items()}
     with pytest.raises(QueryRefusedError, match="a refuses: fewer than 10 records have changed"):
         read_by_difference(data, after, new_memories(), FREE)
+
+
+def test_a_correction_that_noise_answers_is_remembered_as_the_study_s_data():
+    """Otherwise one study would release, under noise, each person's row with and without it."""
+    memories = new_memories()
+
+    def release(data, study):
+        policy = replace(FREE, fewest_records=10, most_epsilon=100.0)
+        noisy = FamilyTables((Family("v01", ("v00",)),), False, Rule("laplace", epsilon=0.5))
+        with federate(data, memories=memories, policy=policy) as federation:
+            study = open_study(federation.session, federation.sites, DEALER, study=study)
+            return study.release(noisy)
+
+    data, study = named_columns(), bytes(16)
+    release(data, b"an earlier study")
+    correction = corrected(data, 17)
+    release(correction, study)
+    for other in (corrected(correction, 18), data):
+        with pytest.raises(QueryRefusedError, match="has changed since it was committed"):
+            release(other, study)
+    release(correction, study)

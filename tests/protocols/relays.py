@@ -1,6 +1,8 @@
 """A relay in this process, its log, and strangers who speak to it as they like."""
 
-from contextlib import contextmanager
+import socket
+from contextlib import contextmanager, suppress
+from threading import Thread
 from time import monotonic, sleep
 
 from websockets.sync.client import connect as websocket
@@ -20,6 +22,28 @@ from vertibayes_protocols.transports.proof import (
 )
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.tls import party_context
+
+
+@contextmanager
+def listening(act):
+    """Do to each connection what `act` does; yield the address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            while True:
+                try:
+                    plain, _ = server.accept()
+                except OSError:
+                    return
+                with plain:
+                    with suppress(OSError):
+                        act(plain)
+
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
 
 
 class Log(list):

@@ -9,7 +9,7 @@ import pytest
 
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import carried
-from vertibayes_protocols.transports.carried import CarriedLink, End
+from vertibayes_protocols.transports.carried import CarriedLink, End, TakenNumbers
 
 
 @pytest.fixture
@@ -60,3 +60,33 @@ def test_a_party_whose_carrier_has_ended_waits_for_nothing(ends):
     with pytest.raises(TransportError, match="carries this party's packets has ended"):
         link.receive(5.0)
     assert link.deliver({"dealer": b"lost"}, 60.0).keys() == {"dealer"}
+
+
+def test_a_receipt_that_never_comes_is_waited_for_no_longer_than_the_patience(monkeypatch):
+    monkeypatch.setattr(carried, "GRACE_SECONDS", 0.0)
+    ours, theirs = Pipe()
+    with closing(ours), CarriedLink(theirs) as link:
+        assert link.deliver({"dealer": b"lost"}, 0.05).keys() == {"dealer"}
+
+
+@pytest.mark.parametrize("frame", [b"not json\nxx", b"{}\n", b"[1]\n", b"\xff\n", b'"address"\n'])
+def test_what_is_no_frame_ends_the_link(frame):
+    ours, theirs = Pipe()
+    with closing(ours), CarriedLink(theirs) as link:
+        ours.send_bytes(frame)
+        with pytest.raises(TransportError, match="or has sent what is not a packet"):
+            link.receive(5.0)
+        assert link.deliver({"dealer": b"lost"}, 60.0).keys() == {"dealer"}
+
+
+def test_a_packet_that_a_later_one_has_overtaken_is_not_taken_for_one_that_came(monkeypatch):
+    monkeypatch.setattr(carried, "MOST_NUMBERS", 2)
+    taken = TakenNumbers()
+    taken.add("north", b"epoch", 6)
+    assert taken.has("north", b"epoch", 6) and not taken.has("north", b"epoch", 5)
+    assert not taken.has("south", b"epoch", 6) and not taken.has("north", b"later", 6)
+    taken.add("north", b"epoch", 5)
+    taken.add("north", b"epoch", 7)
+    assert [taken.has("north", b"epoch", number) for number in (5, 6, 7)] == [True, False, True]
+    taken.add("north", b"later", 1)
+    assert not taken.has("north", b"epoch", 7)

@@ -13,7 +13,7 @@ from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import pieces as module
 from vertibayes_protocols.transports.pieces import Pieces, count_of, piece_of
 from vertibayes_protocols.transports.relay import start_relay
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.relay_link import connect
 
 
 def queued(pieces):

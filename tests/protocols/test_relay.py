@@ -13,7 +13,7 @@ from tests.e2e.processes import Authority
 from tests.protocols.relays import Stranger, frames_of, relaying, soon
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import relay as module
-from vertibayes_protocols.transports import server_socket, websocket
+from vertibayes_protocols.transports import relay_link, server_socket
 from vertibayes_protocols.transports.frames import (
     AWAY,
     BUSY,
@@ -33,8 +33,8 @@ from vertibayes_protocols.transports.proof import (
     read_answer,
     read_challenge,
 )
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.transports.tls import Certificates
-from vertibayes_protocols.transports.websocket import connect
 
 STREAM = b"s" * 16
 
@@ -341,7 +341,7 @@ def test_what_waits_for_a_receiver_that_does_not_read_is_limited(
             stranger.socket.send(piece("third"))
             assert other.receive(10.0) is not None
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(websocket, "ANSWER_SECONDS", 0.5)
+                patch.setattr(relay_link, "ANSWER_SECONDS", 0.5)
                 assert other.deliver({"south": b"unread"}, 0.0)["south"].party == "south"
         assert soon(lambda: not relay._inside.get("north"))
 

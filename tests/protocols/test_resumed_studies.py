@@ -20,6 +20,7 @@ from vertibayes_protocols.open_study import Renewing, waits
 from vertibayes_protocols.parties import serve
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.queries import KINDS, Release
+from vertibayes_protocols.queries.declared_run import DeclaredRun
 from vertibayes_protocols.queries.opening import begin
 from vertibayes_protocols.queries.opening.needs import needs_of
 from vertibayes_protocols.release import FamilyTables, Rule
@@ -102,7 +103,10 @@ class World(RunWatch):
 
     def run(self, patience=600.0):
         """Run the study to its end, as an honest analyst; return families and tables."""
-        study = self.renewing(patience).first()
+        return self.finish(self.renewing(patience).first())
+
+    def finish(self, study):
+        """Ask the steps of a study that has begun."""
         learner, won = self.steps(study.study), None
         while True:
             step = learner.send(won)
@@ -202,11 +206,11 @@ def test_a_resumed_run_needs_what_it_has_not_used_yet(unbroken, monkeypatch, is_
     whole = World()
     whole.run()
     bits = whole.roles["a"].memory.chosen
-    assert bits == whole.record().bits
+    assert bits == whole.record().bits == whole.record().charged
     world = World(policy=Policy(most_choice_bits=bits))
     world.approve(world.contract, takes=Takes(bits))
     if is_counted_twice:
-        monkeypatch.setattr(begin, "needs_of", lambda *given: needs_of(*given[:-1]))
+        monkeypatch.setattr(begin, "needs_of", lambda *given, **more: needs_of(*given[:-1], **more))
     answered = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
     with world.breaking(monkeypatch, answered[6]):
         if is_counted_twice:
@@ -214,6 +218,68 @@ def test_a_resumed_run_needs_what_it_has_not_used_yet(unbroken, monkeypatch, is_
                 world.run()
         else:
             assert_resumed(world, world.run(), unbroken)
+
+
+def bits_of_a_run():
+    whole = World()
+    whole.run()
+    return whole.roles["a"].memory.chosen
+
+
+def test_a_step_that_broke_counts_twice_and_says_so_where_its_run_no_longer_fits(
+    unbroken, monkeypatch
+):
+    bits = bits_of_a_run()
+    world = World(policy=Policy(most_choice_bits=bits))
+    world.approve(world.contract, takes=Takes(bits))
+    with (
+        world.breaking(monkeypatch, unbroken[1].index("masked bits")),
+        pytest.raises(QueryRefusedError, match="bits of steps of this run that broke count twice"),
+    ):
+        world.run()
+    broke = world.record("b").charged
+    assert broke > 0 == world.record("b").bits
+    for role in world.roles.values():
+        role.policy = replace(role.policy, most_choice_bits=bits + broke)
+    assert_resumed(world, world.run(), unbroken)
+    assert world.roles["a"].memory.chosen == bits + broke
+
+
+def test_a_run_does_not_begin_on_what_another_open_run_still_needs(unbroken):
+    """Both were begun once, and the budget ended both after all bits were shown."""
+    bits = bits_of_a_run()
+    world, other = World(policy=Policy(most_choice_bits=2 * bits - 1)), World()
+    other.federation, other.roles = world.federation, world.roles
+    other.contract = replace(world.contract, runs=2)
+    world.approve(world.contract, other.contract, takes=Takes(bits))
+    first = world.renewing().first()
+    with pytest.raises(QueryRefusedError, match="runs that are open here need a part of the rest"):
+        open_approved(other.begin(), other.contract, b"another study id")
+    for program in world.programs.values():
+        program.close()
+    second = open_approved(other.begin(), other.contract, b"another study id")
+    assert same(other.finish(second), unbroken[0]), "nothing is reserved for a session that ended"
+    del first
+
+
+def test_a_run_that_has_ended_reserves_nothing(unbroken):
+    bits = bits_of_a_run()
+    world, other = World(policy=Policy(most_choice_bits=2 * bits)), World()
+    other.federation, other.roles = world.federation, world.roles
+    other.contract = replace(world.contract, runs=2)
+    world.approve(world.contract, other.contract, takes=Takes(bits))
+    world.run()
+    second = open_approved(other.begin(), other.contract, b"another study id")
+    assert same(other.finish(second), unbroken[0])
+
+
+def test_declared_queries_that_were_answered_reserve_nothing():
+    report = {"kind": "report", "fields": {"asked": {"eps": 0.5}}}
+    contract = replace(World().contract, rule=None, queries=(report, report))
+    run = DeclaredRun(None, Approved(contract, "A. Owner", "2026-01-31", None))
+    assert run.takes({}, 10).cost.eps == 1.0
+    run._place = 1
+    assert run.takes({}, 10).cost.eps == 0.5
 
 
 def test_a_resumed_run_asks_no_step_again_that_all_have_seen(unbroken, monkeypatch):

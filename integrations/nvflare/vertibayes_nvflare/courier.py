@@ -27,7 +27,7 @@ from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 
-from vertibayes_protocols.transports.carried import End
+from vertibayes_protocols.transports.carried import End, TakenNumbers
 
 TOPIC = "vertibayes.packet"
 EPOCH, NUMBER, PACKET = "epoch", "number", "packet"
@@ -35,7 +35,6 @@ EPOCH_BYTES = 16
 ANSWER_SECONDS = 5.0  # for a receipt, and a second more for each
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
-MOST_SENDERS = 1000  # whose numbers are remembered
 
 
 class Courier:
@@ -52,7 +51,7 @@ class Courier:
         self._end: End | None = None
         self._epoch, self._numbers = token_bytes(EPOCH_BYTES), count()
         self._lock = Lock()
-        self._taken: dict[str, tuple[bytes, int]] = {}  # of each sender, the latest
+        self._taken = TakenNumbers()
         engine.register_aux_message_handler(TOPIC, self._take)
 
     def carry(self, connection: Connection) -> End:
@@ -92,21 +91,18 @@ class Courier:
         if epoch is None:
             received = self._hand(sender, packet)
         elif type(epoch) is bytes and len(epoch) == EPOCH_BYTES and type(number) is int:
-            received = self._take_once(sender, (epoch, number), packet)
+            received = self._take_once(sender, epoch, number, packet)
         else:
             return make_reply(ReturnCode.BAD_REQUEST_DATA)
         return make_reply(ReturnCode.OK if received else ReturnCode.SERVICE_UNAVAILABLE)
 
-    def _take_once(self, sender: str, number: tuple[bytes, int], packet: bytes) -> bool:
+    def _take_once(self, sender: str, epoch: bytes, number: int, packet: bytes) -> bool:
         with self._lock:
-            epoch, latest = self._taken.get(sender, (b"", -1))
-            if epoch == number[0] and number[1] <= latest:
+            if self._taken.has(sender, epoch, number):
                 return True  # its receipt was lost
             if not self._hand(sender, packet):
                 return False
-            if sender not in self._taken and len(self._taken) == MOST_SENDERS:
-                del self._taken[next(iter(self._taken))]
-            self._taken[sender] = number
+            self._taken.add(sender, epoch, number)
             return True
 
     def _hand(self, sender: str, packet: bytes) -> bool:

@@ -40,13 +40,7 @@ def make_bundle(
     new_root: bool = False,
 ) -> tuple[Path, Bundle, Bundle | None]:
     """Write the next bundle of a coordinator's folder; return it and the one before."""
-    old = last_bundle(folder)
-    if (consortium is None) == (old is None):
-        raise ValueError(
-            f"{folder} has no bundle: specify --consortium NAME for the first one"
-            if old is None
-            else f"{folder} has the bundles of {old.roster.consortium}: remove --consortium"
-        )
+    old = _before(folder, consortium)
     changes, keys_of, relay = _divided(lines)
     relay = relay or (old.relay if old else "")
     if not relay:
@@ -58,11 +52,7 @@ def make_bundle(
     else:
         roster = next_roster(old.roster, changes) if any(changes) else old.roster
     texts = _of_studies(studies) or (old.files if old else {})
-    known = old.roster.retired if old else ()
-    revoked = [
-        number for key in roster.retired if key.why == "revoked" and key not in known
-        for number in serials_of(folder, key.name)
-    ]  # fmt: skip
+    revoked = _revoked(folder, roster, old)  # before new certificates are issued
     members = {*roster.by_name, RELAY}
     root, certificates = certify(
         folder,
@@ -78,12 +68,34 @@ def make_bundle(
         relay=relay,
         root=root,
         certificates=certificates,
-        revoked=tuple(dict.fromkeys((*(old.revoked if old else ()), *revoked))),
+        revoked=revoked,
         files=dict(_pinned(texts, roster, relay)),
     )
     path = folder / f"bundle-{bundle.number}.json"
     write_bundle(path, bundle, keys)
     return path, bundle, old
+
+
+def _before(folder: Path, consortium: str | None) -> Bundle | None:
+    """Return the newest bundle; the first one, and no later one, needs the consortium's name."""
+    old = last_bundle(folder)
+    if (consortium is None) == (old is None):
+        raise ValueError(
+            f"{folder} has no bundle: specify --consortium NAME for the first one"
+            if old is None
+            else f"{folder} has the bundles of {old.roster.consortium}: remove --consortium"
+        )
+    return old
+
+
+def _revoked(folder: Path, roster: Roster, old: Bundle | None) -> tuple[str, ...]:
+    """Return the serial numbers of all certificates that were revoked, each once."""
+    known = old.roster.retired if old else ()
+    new = [
+        number for key in roster.retired if key.why == "revoked" and key not in known
+        for number in serials_of(folder, key.name)
+    ]  # fmt: skip
+    return tuple(dict.fromkeys((*(old.revoked if old else ()), *new)))
 
 
 def last_bundle(folder: Path) -> Bundle | None:

@@ -23,7 +23,7 @@ from vertibayes_protocols.deployment.bundle import (
     read_bundle,
 )
 from vertibayes_protocols.deployment.certificates import make_tls_key, tls_key_of
-from vertibayes_protocols.deployment.parts import reached_address
+from vertibayes_protocols.deployment.parts import ROOT, reached_address, tls_name
 from vertibayes_protocols.deployment.pins import pinned_roster
 from vertibayes_protocols.deployment.roster.pinning import (
     Own,
@@ -43,7 +43,6 @@ PATH = "/bundle/"  # of a request to the relay, before the name of a bundle
 PLACE = re.compile(r"(wss://[^\\]+|[^/\\]+:[0-9]+)/[0-9a-f]{16}")  # where a bundle is handed out
 SECONDS = 30.0
 KEPT = "bundle.json"  # the last bundle, which the relay also hands out
-ROOT = "rootCA.pem"
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,9 @@ class Fetched:
 
     bundle: Bundle
     lines: tuple[str, ...]  # what changes, in words
-    is_asked: bool  # whether a person must have compared the roster's digest
+    compares_digest: bool  # whether a person must first compare the roster's digest
     changed: TomlFile  # the party's file
+    restarts: bool  # whether a running party uses this only after a restart: its file changes
     files: dict[Path, bytes] = field(repr=False)  # what is written beside it, in order
 
     def write(self) -> None:
@@ -135,7 +135,8 @@ def _kept_there(kept: Path, state: object) -> tuple[bytes, bytes]:
 
 def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
     """Return what a bundle changes at a party; `content` is the bundle's file."""
-    folder, file = path.parent, TomlFile.read(path)
+    folder, before = path.parent, TomlFile.read(path)
+    file = before
     old = _kept(folder / KEPT, bundle, content)
     is_relay = "relay" in file.values and len(file.values) == 1
     lines: list[str] = []
@@ -161,8 +162,8 @@ def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
         files |= _revoked(file.table("relay").path("revoked", "revoked.txt"), bundle)
     lines += _news(files, bundle, old)
     files[folder / KEPT] = content
-    is_asked = old is None if pin is None else pin.changed is not None
-    return Fetched(bundle, tuple(lines), is_asked, file, files)
+    compares_digest = old is None if pin is None else pin.changed is not None
+    return Fetched(bundle, tuple(lines), compares_digest, file, file.text != before.text, files)
 
 
 def _kept(path: Path, new: Bundle, content: bytes) -> Bundle | None:
@@ -193,7 +194,7 @@ def _certified(
     if party not in bundle.certificates:
         return texts, {}
     relay, folder = file.table("relay"), file.path.parent
-    first = relay.path("key", "server.key" if party == RELAY else "client.key")
+    first = relay.path("key", f"{tls_name(party)}.key")
     certificate = bundle.certificates[party]
     for key in (first, *later_keys(first)):
         if key.exists() and make_tls_key(key) == tls_key_of(certificate):

@@ -25,24 +25,28 @@ from vertibayes_protocols.settings import (
 from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.identifiers import rule_of
 from vertibayes_protocols.site.sources.database import Database
-from vertibayes_protocols.transports.mailbox import NAME, RESERVED, Patience
+from vertibayes_protocols.transports.mailbox import NAME, RELAY, RESERVED, Patience
 from vertibayes_protocols.transports.route import (
+    HOST,
     NO_PROXY,
     PROXY,
-    URL,
     Route,
     host_and_port,
     is_this_machine,
+    parsed,
 )
 from vertibayes_protocols.transports.tls import Certificates
-
-HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")  # the transport takes no IPv6
 
 TRUST = Setting("trust", "text", default="root", choices=("root", "system"))  # for the outer TLS
 TLS = Setting("tls", "flag", default=True)  # at the relay; a reverse proxy ends it if not
 
 SECOND = Setting("second_person", "text")  # its public key, as `keygen` prints it
-CARRIED = Route("a job of NVIDIA FLARE")  # carries the packets of a party
+
+OWN_TABLES = {  # by the role in a roster: the table that only this party's own file has
+    "site": "site", "dealer": "dealer", RELAY: "relay", "analyst": "study",
+}  # fmt: skip
+ROOT = "rootCA.pem"  # of the certificates of all parties
+OWN_FILES = {role: f"{table}.toml" for role, table in OWN_TABLES.items()}
 
 PATIENCE = tuple(
     Setting(name, "seconds", default=seconds, above=0)
@@ -151,6 +155,11 @@ def party_names(texts: Sequence[str]) -> list[Party]:
     return names
 
 
+def tls_name(party: Party) -> str:
+    """Return the name of a party's certificate and of its key, without .crt and .key."""
+    return "server" if party == RELAY else "client"
+
+
 def own_party(table: Table) -> tuple[Party, Path]:
     """Return the name and the key file of the party whose file it is."""
     return table.made("name", party_name), table.path("key")
@@ -158,9 +167,7 @@ def own_party(table: Table) -> tuple[Party, Path]:
 
 def address(text: str) -> str:
     """Return the address of a relay, as it listens."""
-    name, _, port = text.rpartition(":")
-    good = HOST.fullmatch(name) and re.fullmatch(r"[0-9]{1,5}", port)
-    if not good or not 0 < int(port) < 65_536:
+    if "://" in text or parsed(text) is None:
         raise ValueError(f"{text!r} is not an address: expected HOST:PORT, HOST a name or IPv4")
     return text
 
@@ -169,7 +176,7 @@ def reached_address(text: str) -> str:
     """Return the address by which a party reaches the relay."""
     if "://" not in text:
         return address(text)
-    if URL.fullmatch(text) is None or not 0 < host_and_port(text)[1] < 65_536:
+    if parsed(text) is None:
         raise ValueError(f"{text!r} is not an address: expected wss://HOST[:PORT][/PATH]")
     return text
 

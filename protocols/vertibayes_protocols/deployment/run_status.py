@@ -28,7 +28,6 @@ from time import monotonic
 
 from vertibayes_mpc.errors import PartyGoneError, ProtocolError
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
 from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
@@ -49,6 +48,7 @@ from vertibayes_protocols.errors import (
     TransportError,
     printable,
 )
+from vertibayes_protocols.events import AGAIN, CONNECTED, WAITING, Fact, Tell, silent
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch, SessionView
 from vertibayes_protocols.storage.whole_file import InUseError
 
@@ -152,8 +152,10 @@ class KeptRun(RunWatch):
         status: RunStatus,
         say: Callable[[str], object] = UNWATCHED.say,
         clock: Callable[[], float] = monotonic,
+        tell: Tell = silent,
     ) -> None:
         super().__init__(say)
+        self._tell = tell
         self.status, self._file, self._clock = status, file, clock
         self._work, self._began = "", clock()
         self._before = (0, 0)  # bytes and rounds of earlier sessions
@@ -254,8 +256,9 @@ class KeptRun(RunWatch):
 
     # ---- the end ---------------------------------------------------------------------------------
 
-    def take(self, event: str, facts: Mapping[str, Fact]) -> None:
-        """Take in an event of the log, perhaps of another thread; the next call keeps it."""
+    def told(self, event: str, **facts: Fact) -> None:
+        """Log an event, perhaps of another thread; the next call keeps it."""
+        self._tell(event, **facts)
         self._events.append((event, facts, now()))
 
     def end(self, how: str, result: str) -> None:
@@ -355,7 +358,7 @@ def kept_run(
     result: str,
     tell: Tell,
     say: Callable[[str], object] = UNWATCHED.say,
-) -> Iterator[tuple[KeptRun, Tell]]:
+) -> Iterator[KeptRun]:
     """Keep the status of a run while the block runs."""
     with ExitStack() as held:
         file: StatusFile | None = StatusFile(path, status)
@@ -363,15 +366,11 @@ def kept_run(
             held.enter_context(locked(path))
         except InUseError:  # another run of the study, whose lock ends this one with its reason
             file = None
-        watch = KeptRun(file, status, say)
-
-        def tell_and_keep(event: str, **facts: Fact) -> None:
-            tell(event, **facts)
-            watch.take(event, facts)
+        watch = KeptRun(file, status, say, tell=tell)
 
         watch.write()  # that it connects: nothing of an earlier run stays
         try:
-            yield watch, tell_and_keep
+            yield watch
         except BaseException as error:
             watch.failed(error)
             raise

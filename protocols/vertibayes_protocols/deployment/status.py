@@ -21,7 +21,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
+from vertibayes_protocols.events import AGAIN, CONNECTED, WAITING, Fact, Tell
 from vertibayes_protocols.storage.whole_file import (
     NOFOLLOW,
     InUseError,

@@ -22,7 +22,7 @@ Leakage: as of the queries. Cost: the steps are derived once more at each site; 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from math import ceil
 
 from vertibayes_mpc.errors import UnknownFaultyPartyError
@@ -32,6 +32,7 @@ from vertibayes_protocols.choices import Choices
 from vertibayes_protocols.contract import Contract, grouped_digest, opening_of
 from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.queries.choices.choose import portions
+from vertibayes_protocols.queries.opening.needs import Taken, taken_by
 from vertibayes_protocols.record_checks import RARE
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
@@ -53,6 +54,10 @@ class StudyRun:
     def contract(self) -> Contract:
         """The contract that is run."""
         return self.approved.contract
+
+    def takes(self, states: Mapping[str, int], records: int) -> Taken:
+        """Return what the run still takes of the site's budgets; `states` are as of `needs_of`."""
+        raise NotImplementedError
 
     def _check_approval(self) -> None:
         """Refuse any query if the approval is withdrawn, or its last day is past."""
@@ -90,6 +95,13 @@ class ApprovedRun(StudyRun):
         self._won: Winners = ()  # of the portions that are
         self._asked = b""  # a digest of all portions up to the last one that was answered
         self._is_over = False
+
+    def takes(self, states: Mapping[str, int], records: int) -> Taken:
+        """Return what the run still takes of the site's budgets: what it has not recorded."""
+        joined = self.site.joined
+        study = self._study if joined is None else joined.study.id
+        record = self.site.memory.run_of(self.contract.digest, study)
+        return taken_by(self.approved, states, records, record)
 
     def check(self, query: Asked) -> None:
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""

@@ -14,6 +14,7 @@ Leakage: as of the queries. Cost: no message.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from vertibayes_mpc.commitments import MOST_INDICATORS
@@ -21,6 +22,7 @@ from vertibayes_protocols.alignment import Alignment, AlignmentRequest
 from vertibayes_protocols.approval import Approved, Asked, Use
 from vertibayes_protocols.contract import ALIGN, DESCRIBE, opening_of
 from vertibayes_protocols.queries.approved_run import StudyRun
+from vertibayes_protocols.queries.opening.needs import Taken, taken_by
 from vertibayes_protocols.roles import Party, SiteRole
 from vertibayes_protocols.wire import declared_of, difference
 
@@ -47,6 +49,10 @@ class DeclaredRun(StudyRun):
         super().__init__(site, approved)
         self._place = 0  # in the contract's queries
         self._is_used = False
+
+    def takes(self, states: Mapping[str, int], records: int) -> Taken:
+        """Return what the queries still take that were not answered."""
+        return taken_by(self.approved, states, records, answered=self._place)
 
     def check(self, query: Asked) -> None:
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""

@@ -242,6 +242,7 @@ class SiteMemory:
                 self.plain += 1
             case Winners(bits) if contract:
                 self.chosen += bits
+                self.runs.charge(contract, bits)
         self.spent = self.spent if effects.noise is None else self.spent.plus(effects.noise.cost)
         if contract and ends_run:
             self.runs.end(contract)

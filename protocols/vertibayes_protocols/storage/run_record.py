@@ -40,6 +40,7 @@ class RunRecord:
     # The share, as `Ring.pack` packs it; in a memory of wire version 8 or older, its elements.
     share: Elements = field(default_factory=lambda: np.zeros(0, np.uint8), repr=False)
     bits: int = 0  # of the winners in `shown`; in an older memory, at least
+    charged: int = 0  # bits, with those of steps that broke; in an older memory, as `bits`
 
     def begin(self, place: int, asked: bytes) -> None:
         """Note that a step begins, and forget a share that has not been sent."""
@@ -62,6 +63,7 @@ class RunRecord:
             "label": self.label.hex(),
             "share": [self.share.dtype.str, b64encode(self.share.tobytes()).decode()],
             "bits": self.bits,
+            "charged": self.charged,
         }
 
     @classmethod
@@ -76,7 +78,8 @@ class RunRecord:
         study, name = bytes.fromhex(content["study"]), bytes.fromhex(content["label"])
         asked = bytes.fromhex(content.get("asked", ""))
         bits = int(content.get("bits", sum(2 * len(won) for won, _ in shown)))
-        return cls(study, begun, asked, shown, state, name, share, bits)
+        charged = int(content.get("charged", bits))
+        return cls(study, begun, asked, shown, state, name, share, bits, charged)
 
 
 class Runs:
@@ -136,6 +139,11 @@ class Runs:
             self._add(contract, begun=1)
         record.begin(place, asked)
         self._keep(True)
+
+    def charge(self, contract: bytes, bits: int) -> None:
+        """Note the bits of a step before it is answered; the caller writes it."""
+        if contract.hex() in self._last:
+            self._last[contract.hex()].charged += bits
 
     def end_step(self, contract: bytes, shown: Shown, bits: int) -> None:
         """Remember the winners of a step, which have at most so many bits."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import count
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
@@ -35,6 +35,11 @@ DESCRIPTOR = "VERTIBAYES_CARRIER"  # of the environment: the party's end of the 
 MOST_WAITING = 1 << 30  # bytes of packets that wait to be read; more are refused, and sent again
 GONE = EOFError, OSError, TypeError  # the last: this end was closed in the middle of a frame
 MOST_AT_ONCE = 64  # packets that are on their way over the platform
+MOST_NUMBERS = 10_000  # of packets of one sender that are remembered
+MOST_SENDERS = 1000  # whose numbers are remembered
+# How much longer than its patience a party waits for receipts: the carrier may ask twice.
+GRACE_SECONDS = 60.0
+BYTES_A_SECOND = 100_000
 
 Take: TypeAlias = Callable[[Address, bytes, float | None], bool]  # a packet and the patience
 
@@ -81,6 +86,8 @@ class End:
 
     def _write(self, about: Mapping[str, Any], packet: bytes = b"") -> None:
         try:
+            if self.is_closed:
+                raise EOFError
             with self._lock:
                 self._connection.send_bytes(json.dumps(about).encode() + b"\n" + packet)
         except GONE:
@@ -90,12 +97,16 @@ class End:
         try:
             while True:
                 line, _, packet = self._connection.recv_bytes().partition(b"\n")
-                about = json.loads(line)
-                if "received" not in about:
+                if not isinstance(about := json.loads(line), dict):
+                    raise ValueError("a frame begins with an object")
+                if "address" in about:
                     self._pool.submit(self._received, about, packet)
                 elif (receipt := self._awaited.pop(about["number"], None)) is not None:
-                    receipt.set_result(about["received"])
+                    receipt.set_result(about["received"] is True)
         except (*GONE, RuntimeError):  # the pool is shut down
+            self._lose()
+        except (ValueError, KeyError):  # not a frame: nothing after it can be believed
+            self.close()
             self._lose()
 
     def _received(self, about: Mapping[str, Any], packet: bytes) -> None:
@@ -115,6 +126,33 @@ class End:
         self._lost()
 
 
+class TakenNumbers:
+    """Which packets were taken: one that is sent again is taken once, and one may overtake another.
+
+    Of each sender, the newest numbers of its latest epoch are remembered.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[bytes, dict[int, None]]] = {}
+
+    def has(self, sender: str, epoch: bytes, number: int) -> bool:
+        """Whether a packet was taken."""
+        latest, numbers = self._of.get(sender, (b"", {}))
+        return latest == epoch and number in numbers
+
+    def add(self, sender: str, epoch: bytes, number: int) -> None:
+        """Note that a packet is taken, and forget the oldest beyond the limits."""
+        latest, numbers = self._of.get(sender, (epoch, {}))
+        if latest != epoch:
+            numbers = {}
+        numbers[number] = None
+        self._of[sender] = epoch, numbers
+        if len(numbers) > MOST_NUMBERS:
+            del numbers[next(iter(numbers))]
+        if len(self._of) > MOST_SENDERS:
+            del self._of[next(iter(self._of))]
+
+
 class CarriedLink:
     """A party's link to its peers by way of the process that started it; see `mailbox.Link`."""
 
@@ -132,7 +170,11 @@ class CarriedLink:
         }
         if patience is None:
             return {}
-        missed = [peer for peer, receipt in receipts.items() if not receipt.result()]
+        size = sum(map(len, packets.values()))
+        done, _ = wait(receipts.values(), patience + GRACE_SECONDS + size / BYTES_A_SECOND)
+        missed = [
+            peer for peer, receipt in receipts.items() if not (receipt in done and receipt.result())
+        ]
         return {peer: PeerGoneError(party_of(peer), "cannot be reached") for peer in missed}
 
     def _take(self, sender: Address, packet: bytes, _: float | None) -> bool:
@@ -150,7 +192,10 @@ class CarriedLink:
         except Empty:
             return None
         if self._end.is_closed:
-            raise TransportError("the process that carries this party's packets has ended")
+            raise TransportError(
+                "the process that carries this party's packets has ended, or has sent what is not "
+                "a packet"
+            )
         if received is not None:
             with self._lock:
                 self._waiting -= len(received[1])

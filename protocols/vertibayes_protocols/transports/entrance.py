@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.errors import TransportError
+from vertibayes_protocols.events import CONNECTED, Tell, silent
 from vertibayes_protocols.transports.proof import Credentials, read_credentials
 from vertibayes_protocols.transports.tls import (
     Certificates,
@@ -31,14 +31,8 @@ from vertibayes_protocols.transports.tls import (
     relay_context,
 )
 
-Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
-
 MOST_LINES, LINE_SECONDS = 20, 60.0  # of one event and party: at once, and between further lines
 MOST_SHOWN = 80  # characters of a name that a stranger has chosen
-
-
-def silent(*_: object, **__: object) -> None:
-    """Log nothing."""
 
 
 class LimitedLog:
@@ -120,7 +114,7 @@ class Entrance:
         until = (
             {} if shown is None else {"certificate": shown.number, "until": f"{shown.end:%Y-%m-%d}"}
         )
-        self._log("connected", self._certified(party), address=address, **until)
+        self._log(CONNECTED, self._certified(party), address=address, **until)
 
     def handed_out(self, address: str) -> None:
         """Log that somebody has got the bundle."""

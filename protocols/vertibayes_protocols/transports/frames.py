@@ -123,7 +123,7 @@ class Outgoing:
 
     async def take(self) -> tuple[str, bytes]:
         """Wait for the next frame, and return it after its sender."""
-        while not self.small.sizes and not self.pieces.sizes:
+        while self.is_empty():
             self._filled.clear()
             await self._filled.wait()
         has_turn = self._ahead < PIECE_BYTES or not self.pieces.sizes
@@ -138,5 +138,5 @@ class Outgoing:
         return dropped
 
     def is_empty(self) -> bool:
-        """Whether nothing waits, and who took the last frame has come back for more."""
-        return not self._filled.is_set()
+        """Whether nothing waits."""
+        return not self.small.sizes and not self.pieces.sizes

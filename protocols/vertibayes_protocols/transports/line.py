@@ -204,7 +204,11 @@ class Answer(NamedTuple):
 
 
 def knock(route: Route, seconds: float) -> Answer:
-    """Find out what listens at an address; a relay checks the party, and does not let it in."""
+    """Find out what listens at an address; a relay checks the party, and does not let it in.
+
+    A TransportError says that the party's own files cannot be used.
+    """
+    check_route(route)
     name = NOBODY
     if route.certificates is not None:
         own = read_credentials(route.certificates).certificate

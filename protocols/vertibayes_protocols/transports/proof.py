@@ -39,7 +39,6 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
-from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports.frames import STREAM_BYTES
 from vertibayes_protocols.transports.mailbox import RELAY, Address
 from vertibayes_protocols.transports.tls import (
@@ -49,6 +48,7 @@ from vertibayes_protocols.transports.tls import (
     PeerCertificate,
     common_name,
     has_purpose,
+    unusable,
 )
 
 NONCE_BYTES = 32
@@ -95,9 +95,7 @@ def read_credentials(certificates: Certificates) -> Credentials:
         if key.public_key() != own.public_key():
             raise ValueError("the key is of another certificate")
     except (OSError, ValueError, TypeError) as error:  # a TypeError: the key has a password
-        files = ", ".join(str(path) for path in certificates)
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise TransportError(f"the certificates {files} cannot be used: {reason}") from None
+        raise unusable(certificates, error) from None
     return Credentials(root, own.public_bytes(serialization.Encoding.DER), key)
 
 

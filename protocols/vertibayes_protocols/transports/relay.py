@@ -34,7 +34,8 @@ from typing import Self
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports.entrance import MOST_SHOWN, Entrance, Tell, silent
+from vertibayes_protocols.events import Tell, silent
+from vertibayes_protocols.transports.entrance import MOST_SHOWN, Entrance
 from vertibayes_protocols.transports.frames import (
     ABSENT,
     ASK,

@@ -94,7 +94,7 @@ def party_context(root: Path | None) -> ssl.SSLContext:
     try:
         context.load_verify_locations(root)
     except (OSError, ValueError) as error:
-        raise _unusable((root,), error) from None
+        raise unusable((root,), error) from None
     return context
 
 
@@ -105,7 +105,7 @@ def relay_context(certificates: Certificates) -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificates.certificate, certificates.key, password=_no_password)
     except (OSError, ValueError) as error:
-        raise _unusable(certificates, error) from None
+        raise unusable(certificates, error) from None
     return context
 
 
@@ -116,7 +116,8 @@ def _context(protocol: int) -> ssl.SSLContext:
     return context
 
 
-def _unusable(paths: Iterable[Path], error: Exception) -> TransportError:
+def unusable(paths: Iterable[Path], error: Exception) -> TransportError:
+    """Return the error of a party whose own files cannot be used."""
     files = ", ".join(str(path) for path in paths)
     reason = getattr(error, "strerror", None) or type(error).__name__
     return TransportError(f"the certificates {files} cannot be used: {reason}")

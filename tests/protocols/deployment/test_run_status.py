@@ -12,7 +12,6 @@ from tests.e2e.test_approved_study import approve
 from tests.protocols.deployment.parties import COLUMNS, SITES, change, deployment, records
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_protocols.deployment import run_status as module
-from vertibayes_protocols.deployment.log import AGAIN, WAITING
 from vertibayes_protocols.deployment.run_status import (
     MOST_NOTES,
     KeptRun,
@@ -36,6 +35,7 @@ from vertibayes_protocols.errors import (
     QueryRefusedError,
     RecordsDifferError,
 )
+from vertibayes_protocols.events import AGAIN, WAITING
 from vertibayes_protocols.run_watch import SessionView
 
 FIELDS = {
@@ -136,11 +136,11 @@ def test_phases_follow_queries_and_learners_and_return_after_a_break():
 
 def test_the_relay_that_is_away_is_noted_from_another_thread_without_a_race():
     watch = watched()
-    watch.take(WAITING, {"reason": "Connection refused"})
+    watch.told(WAITING, reason="Connection refused")
     assert watch.status.connected  # not yet: the run's own thread writes
     watch.saw(view())
     assert not watch.status.connected and watch.status.health(runs=True) == TROUBLED
-    watch.take(AGAIN, {})
+    watch.told(AGAIN)
     watch.saw(view())
     assert watch.status.connected
 
@@ -176,7 +176,7 @@ def test_a_second_run_of_the_study_leaves_the_status_of_the_first_alone(tmp_path
     path = tmp_path / "study.status.json"
     with kept_run(path, a_run(), "first", lambda *_, **__: None):
         before = path.read_text()
-        with kept_run(path, a_run(), "second", lambda *_, **__: None) as (watch, _):
+        with kept_run(path, a_run(), "second", lambda *_, **__: None) as watch:
             watch.phase("structure")
         assert path.read_text() == before and read_any_status(path)[1]
 

@@ -13,7 +13,7 @@ from tests.protocols.test_contract import CONTRACT
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.approval import Approved
 from vertibayes_protocols.contract import grouped_digest
-from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, SessionLog, line
+from vertibayes_protocols.deployment.log import SessionLog, line
 from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
@@ -24,6 +24,7 @@ from vertibayes_protocols.deployment.status import (
     read_status,
     status_path,
 )
+from vertibayes_protocols.events import AGAIN, CONNECTED, WAITING
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.parties import Watch

@@ -5,7 +5,8 @@
 
 A site refuses a digest that its owner has not approved, a contract whose parties or keys are not
 those that the site pins, a run beyond the number of the contract, and one that needs more of a
-budget than is left (`vertibayes_protocols.queries.opening.needs`). Runs that begin and release
+budget than is left beside what other open runs still need
+(`vertibayes_protocols.queries.opening.needs`). Runs that begin and release
 nothing are limited too (`most_failed_runs`): a party that lies could learn from each of them
 whether it failed. A run whose session broke is resumed if the id is that of the contract's last
 run.
@@ -13,13 +14,14 @@ run.
 Security: the analyst's name and key are in the contract, and the transport proves the key.
 Leakage: whether a contract is approved at a site, waits for a second person, or why its owner
 declined it, to an analyst who knows the contract's digest; what is left of a budget that the run
-would exceed; winners that the site's shares have already revealed to this analyst.
+would exceed, and whether other open runs need the rest; winners that the site's shares have already
+revealed to this analyst.
 Cost: 1 round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,7 +34,7 @@ from vertibayes_protocols.errors import QueryRefusedError
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.queries.approved_run import OVER, ApprovedRun
 from vertibayes_protocols.queries.declared_run import DeclaredRun
-from vertibayes_protocols.queries.opening.needs import needs_of
+from vertibayes_protocols.queries.opening.needs import Taken, needs_of
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, SiteRole
 from vertibayes_protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
@@ -199,12 +201,25 @@ def _check_floors(site: SiteRole, contract: Contract) -> None:
 
 def _check_budgets(site: SiteRole, approved: Approved, record: RunRecord | None) -> None:
     """Refuse a run that needs more than is left of a budget: no site has shown anything yet."""
-    variables = approved.contract.variables
-    states = {n: len(v.states) for n, v in site.everybody.variables.items() if n in variables}
-    records = site.everybody.records
-    for need in needs_of(approved, site.policy, site.memory, states, records, record):
+    data = site.everybody
+    states = {name: len(variable.states) for name, variable in data.variables.items()}
+    given = approved, site.policy, site.memory, states, data.records, record
+    for need in needs_of(*given, reserved=_reserved(site, states, data.records)):
         if need.reason:
             raise ValueError(need.reason)
+
+
+def _reserved(site: SiteRole, states: Mapping[str, int], records: int) -> Taken:
+    """Return what the runs of other open sessions still take."""
+    taken, sessions = Taken(), {id(r.session): r.session for r in site.shared.running.values()}
+    for other in sessions.values():
+        if (
+            other is not site
+            and isinstance(other, SiteRole)
+            and isinstance(other.run, ApprovedRun | DeclaredRun)
+        ):
+            taken = taken.plus(other.run.takes(states, records))
+    return taken
 
 
 def _check_runs(site: SiteRole, contract: Contract) -> None:

@@ -25,8 +25,9 @@ holders have the same row. At level 2 every site commits its shares of every col
 
 Security: as `vertibayes_mpc.commitments`. A site that has committed a column in this study with
 other data refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends
-anything, unless it would answer no question about these values (`record_checks`): a study whose
-correction is refused continues with the data before it. The keys of masks and of zero shares come
+anything, unless it refuses exact results of these values (`record_checks`): it then writes them
+before its first result with noise, and until then the study can continue with the data before the
+correction. The keys of masks and of zero shares come
 from the static and the ephemeral keys of two parties (`vertibayes_protocols.key_agreement`) and
 from all that both know of the study. A party forgets its ephemeral private key as soon as it has
 derived them, and the keys when it leaves the session. So whoever has kept masked columns, and
