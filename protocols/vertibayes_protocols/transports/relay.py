@@ -12,10 +12,10 @@ Security: the adversaries are strangers, who reach the port, and certified parti
 some seconds to prove who it is, and a frame's room of memory; when many wait, the longest waiting
 goes. A message has at most 64 KiB and some; nothing is decompressed. What a party sends to a
 receiver that does not read waits here up to 4 MiB, to all receivers 64 MiB, and all parties'
-together 512 MiB; more is refused and sent again. Senders take turns at a receiver, so that none
-keeps another out. A certificate that is revoked or expires ends its connection. A relay that lies
-(about receipts, about who is there) can lose packets and end sessions, as the network can; it opens
-none (`vertibayes_protocols.seal`).
+together 512 MiB; more is refused and sent again. Senders take turns at a receiver, so that one
+delays others and keeps none out. A certificate that is revoked or expires ends its connection. A
+relay that lies (about receipts, about who is there) can lose packets and end sessions, as the
+network can; it opens none (`vertibayes_protocols.seal`).
 
 Leakage: the relay sees who sends to whom, when and how much.
 """
