@@ -365,7 +365,7 @@ def test_a_relays_key_that_was_replaced_lets_nobody_be_the_relay(capsys, folder)
         """Return what the analyst does with a relay's certificates, outside and inside."""
         ours = StudyFile.read(file_of(folder, "ana")).relay.certificates
         ours, relay = proof.read_party_credentials(ours), proof.read_credentials(certificates)
-        sent = proof.challenge(b"r" * 32, b"p" * 32, relay)
+        sent = proof.challenge(b"p" * 32, b"r" * 32, relay)
         yield partial(check_relay, relay.certificate, ours.revoked)
         yield partial(proof.read_challenge, sent, b"p" * 32, ours)
 
@@ -440,7 +440,7 @@ def test_the_files_that_a_study_names_are_in_the_bundle_and_no_other(folder):
 # ---- through the relay ---------------------------------------------------------------------------
 
 
-def test_the_relay_hands_out_the_bundle_by_its_name_alone(capsys, folder):
+def test_the_relay_hands_out_the_bundle_by_its_name_alone(capsys, folder, monkeypatch):
     take(folder, "relay")
     roster, address = read_bundle(path_of(folder)).roster, free_address()
     own = RelayFile.read(file_of(folder, "relay"))
@@ -453,6 +453,11 @@ def test_the_relay_hands_out_the_bundle_by_its_name_alone(capsys, folder):
         assert code == 2 and "no such file" in error
         code, _, error = fetch(capsys, folder, "hospital", f"{place[:-4]}0000", "--digest", "x")
         assert code == 2 and "the relay has no such bundle (426)" in error
+        monkeypatch.setattr(f"{handed_out.__module__}.bundle_of", None)  # it is verified once
+        for name in (name_of(roster), "0" * 16):
+            assert (hand_out(f"/bundle/{name}") is not None) == (name != "0" * 16)
+        (folder / "relay" / "bundle.json").write_bytes(b"damaged")
+        assert hand_out(f"/bundle/{name_of(roster)}") is None
     code, _, error = fetch(capsys, folder, "hospital", "127.0.0.1:1/" + "0" * 16, "--digest", "x")
     assert code == 2 and "the relay cannot be reached" in error
     code, _, error = run(capsys, "fetch", "--file", file_of(folder, "hospital"))

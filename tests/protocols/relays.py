@@ -86,12 +86,13 @@ class Stranger:
 
     def enter(self, address, purpose=ENTER, stream=b"s" * STREAM_BYTES):
         """Prove who it is; return why it is refused, and keep what it has sent."""
-        own = new_nonce()
-        self.socket.send(hello(own))
-        theirs = read_challenge(self.socket.recv(5.0), own, self.credentials)
-        self.sent = entry(Entry(address, stream, purpose), own, theirs, self.credentials)
+        party_nonce = new_nonce()
+        self.socket.send(hello(party_nonce))
+        relay_nonce = read_challenge(self.socket.recv(5.0), party_nonce, self.credentials)
+        proving = party_nonce, relay_nonce, self.credentials
+        self.sent = entry(Entry(address, stream, purpose), *proving)
         self.socket.send(self.sent)
-        return read_answer(self.socket.recv(10.0))
+        return read_answer(self.socket.recv(10.0), *proving)
 
     def __enter__(self):
         return self

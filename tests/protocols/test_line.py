@@ -152,6 +152,9 @@ def test_a_receipt_of_another_packet_or_of_another_party_is_none(monkeypatch):
         "another party": lambda f: [(TAKEN, "c", f.mark)],
         "another stream": lambda f: [(TAKEN, "b", f.mark._replace(stream=b"x" * 16))],
         "another packet": lambda f: [(TAKEN, "b", f.mark._replace(number=f.mark.number + 1))],
+        "another count": lambda f: [
+            (TAKEN, "b", f.mark._replace(piece=i, pieces=9)) for i in (1, 0)
+        ],
         "away": lambda f: [(AWAY, "b", f.mark)],
     }
     with relaying() as (relay, _), connect("a", relay.address, "b", certificates=None) as link:
@@ -160,6 +163,16 @@ def test_a_receipt_of_another_packet_or_of_another_party_is_none(monkeypatch):
             assert link.deliver({"b": b"x"}, 0.0)["b"].party == "b"
         forged[:] = [lambda f: [(TAKEN, "b", f.mark)]]
         assert link.deliver({"b": b"x"}, 0.0) == {}
+
+
+def test_receipts_that_are_no_progress_hold_no_sender():
+    delivery = module._Delivery(b"s" * 16, 0, bytes(40 << 16))
+    mark = Mark(b"s" * 16, 0, 0, 40)
+    for wrong in (*(mark._replace(piece=i) for i in (1, 2)), *[mark._replace(pieces=41)] * 2):
+        delivery.take(wrong)
+    assert delivery.oldest == 0 and not delivery.heard.is_set()
+    delivery.take(mark)
+    assert delivery.oldest == 3 and delivery.heard.is_set()
 
 
 def test_an_unexpected_frame_of_the_relay_is_passed_over():

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from vertibayes_mpc.rounds import Party
@@ -25,6 +26,7 @@ from vertibayes_protocols.deployment.roster.pinning import (
 from vertibayes_protocols.deployment.roster.roster import parsed
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.storage.whole_file import write_whole
+from vertibayes_protocols.transports.entrance import state_of
 from vertibayes_protocols.transports.mailbox import RELAY
 from vertibayes_protocols.transports.tls import REVOKED, read_revoked
 
@@ -80,13 +82,24 @@ def handed_out(folder: Path, path: str) -> bytes | None:
     A reverse proxy may pass on its own part of the path before `PATH`.
     """
     kept, (_, found, name) = folder / KEPT, path.rpartition(PATH)
-    if not found or not kept.exists():
+    if not found:
         return None
+    there = _kept_there(kept, state_of([kept]))
+    if there is None or not hmac.compare_digest(name.encode(), there[0]):
+        return None
+    return there[1]
+
+
+@lru_cache(maxsize=1)  # strangers ask, and a bundle takes milliseconds to verify
+def _kept_there(kept: Path, state: object) -> tuple[bytes, bytes] | None:
+    """Return the name of a relay's bundle and its content; the state is the file's."""
+    del state
     try:
-        expected = name_of(read_bundle(kept).roster)
-    except ValueError:  # it is damaged: `vertibayes check` and `fetch` say so
+        content = kept.read_bytes()
+        roster = parsed(str(kept), content, "bundle", bundle_of).roster
+    except (OSError, ValueError):  # it is damaged: `vertibayes check` and `fetch` say so
         return None
-    return kept.read_bytes() if hmac.compare_digest(name.encode(), expected.encode()) else None
+    return name_of(roster).encode(), content
 
 
 def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:

@@ -74,9 +74,10 @@ class Entrance:
         self._log = LimitedLog(tell)
         self._files: tuple[object, ...] = ()
         self._list: object = None
+        self._known: frozenset[int] = frozenset()
         self._own: tuple[Credentials, ssl.SSLContext] | None = None
         if certificates is not None:
-            self._files, self._own = _state_of(certificates), _read(certificates)
+            self._files, self._own = state_of(certificates), _read(certificates)
 
     @property
     def credentials(self) -> Credentials | None:
@@ -91,7 +92,7 @@ class Entrance:
     def _current(self) -> tuple[Credentials, ssl.SSLContext]:
         """Return what the files give: the new ones after the certificate was renewed."""
         assert self.certificates is not None and self._own is not None  # both are set
-        if (state := _state_of(self.certificates)) != self._files:
+        if (state := state_of(self.certificates)) != self._files:
             self._files = state
             try:
                 self._own = _read(self.certificates)
@@ -138,16 +139,18 @@ class Entrance:
     def _serials(self) -> frozenset[int]:
         return frozenset() if self._revoked is None else read_revoked(self._revoked)
 
-    def newly_revoked(self) -> frozenset[int]:
-        """Return the revoked serial numbers if the list has changed: the relay asks often."""
-        if self._revoked is None or (state := _state_of([self._revoked])) == self._list:
-            return frozenset()
-        self._list = state
-        try:
-            return self._serials()
-        except ValueError as error:
-            self._log("list of revoked certificates not read", reason=str(error))
-            return frozenset()
+    def revoked(self) -> frozenset[int]:
+        """Return the revoked serial numbers, read when the list has changed: the relay asks often.
+
+        A list that cannot be read leaves those of the list before it.
+        """
+        if self._revoked is not None and (state := state_of([self._revoked])) != self._list:
+            self._list = state
+            try:
+                self._known = self._serials()
+            except ValueError as error:
+                self._log("list of revoked certificates not read", reason=str(error))
+        return self._known
 
 
 def _read(certificates: Certificates) -> tuple[Credentials, ssl.SSLContext]:
@@ -158,7 +161,7 @@ def _revoked(reason: str, shown: PeerCertificate) -> str:
     return f"{reason}: {shown.name}, certificate {shown.number}"
 
 
-def _state_of(paths: Iterable[Path]) -> tuple[object, ...]:
+def state_of(paths: Iterable[Path]) -> tuple[object, ...]:
     """Return what changes when a file is written."""
     found: list[object] = []
     for path in paths:

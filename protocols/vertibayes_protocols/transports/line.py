@@ -196,11 +196,11 @@ def _named(
 
 async def _enter(line: ClientConnection, asked: Entry, credentials: Credentials | None) -> None:
     """Prove who both ends are, and enter."""
-    own = new_nonce()
-    await line.send(hello(own))
-    theirs = read_challenge(await _message(line), own, credentials)
-    await line.send(entry(asked, own, theirs, credentials))
-    reason = read_answer(await _message(line))
+    party_nonce = new_nonce()
+    await line.send(hello(party_nonce))
+    relay_nonce = read_challenge(await _message(line), party_nonce, credentials)
+    await line.send(entry(asked, party_nonce, relay_nonce, credentials))
+    reason = read_answer(await _message(line), party_nonce, relay_nonce, credentials)
     if reason == DOUBLED:
         raise DoubledError(f"another process is connected to the relay as {asked.address}")
     if reason:

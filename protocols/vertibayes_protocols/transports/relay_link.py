@@ -90,9 +90,12 @@ class _Delivery:
         self.refused = False
 
     def take(self, mark: Mark) -> None:
-        """Note a receipt."""
-        if mark.piece >= self.oldest:
-            self.taken.add(mark.piece)
+        """Note a receipt; one that is no progress, or of another count, wakes nobody."""
+        if mark.pieces != self.count or mark.piece < self.oldest:
+            return
+        self.taken.add(mark.piece)
+        if self.oldest not in self.taken:
+            return
         while self.oldest in self.taken:
             self.taken.remove(self.oldest)
             self.oldest += 1
@@ -198,7 +201,7 @@ class WebSocketLink:
         with suppress(OSError, ConnectionClosed):
             while True:
                 self._is_sending = False
-                frame = await self._out.take()
+                _, frame = await self._out.take()
                 self._is_sending = True
                 await line.send(frame)
 
@@ -209,7 +212,7 @@ class WebSocketLink:
 
     def _take(self, frame: Frame) -> None:
         """Act on a frame from the relay."""
-        if self._out.small_bytes > MOST_SMALL:
+        if self._out.small.sizes.get("", 0) > MOST_SMALL:
             return  # a relay that reads no receipts gets none
         if frame.kind == PIECE and frame.mark is not None:
             self._out.put(self._receipt(frame.address, frame.mark, frame.piece))
@@ -282,7 +285,7 @@ class WebSocketLink:
                 async with asyncio.timeout(rest):
                     await delivery.heard.wait()
             delivery.heard.clear()
-            if delivery.oldest == delivery.count:
+            if delivery.oldest >= delivery.count:
                 return None
             if delivery.oldest > before:
                 missing, answer = None, ANSWER_SECONDS
