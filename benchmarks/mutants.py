@@ -177,7 +177,7 @@ OF_MEET = (
     skipped(
         "a site commits with sites that it has not met",
         f"{OPENING}/commit_checks.py",
-        "site.data.ids is not None and strange",
+        "strange and (site.data.ids is not None or site.ledger.head)",
         MEETS,
     ),
 )
@@ -444,6 +444,7 @@ LEDGER = "protocols/vertibayes_protocols/storage/ledger_file.py"
 VERIFY = "tests/e2e/test_verify.py"
 LEDGERS = "tests/protocols/test_ledger_file.py"
 OLDER = "tests/privacy/test_older_memories.py"
+AROUND = "tests/privacy/test_heads_not_avoided.py"
 
 OF_FLOORS = (
     mutant(
@@ -475,15 +476,27 @@ OF_FLOORS = (
     mutant(
         "a site that went back says nothing",
         HEADS,
-        "        if not has_own:\n",
-        "        if False:\n",
+        "together.check_own(peer, own, is_known=is_known)",
+        "together.check_own(peer, own, is_known=True)",
         OLDER,
     ),
-    mutant("its peers go on", HEADS, "if not has_theirs:", "if False:", OLDER),
+    mutant(
+        "its peers go on", HEADS, "is_known=answer.is_known and is_its_key", "is_known=True", OLDER
+    ),
+    mutant(
+        "a new key begins again", HEADS, "answer.is_known and is_its_key", "answer.is_known", AROUND
+    ),
+    mutant(
+        "a session that took long brings an older head",
+        "protocols/vertibayes_protocols/storage/runs_together.py",
+        "newest.head and self.last(peer) == before",
+        "newest.head",
+        AROUND,
+    ),
     mutant(
         "a peer forgets by which head it would notice",
         HEADS,
-        "if has_own and has_theirs and is_known[peer]:",
+        "if is_known and not reasons:",
         "if True:",
         OLDER,
     ),
@@ -726,7 +739,12 @@ OF_NOISE_AND_MAIL = (
         "self.queued > self.most or count * PIECE > self.most + PIECE",
         PIECE,
     ),
-    skipped("processes without a bound", PIECES, "len(self._streams) > MOST_STREAMS", PIECE),
+    skipped(
+        "processes without a bound",
+        PIECES,
+        "key not in self._streams and len(self._streams) >= MOST_STREAMS",
+        PIECE,
+    ),
     skipped("hellos of any size are kept", BOX, "len(packet) > HELLO_BYTES", MAIL),
     skipped("any number of hellos is kept", BOX, "len(kept) == MOST_EARLY", MAIL),
     mutant(

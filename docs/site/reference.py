@@ -51,7 +51,7 @@ PARTIES = (
     "transports.serving",
     "transports.mailbox",
     "transports.network",
-    "transports.websocket",
+    "transports.relay_link",
     "transports.route",
     "errors",
 )

@@ -92,6 +92,9 @@ class SiteRole:
     holder: Holder | None = field(default=None, repr=False)
     met: frozenset[Party] = frozenset()  # in this session: equal records in the same order
     went_back: str = ""  # why it refuses this session: its memory went back, or a peer's
+    heads_of: frozenset[Party] = frozenset()  # in this session: whose ledgers it has compared
+    # Earlier keys of the other sites, each of which has signed the next.
+    former_keys: Mapping[Party, Collection[bytes]] = field(default_factory=dict, repr=False)
     analyst_key: bytes = b""  # as it is pinned; sums need it
     signing_keys: Mapping[Party, bytes] = field(default_factory=dict, repr=False)  # of other sites
     modulus: int = field(default=RSA_2048, repr=False)  # N of the schemes: nobody has its factors
@@ -124,7 +127,8 @@ class SiteRole:
         session = copy(self)
         session.analyst, session.analyst_key = analyst, analyst_key
         session.joined = session.holder = session.run = session._values = None
-        session.people, session.met, session.went_back = None, frozenset(), ""
+        session.people, session.went_back = None, ""
+        session.met = session.heads_of = frozenset()
         return session
 
     @cached_property
@@ -147,7 +151,8 @@ class SiteRole:
         """Let go of the study that it has joined, and of whom it has met: a session is over."""
         self.leave_study()
         self.leave_people()
-        self.met, self.run, self.went_back = frozenset(), None, ""
+        self.met = self.heads_of = frozenset()
+        self.run, self.went_back = None, ""
         self.shared.release(self)
 
     def leave_study(self) -> None:

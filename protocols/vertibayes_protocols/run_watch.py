@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.errors import PeerGoneError, TransportError
+from vertibayes_protocols.events import Fact
 
 
 class SessionView(NamedTuple):
@@ -42,6 +43,9 @@ class RunWatch:
     def noticed(self, text: str) -> None:
         """Note what the owner of this machine should look at, as a clock that differs."""
         self.say(f"warning: {text}\n")
+
+    def told(self, event: str, **facts: Fact) -> None:
+        """Note an event of the connection to the relay, perhaps in another thread."""
 
     def saw(self, view: SessionView) -> None:
         """Note the state of the session; called whenever the analyst waits for a packet."""

@@ -24,7 +24,7 @@ from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.transports.mailbox import Mailbox, Patience, process_of
 from vertibayes_protocols.transports.network import NetworkTransport
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.relay_link import connect
 
 
 def learned(counter):

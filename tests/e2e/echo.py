@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.e2e.party import certificates_of, say
 from vertibayes_protocols.transports.relay import start_relay
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.relay_link import connect
 
 
 def main(party, path):

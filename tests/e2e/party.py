@@ -28,9 +28,9 @@ from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.transports.connection import Connection
 from vertibayes_protocols.transports.mailbox import Mailbox, Patience
 from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.transports.serving import answer
 from vertibayes_protocols.transports.tls import Certificates
-from vertibayes_protocols.transports.websocket import connect
 from vertibayes_protocols.variables import Variable
 
 

@@ -26,8 +26,8 @@ from vertibayes_protocols.roles import AnalystRole
 from vertibayes_protocols.session import Session
 from vertibayes_protocols.transports.mailbox import Mailbox, Patience, process_of
 from vertibayes_protocols.transports.network import NetworkTransport
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.transports.tls import Certificates
-from vertibayes_protocols.transports.websocket import connect
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 600.0  # seconds in which what a test waits for happens on any machine; no test measures it

@@ -16,6 +16,7 @@ from vertibayes_protocols.deployment.approvals import path_of, read_approval
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.storage.memory import SiteMemory
+from vertibayes_protocols.storage.runs_together import Alarm, Last
 
 TODAY = "2026-03-01"
 
@@ -321,23 +322,29 @@ def test_eight_digits_do_not_approve_and_a_space_between_sixteen_does_no_harm(
 
 def test_an_older_memory_is_listed_and_accepted_by_the_owner(capsys, folder):
     own = own_of(folder)
-    pair = (bytes(32) + own.pinned["south"]).hex()
-    code, _, error = run(capsys, "meets", own.source.path, "--older-memory")
-    assert code == 2 and "no session has shown that a site forgot something" in error
+    before, newest = Last(), Last("cd" * 32, 4, 739000, own.pinned["south"].hex())
+    alarm, lost = Alarm("ab" * 32, "it has forgotten 2 sessions"), Alarm("cd" * 32, "south has")
+    accepting = "meets", own.source.path, "--older-memory"
+    code, _, error = run(capsys, *accepting, "south")
+    assert code == 2 and "with which something was forgotten (no site), got 'south'" in error
     with memory_of(folder) as memory:
-        assert not memory.together.check_own(pair, "ab" * 32, is_known=False)
-        memory.together.see(pair, "cd" * 32, 4)
-        assert not memory.together.check_peer(pair, "cd" * 32, is_known=False)
+        assert not memory.together.check_own("south", alarm, is_known=False)
+        memory.together.see("south", before, newest)
+        assert not memory.together.check_peer("south", lost, is_known=False)
+        assert not memory.together.check_peer("east", lost._replace(head="ef"), is_known=False)
     listed = run(capsys, "meets", own.source.path)[1]
-    assert "south: it met a newer memory" in listed and "south: it has forgotten sess" in listed
-    code, shown, _ = run(capsys, "meets", own.source.path, "--older-memory")
+    assert "north refuses south: it has forgotten 2 sessions; south has (`--older-m" in listed
+    code, _, error = run(capsys, *accepting, "west")
+    assert code == 2 and "was forgotten (east, south), got 'west'" in error
+    code, shown, _ = run(capsys, *accepting, "south")
     assert code == 0 and "reads values of this person" in shown and "Accepted" in shown
+    assert "south: it has forgotten 2 sessions\n" in shown and "east" not in shown
     with memory_of(folder) as memory:
         memory.together.take_accepted()
-        assert memory.together.last(pair).head == ""
-        assert memory.together.check_own(pair, "ab" * 32, is_known=False)
+        assert memory.together.last("south").head == ""
+        assert memory.together.check_own("south", alarm, is_known=False)
     listed = run(capsys, "meets", own.source.path)[1]
-    assert "newer memory" not in listed and "forgotten" not in listed
+    assert "refuses south" not in listed and "north refuses east" in listed, "one peer alone"
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
 """What ``vertibayes check`` says of an address: whether a relay is there, or could be."""
 
 import socket
-from contextlib import contextmanager
-from threading import Thread
+import ssl
+from contextlib import contextmanager, suppress
 
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.e2e.processes import Authority, free_address
+from tests.protocols.relays import listening
 from vertibayes.cli import check
 from vertibayes_protocols.deployment import certificates
+from vertibayes_protocols.deployment.checks import Findings
+from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.transports.route import Route
 from vertibayes_protocols.transports.tls import Certificates
 
@@ -31,25 +35,6 @@ def files(folder, party, root="ours"):
     kind = "server" if party == "relay" else "client"
     paths = (folder / root / party / name for name in ("rootCA.pem", f"{kind}.crt", f"{kind}.key"))
     return Certificates(*paths)
-
-
-@contextmanager
-def listening(answer):
-    """Accept connections, and do to each what `answer` does; yield the address."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve():
-            while True:
-                try:
-                    connected, _ = server.accept()
-                except OSError:
-                    return
-                with connected:
-                    answer(connected)
-
-        Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
@@ -76,6 +61,7 @@ def said(question, address, shown):
         return f"wrong: {error}"
 
 
+SYSTEM = '; if a proxy or reverse proxy ends TLS: trust = "system" in [relay] of this party'
 IN_USE = "is in use by a relay of this study: right if it is this relay"
 
 
@@ -92,18 +78,18 @@ def test_a_relay_without_certificates_listens():
 
 
 @pytest.mark.parametrize(
-    ("party", "root", "reason"),
+    ("party", "root", "reason", "advice"),
     [
-        ("relay", "theirs", "another certificate is shown (unknown authority)"),
-        ("south", "ours", "another certificate is shown (wrong purpose)"),
-        (None, None, "another program does (no TLS)"),
+        ("relay", "theirs", "another certificate is shown (unknown authority)", SYSTEM),
+        ("south", "ours", "another certificate is shown (wrong purpose)", ""),
+        (None, None, "another program does (no TLS)", ""),
     ],
 )
-def test_something_else_that_listens_is_wrong(folder, party, root, reason):
+def test_something_else_that_listens_is_wrong(folder, party, root, reason, advice):
     other = relaying(files(folder, party, root)) if party else listening(is_a_web_server)
     with other as address:
         assert said(check._reach_relay, address, files(folder, "north")) == (
-            f"wrong: is not what listens there: {reason}"
+            f"wrong: is not what listens there: {reason}{advice}"
         )
         assert said(check._listen, address, files(folder, "relay")) == (
             f"wrong: is in use by something else: {reason}"
@@ -144,6 +130,49 @@ def test_where_nobody_listens_a_relay_can():
     assert said(check._listen, address, None) is None
     doubt = said(check._reach_relay, address, None)
     assert doubt == "cannot be reached: nothing listens there (Connection refused)"
+
+
+def test_a_proxy_is_named_if_it_is_down_or_refuses_the_password():
+    def refuses(connected):
+        connected.recv(1000)
+        connected.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+
+    def doubt(proxy):
+        route = Route("relay.example.org:443", proxy=f"http://u:pw@{proxy}")
+        return check._reach_relay(route).replace(proxy, "PROXY")
+
+    away = "cannot be reached: the proxy PROXY cannot be reached (Connection refused)"
+    assert doubt(free_address()) == away
+    with listening(refuses) as address:
+        assert doubt(address) == (
+            "cannot be reached: the proxy PROXY refuses the connection: its user or password is "
+            "wrong or missing"
+        )
+
+
+def test_what_ends_tls_of_an_older_version_is_told_of_the_trust_that_fits(folder):
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    shown = files(folder, "relay", "theirs")
+    old.load_cert_chain(shown.certificate, shown.key)
+
+    def answer(connected):
+        with suppress(OSError):
+            old.wrap_socket(connected, server_side=True)
+
+    with listening(answer) as address:
+        told = said(check._reach_relay, address, files(folder, "north"))
+        assert told.endswith(f"another certificate is shown (another version of TLS){SYSTEM}")
+        with pytest.raises(TransportError, match=r"of TLS.; if .* trust = .system."):
+            connect("north", address, (), certificates=files(folder, "north"), timeout=1.0)
+
+
+def test_nothing_is_said_of_a_relay_that_a_party_without_its_certificate_cannot_ask(folder):
+    own = files(folder, "north")._replace(certificate=folder / "deleted.crt")
+    findings = Findings()
+    findings.begin()
+    findings.ask("the relay ", "listens", lambda: check._reach_relay(Route("127.0.0.1:1", own)))
+    assert findings.lines == []
 
 
 @pytest.mark.parametrize("secure", [True, False])

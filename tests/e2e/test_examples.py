@@ -158,7 +158,7 @@ def python_blocks(page):
 
 def test_the_python_of_the_readme_and_its_page(tmp_path, monkeypatch, capsys, alarm_data):
     [short] = python_blocks("README.md")
-    code, searched, released, estimator = python_blocks("docs/python.md")
+    code, searched, released, estimator, *machines = python_blocks("docs/python.md")
     names = list(alarm_data.variables)[:6]
     rows = [",".join([*names[:5], "outcome"])]
     states = [np.array(alarm_data.variables[n].states)[alarm_data.codes[n]] for n in names]
@@ -181,6 +181,7 @@ def test_the_python_of_the_readme_and_its_page(tmp_path, monkeypatch, capsys, al
         names | {"X": names["X"][columns], "X_new": names["X_new"][columns]},
     )
     assert "The model is (1, " in capsys.readouterr().out
+    assert all(compile(block, "docs/python.md", "exec") for block in machines)
 
 
 def frame_names():

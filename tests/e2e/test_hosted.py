@@ -10,7 +10,7 @@ from tests.e2e.studies import learn_study, run_in_one_process
 from tests.protocols.deployment.parties import RECORDS, SITES, change, deployment, records
 from vertibayes.cli import hosted
 from vertibayes.cli.contracts import contract_of
-from vertibayes.cli.hosted import host_analyst, host_site, log_path, report_of
+from vertibayes.cli.hosted import host_analyst, host_dealer, host_site, log_path, report_of
 from vertibayes.cli.up import approve_for_practice, party_files
 from vertibayes_protocols.deployment.files import StudyFile
 
@@ -59,6 +59,13 @@ def test_a_file_that_is_not_valid_is_not_quoted(folder):
     change(file, "[policy]", "[secret-4711]")
     assert_refused(file, digest, "site.toml is not valid: run `vertibayes check site.toml`")
     assert "4711" not in str(host_site(file, digest, 1.0))
+
+
+def test_a_dealer_whose_file_is_not_valid_has_no_name_in_the_report(folder):
+    digest, file = approved(folder), folder / "dealer" / "dealer.toml"
+    change(file, "[dealer]", "[secret-4711]")
+    report = host_dealer(file, digest, 1.0, lambda: False, None)
+    assert (report.party, report.state) == ("", hosted.REFUSED) and "4711" not in report.reason
 
 
 def test_a_process_that_ends_by_itself_leaves_its_reason_at_the_site(folder):

@@ -37,7 +37,7 @@ def test_the_list_of_commands_cuts_no_sentence(capsys, monkeypatch):
 @pytest.mark.parametrize("party", ["site", "dealer", "relay"])
 def test_a_partys_help_leads_on(capsys, party):
     out = " ".join(run(capsys, party, "--help")[1].split())
-    assert all(word in out for word in ("vertibayes init", "vertibayes check", "docs/deploy.md"))
+    assert all(word in out for word in ("vertibayes enrol", "vertibayes check", "docs/deploy.md"))
 
 
 def test_keygen(capsys, tmp_path):

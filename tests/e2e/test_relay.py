@@ -12,12 +12,12 @@ import pytest
 from tests.e2e.processes import Authority, Process, free_address
 from tests.e2e.proxy import Proxy
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports import websocket as module
+from vertibayes_protocols.transports import relay_link as module
 from vertibayes_protocols.transports.mailbox import RELAY
 from vertibayes_protocols.transports.pieces import PIECE
 from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.transports.tls import Certificates
-from vertibayes_protocols.transports.websocket import connect
 
 pytestmark = pytest.mark.machines
 

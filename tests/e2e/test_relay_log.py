@@ -10,8 +10,8 @@ import pytest
 
 from tests.e2e.processes import Authority, Process, free_address
 from vertibayes_protocols.transports.line import knock
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.transports.route import Route
-from vertibayes_protocols.transports.websocket import connect
 
 pytestmark = pytest.mark.machines
 

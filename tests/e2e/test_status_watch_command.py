@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.command import run
 from tests.e2e.processes import LIMIT
-from vertibayes_protocols.deployment.status import Status, kept_status, status_path
+from vertibayes_protocols.deployment.status import STOPPED, Status, kept_status, status_path
 
 ROOT = Path(__file__).parents[2]
 # A run: does what each line of its input says, until the input ends.
@@ -22,7 +22,7 @@ from vertibayes_protocols.deployment.run_status import RunStatus, a_party, kept_
 
 parties = {"north": a_party("site")}
 status = RunStatus("ana", "analyst", "0.2.0", "bayesian_network", parties=parties)
-with kept_run(Path(sys.argv[1]), status, "results", lambda *_, **__: None) as (watch, _):
+with kept_run(Path(sys.argv[1]), status, "results", lambda *_, **__: None) as watch:
     print("runs", flush=True)
     for line in sys.stdin:
         name, *given = line.split()
@@ -181,7 +181,8 @@ def test_what_was_never_started_cannot_be_watched(tmp_path, capsys):
     for file, reason in reasons.items():
         for options in ([], ["--watch"]):
             code, _, error = run(capsys, "status", file, *options)
-            assert code == 2 and error == f"vertibayes: {file}: {reason}\n"
+            assert code == (STOPPED if file is study else 2)
+            assert error == f"vertibayes: {file}: {reason}\n"
 
 
 def test_a_file_that_is_no_status_is_refused(study, capsys):

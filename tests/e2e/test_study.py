@@ -242,7 +242,7 @@ def test_no_key_record_or_identifier_is_in_a_log_an_error_or_a_file_of_the_analy
     assert "south refused query=tables" in logged and "north agreed query=commit" in logged
     agreed = [text for text in logged.splitlines() if " agreed " in text]
     of = r'session=0{8} analyst=[a-z]+( study="([0-9a-f]{4} ?){4}")?'
-    shape = re.compile(rf"[-0-9]+ [:,0-9]+ [a-z]+ agreed query=[a-z]+ {of}")
+    shape = re.compile(rf"[-0-9]+T[:.0-9]+\+00:00 [a-z]+ agreed query=[a-z]+ {of}")
     assert agreed and all(shape.fullmatch(text) for text in agreed)
     files = [folder / "analyst" / "study" / "tables", *(tmp_path / "out").iterdir()]
     files += [folder / site / "memory" / "ledger.jsonl" for site in SITES]

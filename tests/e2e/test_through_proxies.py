@@ -16,8 +16,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.e2e.processes import Authority, free_address
 from tests.protocols.relays import relaying
+from vertibayes_protocols.deployment.downloading import bundle_at
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.relay_link import connect
 
 pytestmark = pytest.mark.machines
 
@@ -63,6 +64,7 @@ http {{
             proxy_set_header Connection "upgrade";
             proxy_read_timeout 60s;
         }}
+        location /stopped {{ proxy_pass http://127.0.0.1:1; }}
     }}
 }}
 """
@@ -154,8 +156,10 @@ def test_a_relay_behind_nginx_whose_certificate_is_of_another_authority(
     north, south = (study.certificates(name) for name in ("north", "south"))
     public = Authority(tmp_path / "public", "a public authority")
     monkeypatch.setenv("SSL_CERT_FILE", str(public.root))
+    name = "0123456789abcdef"
+    hand_out = {f"/study-1/bundle/{name}": b"a bundle"}.get
     shown, address = public.certificates("web", "localhost", purpose=SERVER), free_address()
-    with relaying(study.certificates("relay"), tls=False) as (relay, log):
+    with relaying(study.certificates("relay"), tls=False, hand_out=hand_out) as (relay, log):
         path = tmp_path / "nginx.conf"
         path.write_text(
             NGINX.format(
@@ -169,6 +173,15 @@ def test_a_relay_behind_nginx_whose_certificate_is_of_another_authority(
             assert {facts["peer"] for facts in log.of("connected")} == {"north", "south"}
             with pytest.raises(TransportError, match="unknown authority"):
                 connect("north", url, (), certificates=north, timeout=3.0)
+            web = url.removesuffix("/study-1")
+            assert bundle_at(f"{url}/{name}") == b"a bundle"
+            for place, reason in (
+                (f"{web}/{name}", "no such bundle .404."),
+                (f"{url}/0{name[1:-1]}0", "no such bundle .426."),
+                (f"{web}/stopped/{name}", "is not the relay, or refuses .502."),
+            ):
+                with pytest.raises(ValueError, match=reason):
+                    bundle_at(place)
             thief = Authority(tmp_path / "thief").certificates("north")._replace(root=north.root)
             with pytest.raises(TransportError, match=r"does not take .* .unknown authority"):
                 connect("north", url, (), certificates=thief, trust="system", timeout=3.0)

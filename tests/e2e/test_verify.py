@@ -2,16 +2,23 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import deployment
 from tests.protocols.small import costing
-from vertibayes_protocols.deployment.files import SiteFile
+from tests.randomness import SeededRandomness
+from vertibayes_mpc.randomness import KeyPair
+from vertibayes_protocols.deployment.files import SiteFile, own_keys
+from vertibayes_protocols.deployment.keys import write_private
+from vertibayes_protocols.deployment.roster.roster import Member, Retired, Roster
 from vertibayes_protocols.deployment.running import site_role
+from vertibayes_protocols.deployment.signed_heads import not_in, signed_head
 from vertibayes_protocols.effects import Scored
-from vertibayes_protocols.storage.ledger_file import LedgerFile
+from vertibayes_protocols.public_keys import public_text
+from vertibayes_protocols.storage.ledger_file import LedgerFile, compared
 from vertibayes_protocols.storage.memory import SiteMemory
 
 
@@ -48,7 +55,7 @@ def damage(own, kind):
     lines = lines_of(own)
     if kind == "a line":
         own.ledger.write_bytes(b"".join(lines[:5] + lines[6:]))
-        return r"ledger.jsonl, line 6: does not follow the line before it"
+        return r"line 6: does not follow the line before it \(nor, for that, later lines: 3\): "
     if kind == "a changed line":
         own.ledger.write_bytes(b"".join(lines).replace(b'"scores"', b'"shapes"', 1))
         return r"does not follow the line before it"
@@ -157,3 +164,19 @@ def test_signed_heads_show_a_ledger_and_a_memory_that_both_went_back(capsys, own
     said = verified(capsys, own, "--heads", log)[1]
     assert "line 1: not signed by the key of north" in said
     assert "line 2: not a line of `vertibayes verify --head`" in said
+
+
+def test_heads_that_a_former_key_signed_are_known(own):
+    """As long as a roster names the key as one of the site, and the ledger has the head."""
+    ledger, *_ = compared(own.ledger, own.memory)
+    log = own.folder / "heads"
+    log.write_text(signed_head(own, ledger))
+    source = SeededRandomness()
+    old, new = own_keys(own), KeyPair.generate(source)
+    write_private(own.folder / "new.key", new)
+    retired = Retired("north", public_text(old), 1, "rotated")
+    members, signer = (Member("north", "site", public_text(new)),), KeyPair.generate(source)
+    roster = Roster("a", 2, members, (retired,), public_text(signer))
+    after = replace(own, key=own.folder / "new.key", roster=None)
+    assert "line 1: not signed" in not_in(log, after, ledger)[0], "the control"
+    assert not not_in(log, replace(after, roster=roster), ledger)

@@ -98,6 +98,7 @@ def begin_side_by_side(sessions):
     for number in range(sessions):
         query = Align.of(federation.session.role, alignment, DEALER, bytes([number]) * 16)
         session = site.for_session("analyst", b"")
+        session.heads_of = frozenset("b")  # whose ledger it has compared
         program = answer(session, consider(session, query))
         next(program)  # it sends `Recall`; the peer answers no session before all have begun
         waiting.append(program)

@@ -28,7 +28,7 @@ from vertibayes_protocols.queries.opening.heads import KnownHead, NewestHead
 from vertibayes_protocols.release import FamilyTables, Rule
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.storage.runs_together import Last, RunsTogether, accept
+from vertibayes_protocols.storage.runs_together import Alarm, Last, RunsTogether, accept
 from vertibayes_protocols.variables import Family
 
 DATA = data_of(60, a="x", b="y", c="z")
@@ -85,8 +85,8 @@ class World:
         """Do what the owners' command does."""
         for site in sites:
             together = self.memory(site).together
-            heads = [*together.unknown.values(), *together.lost.values()]
-            accept(self.folder / site / "memory.accepted", heads)
+            alarms = [*together.unknown.values(), *together.lost.values()]
+            accept(self.folder / site / "memory.accepted", [alarm.head for alarm in alarms])
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ def test_a_site_that_lies_about_its_head_only_makes_runs_fail(tmp_path, monkeypa
     world.release()
     last = RunsTogether.last
     monkeypatch.setattr(
-        RunsTogether, "last", lambda self, pair: last(self, pair)._replace(head="00" * 32)
+        RunsTogether, "last", lambda self, peer: last(self, peer)._replace(head="00" * 32)
     )
     with pytest.raises(QueryRefusedError, match="the ledger of b is not the one of"):
         world.release()
@@ -320,9 +320,9 @@ def test_over_a_network_the_analyst_reads_what_was_forgotten(tmp_path):
 def test_a_peer_that_says_a_known_head_again_ends_the_alarm():
     """A lie about a head stops runs until the peer says a true one, and not until the owner."""
     together = RunsTogether(None, lambda _: None)
-    assert not together.check_own("pair", "aa", is_known=False)
-    assert not together.check_own("pair", "", is_known=True), "none is no evidence"
-    assert together.check_own("pair", "bb", is_known=True)
+    assert not together.check_own("a", Alarm("aa", ""), is_known=False)
+    assert not together.check_own("a", Alarm("", ""), is_known=True), "none is no evidence"
+    assert together.check_own("a", Alarm("bb", ""), is_known=True)
 
 
 def test_what_is_missing_is_said_in_sessions_and_days():

@@ -1,6 +1,8 @@
 """A relay in this process, its log, and strangers who speak to it as they like."""
 
-from contextlib import contextmanager
+import socket
+from contextlib import contextmanager, suppress
+from threading import Thread
 from time import monotonic, sleep
 
 from websockets.sync.client import connect as websocket
@@ -20,6 +22,28 @@ from vertibayes_protocols.transports.proof import (
 )
 from vertibayes_protocols.transports.relay import start_relay
 from vertibayes_protocols.transports.tls import party_context
+
+
+@contextmanager
+def listening(act):
+    """Do to each connection what `act` does; yield the address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            while True:
+                try:
+                    plain, _ = server.accept()
+                except OSError:
+                    return
+                with plain:
+                    with suppress(OSError):
+                        act(plain)
+
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
 
 
 class Log(list):
@@ -62,12 +86,13 @@ class Stranger:
 
     def enter(self, address, purpose=ENTER, stream=b"s" * STREAM_BYTES):
         """Prove who it is; return why it is refused, and keep what it has sent."""
-        own = new_nonce()
-        self.socket.send(hello(own))
-        theirs = read_challenge(self.socket.recv(5.0), own, self.credentials)
-        self.sent = entry(Entry(address, stream, purpose), own, theirs, self.credentials)
+        party_nonce = new_nonce()
+        self.socket.send(hello(party_nonce))
+        relay_nonce = read_challenge(self.socket.recv(5.0), party_nonce, self.credentials)
+        proving = party_nonce, relay_nonce, self.credentials
+        self.sent = entry(Entry(address, stream, purpose), *proving)
         self.socket.send(self.sent)
-        return read_answer(self.socket.recv(10.0))
+        return read_answer(self.socket.recv(10.0), *proving)
 
     def __enter__(self):
         return self

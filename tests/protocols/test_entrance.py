@@ -45,3 +45,13 @@ def test_invented_names_do_not_fill_the_log():
     for number in range(1000):
         entrance.packet_refused(f"party-{number}", "not plain bytes of a party")
     assert len(log) == module.MOST_LINES
+
+
+def test_the_list_of_revoked_certificates_stays_known_while_it_is_the_same(tmp_path):
+    log, listed = Log(), tmp_path / "revoked.txt"
+    entrance = Entrance(None, listed, tell=log)
+    listed.write_text("1f\n")
+    assert entrance.revoked() == entrance.revoked() == {0x1F}
+    listed.write_text("nobody\n")
+    assert entrance.revoked() == entrance.revoked() == {0x1F}
+    assert len(log.of("list of revoked certificates not read")) == 1

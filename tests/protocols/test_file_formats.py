@@ -20,7 +20,7 @@ from vertibayes_protocols.storage.changes import Changes
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.meet_counts import Count, read_forgiven
 from vertibayes_protocols.storage.memory import SiteMemory
-from vertibayes_protocols.storage.runs_together import Last
+from vertibayes_protocols.storage.runs_together import Alarm, Last, accept
 from vertibayes_protocols.storage.whole_file import NewerFormatError, check_format
 from vertibayes_protocols.variables import Rows
 
@@ -44,9 +44,14 @@ def notes_of(path):
 
 def with_format(path, number):
     """Write the format into a memory's file."""
+    with_notes(path, format=number)
+
+
+def with_notes(path, **notes):
+    """Write notes into a memory's file."""
     with np.load(path) as file:
         arrays = dict(file)
-    notes = {**json.loads(arrays["notes"].tobytes()), "format": number}
+    notes = {**json.loads(arrays["notes"].tobytes()), **notes}
     arrays["notes"] = np.frombuffer(json.dumps(notes).encode(), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
@@ -70,6 +75,21 @@ def test_a_memory_of_0_1_0_forgets_nothing_and_gets_a_format_with_its_first_writ
                 memory.check(study_of(DATA).id, OTHERS)
             memory.apply(costing(leaves=Scored(1, "scores")))
     assert notes_of(old / "memory")["format"] == 3
+
+
+def test_an_alarm_of_a_memory_of_format_2_goes_on_until_the_owner_accepts(tmp_path):
+    """Its tokens are no heads, and it had names of keys in place of names of peers."""
+    with closing(SiteMemory(tmp_path / "memory")) as memory:
+        memory.save(always=True)
+    key, pair = b"k" * 32, (b"o" * 32 + b"k" * 32).hex()
+    together = {"sent": {pair: ["ab" * 8]}, "seen": {}, "unknown": {pair: "cd" * 8}}
+    with_notes(tmp_path / "memory", format=2, together=together)
+    with closing(SiteMemory(tmp_path / "memory")) as memory:
+        ((alarm,),) = memory.together.refused({"a": key}).values()
+        assert not memory.together.check_own("a", Alarm("", ""), is_known=True)
+    accept(tmp_path / "memory.accepted", [alarm.head])
+    with closing(SiteMemory(tmp_path / "memory")) as memory:
+        assert memory.together.check_own("a", Alarm("", ""), is_known=True)
 
 
 def test_a_ledger_of_0_1_0_is_continued(old):

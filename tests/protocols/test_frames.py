@@ -64,16 +64,40 @@ def test_a_frame_that_is_cut_short_too_long_or_without_its_numbers_is_refused(wr
         read_frame(wrong)
 
 
-def test_receipts_leave_before_pieces_and_each_senders_bytes_are_counted():
+def leaving(out, count):
     async def leave():
-        out = Outgoing()
-        pieces = [write_frame(PIECE, "b", MARK, bytes(n)) for n in (10, 20)]
-        for piece, sender in zip(pieces, "ac", strict=True):
-            out.put(piece, sender)
-        out.put(write_frame(AWAY, "b", MARK))
-        assert out.of_party == {"a": len(pieces[0]), "c": len(pieces[1])}
-        left = [await out.take() for _ in range(3)]
-        assert left == [write_frame(AWAY, "b", MARK), *pieces]
-        assert out.of_party == {} and out.small_bytes == 0
+        return [await out.take() for _ in range(count)]
 
-    asyncio.run(leave())
+    return asyncio.run(leave())
+
+
+def test_receipts_leave_before_pieces_and_each_senders_bytes_are_counted():
+    out = Outgoing()
+    pieces = [write_frame(PIECE, "b", MARK, bytes(n)) for n in (10, 20)]
+    for piece, sender in zip(pieces, "ac", strict=True):
+        out.put(piece, sender)
+    out.put(away := write_frame(AWAY, "b", MARK))
+    assert out.pieces.sizes == {"a": len(pieces[0]), "c": len(pieces[1])}
+    assert leaving(out, 3) == [("", away), ("a", pieces[0]), ("c", pieces[1])]
+    assert out.is_empty() and out.pieces.sizes == out.small.sizes == {}
+
+
+@pytest.mark.parametrize("kind", [PIECE, TAKEN])
+def test_who_sends_much_waits_for_the_turns_of_others(kind):
+    out, frame = Outgoing(), write_frame(kind, "b", MARK)
+    for sender in "aaaaabcb":
+        out.put(frame, sender)
+    assert "".join(sender for sender, _ in leaving(out, 8)) == "abcabaaa"
+
+
+def test_receipts_without_end_keep_no_piece_back():
+    """A piece follows on as many bytes of receipts; alone, receipts leave at once."""
+    out, receipt = Outgoing(), write_frame(TAKEN, "b", MARK)
+    most = -(-frames.PIECE_BYTES // len(receipt))
+    for _ in range(4 * most):
+        out.put(receipt, "flood")
+    leaving(out, most)
+    for _ in range(2):
+        out.put(write_frame(PIECE, "b", MARK), "a")
+    left = [sender for sender, _ in leaving(out, 3 * most + 2)]
+    assert [place for place, sender in enumerate(left) if sender == "a"] == [most, 2 * most + 1]

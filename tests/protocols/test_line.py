@@ -3,16 +3,17 @@
 import asyncio
 import base64
 import socket
+from functools import partial
 from itertools import islice
 from threading import Thread
 
 import pytest
 from websockets.asyncio.client import ClientConnection
 
-from tests.protocols.relays import Stranger, frames_of, relaying
-from tests.protocols.test_tls import listening
+from tests.protocols.relays import Stranger, frames_of, listening, relaying
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports import websocket as module
+from vertibayes_protocols.events import WAITING
+from vertibayes_protocols.transports import relay_link as module
 from vertibayes_protocols.transports.frames import (
     AWAY,
     PIECE,
@@ -25,8 +26,8 @@ from vertibayes_protocols.transports.frames import (
 from vertibayes_protocols.transports.line import open_line, proxy_of
 from vertibayes_protocols.transports.proof import ENTER, Entry
 from vertibayes_protocols.transports.relay import Relay
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.transports.route import Route
-from vertibayes_protocols.transports.websocket import connect
 
 ENTRY = Entry("a", b"s" * 16, ENTER)
 USER, PASSWORD = "alice", "s3cret"
@@ -76,14 +77,16 @@ def test_a_party_connects_by_way_of_a_proxy():
 @pytest.mark.parametrize("given", ["alice:wr0ng", "mallory:s3cret"])
 def test_a_wrong_password_is_told_and_shown_nowhere(given, caplog):
     caplog.set_level("INFO")
+    told = []
+    way = {"timeout": 0.5, "tell": lambda event, **facts: told.append((event, facts))}
     with relaying() as (relay, _), listening(carrying([])) as proxy:
         route = f"http://{given}@{proxy}"
         with pytest.raises(TransportError) as caught:
-            connect("a", relay.address, (), certificates=None, proxy=route, timeout=0.5)
+            connect("a", relay.address, (), certificates=None, proxy=route, **way)
     said = f"the proxy {proxy} refuses the connection: its user or password is wrong or missing"
-    assert said in str(caught.value) and said in caplog.text
+    assert said in str(caught.value) and told == [(WAITING, {"reason": said})]
     for secret in given.split(":"):
-        assert secret not in str(caught.value) and secret not in caplog.text
+        assert secret not in f"{caught.value}{told}{caplog.text}"
 
 
 @pytest.mark.parametrize("proxy", ["http://u:pa55@[x", "ftp://u:pa55@h:1", "http://u:pa55@h:1/x"])
@@ -149,6 +152,9 @@ def test_a_receipt_of_another_packet_or_of_another_party_is_none(monkeypatch):
         "another party": lambda f: [(TAKEN, "c", f.mark)],
         "another stream": lambda f: [(TAKEN, "b", f.mark._replace(stream=b"x" * 16))],
         "another packet": lambda f: [(TAKEN, "b", f.mark._replace(number=f.mark.number + 1))],
+        "another count": lambda f: [
+            (TAKEN, "b", f.mark._replace(piece=i, pieces=9)) for i in (1, 0)
+        ],
         "away": lambda f: [(AWAY, "b", f.mark)],
     }
     with relaying() as (relay, _), connect("a", relay.address, "b", certificates=None) as link:
@@ -159,11 +165,21 @@ def test_a_receipt_of_another_packet_or_of_another_party_is_none(monkeypatch):
         assert link.deliver({"b": b"x"}, 0.0) == {}
 
 
+def test_receipts_that_are_no_progress_hold_no_sender():
+    delivery = module._Delivery(b"s" * 16, 0, bytes(40 << 16))
+    mark = Mark(b"s" * 16, 0, 0, 40)
+    for wrong in (*(mark._replace(piece=i) for i in (1, 2)), *[mark._replace(pieces=41)] * 2):
+        delivery.take(wrong)
+    assert delivery.oldest == 0 and not delivery.heard.is_set()
+    delivery.take(mark)
+    assert delivery.oldest == 3 and delivery.heard.is_set()
+
+
 def test_an_unexpected_frame_of_the_relay_is_passed_over():
     with relaying() as (relay, _), connect("a", relay.address, "b", certificates=None) as link:
         mark = Mark(b"s" * 16, 9, 0, 1)
         for kind in range(9):
-            link._loop.loop.call_soon_threadsafe(link._take, Frame(kind, "zoe", mark, b""))
+            link._loop.call(partial(link._take, Frame(kind, "zoe", mark, b"")))
         assert link.is_away("zoe") and link.deliver({"a": b"x"}, 5.0) == {}
 
 
@@ -180,6 +196,6 @@ def test_who_leaves_at_once_has_given_its_last_receipts(monkeypatch):
         assert stranger.enter("a") == ""
         with connect("b", relay.address, "a", certificates=None) as link:
             for _ in range(100):
-                link._loop.loop.call_soon_threadsafe(link._out.put, receipt)
+                link._loop.call(partial(link._out.put, receipt))
         came = islice(frames_of(stranger), 100)
         assert [frame[:2] for frame in came] == [(TAKEN, "b")] * 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from unittest import mock
 
 import pytest
@@ -12,7 +13,7 @@ from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import pieces as module
 from vertibayes_protocols.transports.pieces import Pieces, count_of, piece_of
 from vertibayes_protocols.transports.relay import start_relay
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.relay_link import connect
 
 
 def queued(pieces):
@@ -86,6 +87,23 @@ def test_processes_that_are_remembered_are_bounded():
         for i in range(10 * module.MOST_STREAMS):
             pieces.add(sender, i.to_bytes(4, "big"), 0, 0, 2, b"x")
     assert queued(pieces) == 2 * module.MOST_STREAMS * module.cost(b"x")
+
+
+def test_what_was_receipted_is_kept_until_it_is_complete_or_given_up(monkeypatch):
+    """More processes than are remembered are told to send again; none loses a piece."""
+    monkeypatch.setattr(module, "MOST_STREAMS", 3)
+    pieces = Pieces("a")
+
+    def add(process, piece):
+        return pieces.add("a", b"%d" % process, 0, piece, 2, b"%d" % piece)
+
+    assert [add(process, 0) for process in range(4)] == [True, True, True, False]
+    assert add(0, 1) and add(3, 0), "a complete one gives way"
+    assert all(add(process, 1) for process in (1, 2, 3))
+    assert taken(pieces) == [("a", b"01")] * 4 and queued(pieces) == 0
+    assert [add(process, 0) for process in range(4, 8)] == [True, True, True, False]
+    monkeypatch.setattr(module, "monotonic", lambda: monotonic() + 2 * module.GIVEN_UP)
+    assert add(7, 0) and queued(pieces) == 3 * module.cost(b"0"), "one that was given up"
 
 
 @pytest.fixture

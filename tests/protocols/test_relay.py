@@ -3,6 +3,8 @@
 import shutil
 import socket
 import ssl
+from threading import Thread
+from time import monotonic
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -11,7 +13,7 @@ from tests.e2e.processes import Authority
 from tests.protocols.relays import Stranger, frames_of, relaying, soon
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import relay as module
-from vertibayes_protocols.transports import server_socket, websocket
+from vertibayes_protocols.transports import relay_link, server_socket
 from vertibayes_protocols.transports.frames import (
     AWAY,
     BUSY,
@@ -31,8 +33,8 @@ from vertibayes_protocols.transports.proof import (
     read_answer,
     read_challenge,
 )
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.transports.tls import Certificates
-from vertibayes_protocols.transports.websocket import connect
 
 STREAM = b"s" * 16
 
@@ -133,11 +135,11 @@ def _entered(stranger, without):
     """Enter as north; `without` a certificate, though the relay's proof is read with one."""
     if not without:
         return stranger.enter("north")
-    own = new_nonce()
-    stranger.socket.send(hello(own))
-    theirs = read_challenge(stranger.socket.recv(5.0), own, stranger.credentials)
-    stranger.socket.send(entry(Entry("north", STREAM, ENTER), own, theirs, None))
-    return read_answer(stranger.socket.recv(5.0))
+    party_nonce = new_nonce()
+    stranger.socket.send(hello(party_nonce))
+    relay_nonce = read_challenge(stranger.socket.recv(5.0), party_nonce, stranger.credentials)
+    stranger.socket.send(entry(Entry("north", STREAM, ENTER), party_nonce, relay_nonce, None))
+    return read_answer(stranger.socket.recv(5.0), party_nonce, relay_nonce, stranger.credentials)
 
 
 # ---- the list of revoked certificates, and renewed files -----------------------------------------
@@ -165,6 +167,34 @@ def test_a_revoked_certificate_ends_its_connection_and_enters_no_more(
             link(relay, "north", north, timeout=0.5)
         reasons = [facts["reason"] for facts in log.of("refused")]
         assert any("revoked.txt, line 1: a serial number has" in reason for reason in reasons)
+
+
+def test_a_certificate_that_is_revoked_while_it_waits_does_not_enter(
+    files, north, tmp_path, monkeypatch
+):
+    """The thief of a key waits until the party's own process is closed, by the list itself."""
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(module, "ALIVE_SECONDS", 1.0)
+    revoked, answers = tmp_path / "revoked.txt", []
+    with relaying(files, revoked=revoked) as (relay, log), Stranger(relay, north) as own:
+        assert own.enter("north") == ""
+        with Stranger(relay, north) as thief:
+            enter = Thread(target=lambda: answers.append(thief.enter("north", stream=b"t" * 16)))
+            enter.start()
+            asked = monotonic()
+            assert soon(lambda: monotonic() > asked + 0.3)
+            revoked.write_text(log.of("connected")[0]["certificate"])
+            enter.join()
+        assert answers == ["revoked"] and not relay._inside
+
+
+def test_a_certificate_that_expires_ends_its_connection(files, study, south, monkeypatch):
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+    short = study.certificates("short", "north", days=1.5 / 86_400)
+    with relaying(files) as (relay, log), link(relay, "south", south) as other:
+        with link(relay, "north", short):
+            assert soon(lambda: log.of("refused"))[0]["reason"].startswith("expired: north, cert")
+            assert soon(lambda: other.is_away("north")) and not other.is_away("south")
 
 
 def test_a_renewed_certificate_of_the_relay_is_shown_without_a_restart(files, study, north):
@@ -307,13 +337,35 @@ def test_what_waits_for_a_receiver_that_does_not_read_is_limited(
             for index in range(240):  # 15 MiB
                 stranger.socket.send(piece("south", index, 240, bytes(1 << 16)))
             assert next(frames_of(stranger)).kind == BUSY
-            assert relay._waiting <= (1 << 19) + MOST_BYTES
+            assert relay._waiting.total() <= (1 << 19) + MOST_BYTES
             stranger.socket.send(piece("third"))
             assert other.receive(10.0) is not None
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(websocket, "ANSWER_SECONDS", 0.5)
+                patch.setattr(relay_link, "ANSWER_SECONDS", 0.5)
                 assert other.deliver({"south": b"unread"}, 0.0)["south"].party == "south"
         assert soon(lambda: not relay._inside.get("north"))
+
+
+def test_a_party_whose_pieces_nobody_reads_fills_its_own_share_alone(
+    files, study, north, south, monkeypatch
+):
+    """It sends to several receivers that are its own processes; others' pieces pass."""
+    monkeypatch.setattr(module, "MOST_WAITING", 1 << 22)
+    with relaying(files) as (relay, _), Stranger(relay, north) as stranger:
+        deaf = [Stranger(relay, north, max_queue=1) for _ in range(4)]
+        for index, one in enumerate(deaf):
+            assert one.enter(f"north~{index:016x}", stream=b"%016x" % index) == ""
+        assert stranger.enter("north") == ""
+        for index in range(400):  # 25 MiB
+            name = f"north~{index % 4:016x}"
+            stranger.socket.send(piece(name, index, 400, bytes(1 << 16)))
+        assert next(frames_of(stranger)).kind == BUSY
+        assert relay._waiting["north"] <= (1 << 22) // module.SHARE + MOST_BYTES
+        with link(relay, "south", south) as other:
+            assert other.deliver({"south": b"x"}, 5.0) == {}
+        for one in deaf:
+            one.__exit__(None, None, None)
+    assert not relay._waiting.total()
 
 
 def test_the_processes_of_one_party_are_limited(files, north, monkeypatch):

@@ -3,15 +3,13 @@
 import asyncio
 import socket
 import ssl
-from contextlib import contextmanager, suppress
 from hashlib import sha1
-from threading import Thread
 
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.e2e.processes import Authority
-from tests.protocols.relays import relaying
+from tests.protocols.relays import listening, relaying
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports import line
 from vertibayes_protocols.transports.line import open_line
@@ -41,28 +39,6 @@ def relay(study):
 @pytest.fixture(scope="module")
 def north(study):
     return study.certificates("north")
-
-
-@contextmanager
-def listening(act):
-    """Do to each connection what `act` does; yield the address."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve():
-            while True:
-                try:
-                    plain, _ = server.accept()
-                except OSError:
-                    return
-                with plain:
-                    with suppress(OSError):
-                        act(plain)
-
-        thread = Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
 
 
 def shows(certificates, heard, **versions):

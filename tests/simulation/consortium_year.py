@@ -85,7 +85,9 @@ class Year:
         self.world.pass_(10)
 
     def rotate(self, name):
-        """Give a party another key, which all pin."""
+        """Give a party another key, which all pin, and which its old key has signed."""
+        for site in self.sites.values():
+            site.former_keys.setdefault(name, []).append(self.pairs[name].public)
         self.pairs[name] = key_pairs(self.draw, [name])[name]
         self.pin(*self.sites)
 
@@ -152,8 +154,8 @@ class Year:
         for name in names:
             path = self.sites[name].folder / "memory"
             together = SiteMemory.read(path).together
-            heads = [*together.unknown.values(), *together.lost.values()]
-            accept(path.with_name("memory.accepted"), heads)
+            alarms = [*together.unknown.values(), *together.lost.values()]
+            accept(path.with_name("memory.accepted"), [alarm.head for alarm in alarms])
 
     # ---- disks -----------------------------------------------------------------------------------
 

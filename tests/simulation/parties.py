@@ -225,6 +225,7 @@ class Site(Keeper):
         super().__init__(world, name, identity, system)
         self.data, self.dealer, self.analysts = data, dealer, analysts
         self.policy, self.approved, self.folder = policy or Policy(), {}, self.disk.folder
+        self.former_keys = {}  # of the roster
 
     def start(self):
         """Start a process; a service tries again where the disk is full."""
@@ -253,7 +254,7 @@ class Site(Keeper):
         role = SiteRole(
             self.name, self.data, keys, public, dealer=self.dealer, analyst=analyst,
             policy=self.policy, memory=memory, ledger=LedgerFile(self.folder / "ledger", memory),
-            analyst_key=self.analysts[analyst],
+            analyst_key=self.analysts[analyst], former_keys=self.former_keys,
         )  # fmt: skip
         role.approvals = self.approved.get
         return role

@@ -187,6 +187,8 @@ def simulated(world):
             with system.simulated(), oracle.watching(world):
                 yield system
         finally:
+            for disk in system.disks.values():  # the parties that live have files open
+                disk.crash(power=False, draw=None)
             shutil.rmtree(system.root)
 
 

@@ -22,11 +22,11 @@ from vertibayes_protocols.deployment.running import study_session
 from vertibayes_protocols.errors import QueryRefusedError, TransportError
 from vertibayes_protocols.queries import Begin, Describe, Meet
 from vertibayes_protocols.run_watch import RunWatch
-from vertibayes_protocols.transports.line import Answer, knock
+from vertibayes_protocols.transports.line import NO_RELAY, advice, knock
 from vertibayes_protocols.transports.route import Route
 
 REACH_SECONDS = 5.0
-PROGRAM = "no TLS", "closed", "timeout", "no relay of vertibayes"  # that is no relay
+PROGRAM = "no TLS", "closed", "timeout", NO_RELAY  # that is no relay
 
 
 def run_check(files: Sequence[Path], meet: bool) -> bool:
@@ -75,21 +75,18 @@ def reach(host: str, port: int) -> str | None:
 
 def _reach_relay(relay: Route) -> str | None:
     """Check that the relay of this study listens; return a warning if nothing does."""
-    kind, reason = _knock(relay)
+    kind, reason = knock(relay, REACH_SECONDS)
     if kind == "nothing":
         return f"cannot be reached: nothing listens there ({reason})"
+    if kind == "proxy":
+        return f"cannot be reached: {reason}"
     if kind == "refused":
         raise ValueError(f"listens, but does not take the certificate of this party ({reason})")
     if kind == "other":
-        raise ValueError(f"is not what listens there: {_other(relay, reason)}")
+        raise ValueError(
+            f"is not what listens there: {_other(relay, reason)}{advice(relay, reason)}"
+        )
     return None
-
-
-def _knock(relay: Route) -> Answer:
-    try:
-        return knock(relay, REACH_SECONDS)
-    except TransportError:
-        return Answer("relay")  # `check_certificate` finds what is wrong with the files
 
 
 def _other(relay: Route, reason: str) -> str:
@@ -107,7 +104,7 @@ def _listen(relay: Route) -> str | None:
             raise ValueError(f"cannot be used to listen ({error.strerror})") from None
     else:
         return None
-    kind, reason = _knock(relay)
+    kind, reason = knock(relay, REACH_SECONDS)
     if kind == "other":
         raise ValueError(f"is in use by something else: {_other(relay, reason)}")
     return "is in use by a relay of this study: right if it is this relay"

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from vertibayes_protocols.calibration.factors import Floats
     from vertibayes_protocols.contract import Contract
     from vertibayes_protocols.deployment.files import RelayFile, SiteFile
-    from vertibayes_protocols.deployment.log import Tell
     from vertibayes_protocols.deployment.metrics import Used
+    from vertibayes_protocols.events import Tell
     from vertibayes_protocols.transports.counted import Moved
 
 STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was done
 
 commands = typer.Typer()
 
-FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` checks it."
+FILE = "Its file: `vertibayes enrol` writes a commented one, `vertibayes check FILE` checks it."
 WHERE = "docs/deploy.md has one page for each role between machines."
 File = Annotated[Path, typer.Argument(help=FILE, callback=check_file)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
@@ -66,13 +66,13 @@ def _serve(
 ) -> None:
     """Run a party until it is stopped, which is logged; the exit status is then 0."""
     from vertibayes import __version__
-    from vertibayes_protocols.deployment.log import start_log, teller, watch_connection
+    from vertibayes_protocols.deployment.log import start_log, teller
     from vertibayes_protocols.deployment.metrics import Metrics, metrics_served
     from vertibayes_protocols.deployment.status import Status, kept_status, status_path
 
     stop_on_signal(0)
     file = read(path)
-    start_log(file.party, quiet=quiet, as_json=log_json)
+    start_log(quiet=quiet, as_json=log_json)
     status = Status(file.party, file.kind, __version__)
     metrics = Metrics(file, status, partial(_used, file))
     with (
@@ -80,7 +80,6 @@ def _serve(
         metrics_served(metrics, file.metrics),
     ):
         tell = metrics.watch(kept)
-        watch_connection(tell)
         try:
             run(file, tell, moved=metrics.moved)
         except SystemExit:
@@ -193,8 +192,9 @@ def _meets(
         bool, typer.Option("--alignments", help="Allow further alignments: forget those so far.")
     ] = False,
     older_memory: Annotated[
-        bool, typer.Option("--older-memory", help="Accept what this site, or another, forgot.")
-    ] = False,
+        list[str] | None,
+        typer.Option(metavar="PEER", help="Accept what this site, or PEER, forgot."),
+    ] = None,
 ) -> None:
     """List failed comparisons, alignments, old memories; forgive.
 
@@ -208,7 +208,7 @@ def _meets(
     """
     from vertibayes.cli.meets import run_meets
 
-    run_meets(site, reset, alignments=alignments, older_memory=older_memory)
+    run_meets(site, reset, alignments=alignments, older=older_memory or ())
 
 
 @commands.command("verify", epilog=WHERE)
@@ -221,7 +221,10 @@ def _verify(
         Path | None, typer.Option(help="Compare the ledger with the heads in this log.")
     ] = None,
 ) -> None:
-    """Check that a site's ledger is whole, and that its memory is as new; exit status 1 if not."""
+    """Check a site's ledger and memory.
+
+    The exit status is 1 if the ledger is not whole, or if one of them is older than the other.
+    """
     from vertibayes.cli.verify import run_verify
 
     raise typer.Exit(run_verify(site, head=head, heads=heads))
@@ -232,9 +235,10 @@ def _repair(
     site: Annotated[Path, typer.Argument(help="The site's own file.")],
     because: Annotated[str, typer.Option(help="Why the newest files are lost.")] = "",
 ) -> None:
-    """Use what is left of a site's ledger and memory; the ledger notes what is missing.
+    """Use what is left of a site's ledger and memory.
 
-    Without --because it says what is missing and what may follow, and changes nothing.
+    The ledger notes what is missing. Without --because it says what is missing and what may follow,
+    and changes nothing.
     """
     from vertibayes.cli.verify import run_repair
 

@@ -1,15 +1,16 @@
 """A party's process inside a task of another platform (vantage6, NVFlare), for as long as a study.
 
-    task of the platform        starts ``vertibayes site``, waits, ends it, returns a `Report`
-    the site's own process      reads site.toml, speaks through the study's relay, or through the
-                                task if the platform carries its packets; writes its log
+    task of the platform        starts ``vertibayes site`` (or ``dealer``, ``learn``), waits, ends
+                                it, returns a `Report`
+    the party's own process     reads the party's file, speaks through the study's relay, or through
+                                the task if the platform carries its packets; writes its log
 
-The platform decides when a site's process runs. Everything else is in the site's folder: its keys,
-its policy, the analysts that it pins, the studies that its owner has approved. A task names a study
-by its digest, and a time; it cannot name a file.
+The platform decides when a party's process runs. Everything else is in the party's folder: its
+keys, the parties that it pins, and, of a site, its policy and the studies that its owner has
+approved. A task names a study by its digest, and a time; it cannot name a file.
 
-Security: whoever may start tasks can start and stop the process of a study that the owner has
-approved, and no other. The process then answers as if the owner had started it.
+Security: whoever may start tasks can start and stop a site's process for a study that the owner has
+approved, and for no other. The process then answers as if the owner had started it.
 
 Leakage: a `Report` has names, the digest, states and counts of tables. It has no table, no record
 count, no identifier, no line of the log and no error's text, which may quote a cell.
@@ -34,7 +35,7 @@ from vertibayes.cli.processes import child_command, child_environment, end_child
 from vertibayes_protocols.approval import UnusableApprovalError
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.deployment.approvals import valid_approval
-from vertibayes_protocols.deployment.files import SiteFile, StudyFile
+from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFile
 from vertibayes_protocols.deployment.status import read_status, status_path
 from vertibayes_protocols.storage.ledger_entries import (
     Refusal,
@@ -66,20 +67,20 @@ ALREADY = {
 
 @dataclass(frozen=True)
 class Report:
-    """What a task tells its platform about a site and a study.
+    """What a task tells its platform about a party and a study.
 
     Parameters
     ----------
     party : str
-        The site's name; empty if its file is not valid.
+        The party's name; empty if its file is not valid.
     study : str
         The digest of the study, 64 hexadecimal digits; empty if it is not a digest.
     state : str
         "refused", "running", "released", "time over", "stopped", "failed" or "not running".
     reason : str
-        Why the site was not started, or why its process ended; empty otherwise.
+        Why the party was not started, or why its process ended; empty otherwise.
     runs : int
-        How many runs of the study the site has released.
+        How many runs of the study the site has released; as what follows, 0 of another party.
     tables, cells : int
         How many tables the site's ledger lists for the study, and their cells.
     refusals : int
@@ -142,7 +143,12 @@ def host_dealer(
     file: Path, study: str, minutes: float, is_stopped: Callable[[], bool], carry: Carry
 ) -> Report:
     """Run the dealer's process until the platform stops it; the parameters are `host_site`'s."""
-    report = Report("dealer", _digest(study), IDLE)
+    digest = _digest(study)
+    try:
+        party = DealerFile.read(file).party
+    except (ValueError, OSError):
+        return Report("", digest, REFUSED, _not_valid(file, "dealer"))
+    report = Report(party, digest, IDLE)
     return _run(report, "dealer", file, (), minutes, is_stopped, lambda _: False, carry)
 
 
@@ -173,8 +179,7 @@ def host_analyst(
         own = StudyFile.read(file)
         is_same = contract_of(own).digest.hex() == digest
     except (ValueError, OSError):
-        reason = f"{file.name} is not valid: run `vertibayes check {file.name}` at the analyst"
-        return Report("", digest, REFUSED, reason)
+        return Report("", digest, REFUSED, _not_valid(file, "analyst"))
     report = Report(own.party, digest, IDLE)
     if not is_same:
         reason = f"the task names another study than {file.name} of the analyst, by its digest"
@@ -204,8 +209,7 @@ def report_of(file: Path, study: str) -> Report:
     try:
         own = SiteFile.read(file)
     except (ValueError, OSError):
-        reason = f"{file.name} is not valid: run `vertibayes check {file.name}` at the site"
-        return Report("", digest, REFUSED, reason)
+        return Report("", digest, REFUSED, _not_valid(file, "site"))
     try:
         approval = valid_approval(own.approved, bytes.fromhex(digest), own.party, own.second)
         if approval is not None:
@@ -302,6 +306,10 @@ def _run(
     except OSError:  # its text has a path
         reason = f"{log_path(file).name} cannot be written, or the process cannot be started"
         return replace(report, state=REFUSED, reason=reason)
+
+
+def _not_valid(file: Path, role: str) -> str:
+    return f"{file.name} is not valid: run `vertibayes check {file.name}` at the {role}"
 
 
 def _has_succeeded(process: Process) -> bool:

@@ -46,7 +46,8 @@ def _ledger(
     """Say what was revealed, to whom, and what was refused.
 
     The newest entries come first, by study. For a site the command also says what is left of its
-    budgets. It changes nothing, and the site may be running.
+    budgets, and first what is wrong: `vertibayes verify` has an exit status for that. It changes
+    nothing, and the site may be running.
 
     With --record the command reads the site's data too, and writes the answer nowhere.
     """
@@ -72,14 +73,20 @@ def _status(file: Watched, *, watch: bool, interval: float | None) -> None:
     and its last error; of study.toml the phase of the run, its parties, and what it waits for.
 
     The exit status is 0 if the party or the run is well, or the run has written its results; 1 if
-    it is not connected to the relay, or a party of the run is away; and 3 if it does not run.
+    it is not connected to the relay, or a party of the run is away; and 3 if it does not run, also
+    if it was never started.
     """
     if interval is not None and not watch:
         raise ValueError(f"--interval is for --watch: got --interval {interval:g} without it")
-    from vertibayes.cli.status import run_status, watch_status
+    from vertibayes.cli.status import STOPPED, NotStartedError, run_status, watch_status
 
     seconds = 1.0 if interval is None else interval
-    if code := watch_status(file, seconds) if watch else run_status(file):
+    try:
+        code = watch_status(file, seconds) if watch else run_status(file)
+    except NotStartedError as error:
+        sys.stderr.write(f"vertibayes: {error}\n")
+        code = STOPPED
+    if code:
         raise typer.Exit(code)
 
 

@@ -22,13 +22,18 @@ BUNDLE = (
     Setting("days", "whole", "Days for which new certificates are valid.", 365),
     Setting("new_root", "flag", "Replace the root, and all certificates with it.", False),
 )  # fmt: skip
-OWN = "site.toml", "dealer.toml", "relay.toml", "study.toml"  # a site has studies too
 
 
 @commands.command("enrol", epilog=ROLES)
 def _enrol(
     role: Annotated[str, typer.Argument(help="site, dealer, analyst or relay.")],
-    name: Annotated[str, typer.Argument(help="Name of the party; of the relay, HOST:PORT.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the party; of the relay, HOST:PORT, or "
+            "wss://HOST/PATH behind a reverse proxy."
+        ),
+    ],
     folder: Annotated[Path, typer.Option(help="Folder for the party's files.")] = Path(),
 ) -> None:
     """Make a party's keys and file, and print its line.
@@ -58,9 +63,10 @@ def _bundle(
     `vertibayes roster rotate`, or `revoke NAME`. Several lines are one epoch of the roster. The
     first bundle makes the coordinator's keys.
     """
+    from vertibayes.cli.study import check_sent
     from vertibayes_protocols.contract import grouped_digest
     from vertibayes_protocols.deployment.bundle import name_of
-    from vertibayes_protocols.deployment.bundling import make_bundle
+    from vertibayes_protocols.deployment.bundling import check_studies, make_bundle
     from vertibayes_protocols.deployment.roster.changes import changes
 
     try:
@@ -69,20 +75,27 @@ def _bundle(
         raise ValueError(f"{lines}: not UTF-8 text; save it as UTF-8") from None
     values = values_of(BUNDLE, given)
     studies = [Path(path) for path in values.pop("study")]
-    path, new, old = make_bundle(values.pop("out"), texts, studies, **values)
-    _say(f"{path}: {new.roster.title}, studies {', '.join(new.files) or 'none'}")
+    path, new, old = make_bundle(values.pop("out"), texts, studies, check=check_sent, **values)
+    typer.echo(f"{path}: {new.roster.title}, studies {', '.join(new.files) or 'none'}")
+    if not studies:
+        try:
+            check_studies(new.files, new.signed_roster, check_sent)
+        except ValueError as error:
+            typer.echo(f"warning: a study of the last bundle cannot run: {error}")
     for line in changes(old.roster if old else None, new.roster):
-        _say(line)
+        typer.echo(line)
     if old and new.relay != old.relay:
-        _say(f"relay:       {new.relay}, was {old.relay}")
+        typer.echo(f"relay:       {new.relay}, was {old.relay}")
     if old and (more := len(new.revoked) - len(old.revoked)):
-        _say(f"revoked:     {more} certificates, which a party refuses once it has fetched")
-    _say(f"Digest: {grouped_digest(new.roster.digest)}")
-    _say(
+        typer.echo(f"revoked:     {more} certificates, which a party refuses once it has fetched")
+    typer.echo(f"Digest: {grouped_digest(new.roster.digest)}")
+    typer.echo(
         "Send the file to all parties. If the digest is new, read it to each of them by telephone."
     )
-    _say(f"Each party runs\n    vertibayes fetch {path.name}")
-    _say(f"or, once the relay has it,\n    vertibayes fetch {new.relay}/{name_of(new.roster)}")
+    typer.echo(f"Each party runs\n    vertibayes fetch {path.name}")
+    typer.echo(
+        f"or, once the relay has it,\n    vertibayes fetch {new.relay}/{name_of(new.roster)}"
+    )
 
 
 @commands.command("fetch", epilog=ROLES)
@@ -112,26 +125,26 @@ def _fetch(
     own = file or _own_file()
     source, content, found = bundle_from(own, bundle)
     taken = fetching(own, found, content)
-    _say(f"{found.roster.title}, signed by the coordinator with {found.roster.signer}")
+    typer.echo(f"{found.roster.title}, signed by the coordinator with {found.roster.signer}")
     for line in taken.lines:
-        _say(line)
-    _say(f"Digest: {grouped_digest(found.roster.digest)}")
-    if taken.is_asked:
+        typer.echo(line)
+    typer.echo(f"Digest: {grouped_digest(found.roster.digest)}")
+    if taken.compares_digest:
         agree(found.roster.digest, digest, Path(source), "take this bundle", "the coordinator")
     taken.write()
-    _say(f"Written: {own}; restart the party that uses it\n" if taken.lines else "Nothing is new\n")
+    restart = "; restart the party that uses it" if taken.restarts else ""
+    typer.echo(f"Written: {own}{restart}\n" if taken.lines else "Nothing is new\n")
     if run_check([own], meet=False):
         raise typer.Exit(2)
 
 
 def _own_file() -> Path:
-    for name in OWN:
+    from vertibayes_protocols.deployment.parts import OWN_FILES
+
+    for name in OWN_FILES.values():  # that of a study is the last: a site has studies too
         if (path := Path(name)).exists():
             return path
     raise ValueError(
-        f"this folder has none of {', '.join(OWN)}: specify --file, or run `vertibayes enrol`"
+        f"this folder has none of {', '.join(OWN_FILES.values())}: specify --file, or run "
+        "`vertibayes enrol`"
     )
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from vertibayes.cli.verify import WHAT_FOLLOWS
@@ -13,7 +14,7 @@ from vertibayes_protocols.storage.runs_together import accept
 
 
 def run_meets(
-    site: Path, reset: str | None, *, alignments: bool = False, older_memory: bool = False
+    site: Path, reset: str | None, *, alignments: bool = False, older: Sequence[str] = ()
 ) -> None:
     """Print the comparisons with each site that may be guesses, or forgive those with one."""
     own = SiteFile.read(site)
@@ -32,14 +33,19 @@ def run_meets(
         sys.stdout.write("Allowed: the alignments so far do not count, from the next one on\n")
         return
     memory = SiteMemory.read(own.memory) if own.memory.exists() else SiteMemory()
-    counts, unknown, lost = memory.meets, memory.together.unknown, memory.together.lost
-    if older_memory:
-        if not (unknown or lost):
-            raise ValueError("--older-memory: no session has shown that a site forgot something")
-        accept(accepted_of(own), [*unknown.values(), *lost.values()])
+    counts, refused = memory.meets, memory.together.refused(own.pinned)
+    if older:
+        if strange := [name for name in older if name not in refused]:
+            there = ", ".join(refused) or "no site"
+            raise ValueError(
+                f"--older-memory must be a site with which something was forgotten ({there}), got "
+                f"{strange[0]!r}"
+            )
+        accept(accepted_of(own), [alarm.head for name in older for alarm in refused[name]])
+        words = "".join(f"{name}: {a.words}\n" for name in older for a in refused[name])
         sys.stdout.write(
-            f"{WHAT_FOLLOWS}Accepted, from the next session on. The owner of each other site that "
-            "met it must accept it too\n"
+            f"{words}{WHAT_FOLLOWS}Accepted, from the next session on. The owner of each other "
+            "site that met it must accept it too\n"
         )
         return
     waiting = read_forgiven(forgiven_of(own))
@@ -47,14 +53,13 @@ def run_meets(
         different, unanswered = counts.of(peer)
         left = max(own.policy.most_failed_meets - different - unanswered, 0)
         note = "; forgiven from the next one on" if counts.will_forgive(peer, waiting) else ""
-        if any(pair.endswith(own.pinned[peer].hex()) for pair in unknown):
-            sys.stdout.write(f"{peer}: it met a newer memory of this site than this one\n")
-        if any(pair.endswith(own.pinned[peer].hex()) for pair in lost):
-            sys.stdout.write(f"{peer}: it has forgotten sessions with this site: ask its owner\n")
         sys.stdout.write(
             f"{peer}: {different} found different lists, {unanswered} were not answered, {left} "
             f"more may fail{note}\n"
         )
+    for peer, alarms in refused.items():
+        words = "; ".join(alarm.words for alarm in alarms)
+        sys.stdout.write(f"{own.party} refuses {peer}: {words} (`--older-memory {peer}`)\n")
     if own.matching is not None:
         begun, most = counts.of(ALIGNMENTS).total, own.matching.limits.most_alignments
         note = "; the next one is not refused" if counts.will_forgive(ALIGNMENTS, waiting) else ""

@@ -26,13 +26,13 @@ def _show(roster: RosterFile) -> None:
     from vertibayes_protocols.deployment.bundle import roster_in
 
     found = roster_in(roster)
-    _say(f"{roster}: {found.title}")
-    _say(f"signed by the coordinator with {found.signer}")
+    typer.echo(f"{roster}: {found.title}")
+    typer.echo(f"signed by the coordinator with {found.signer}")
     for member in found.members:
-        _say(f"{member.role:8} {member.name}, key {member.public}")
+        typer.echo(f"{member.role:8} {member.name}, key {member.public}")
     for old in found.retired:
-        _say(f"retired  {old.name}, key {old.public}: {old.why} at epoch {old.epoch}")
-    _say(f"Digest: {grouped_digest(found.digest)}")
+        typer.echo(f"retired  {old.name}, key {old.public}: {old.why} at epoch {old.epoch}")
+    typer.echo(f"Digest: {grouped_digest(found.digest)}")
 
 
 @roster_commands.command("rotate")
@@ -44,13 +44,9 @@ def _rotate(file: OwnFile) -> None:
     from vertibayes_protocols.deployment.roster.pinning import rotate
 
     line, key = rotate(file)
-    _say(line)
+    typer.echo(line)
     sys.stderr.write(
         f"new private key: {key}; the old key stays in use until you fetch a bundle with the\n"
         "new one. Send the line above to the coordinator. All approved studies of this party must\n"
         "be approved again after that. If the old key may be stolen, `vertibayes enrol` instead.\n"
     )
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")

@@ -17,11 +17,14 @@ from vertibayes_protocols.deployment.run_status import (
 from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
+    NotStartedError,
     Status,
     existing_status,
     now,
 )
 from vertibayes_protocols.errors import printable
+
+__all__ = ["STOPPED", "NotStartedError", "run_status", "watch_status"]
 
 Show: TypeAlias = Callable[[Status | RunStatus, bool], None]
 

@@ -56,6 +56,13 @@ def check_settings(file: StudyFile) -> None:
     read(file)
 
 
+def check_sent(path: Path) -> None:
+    """Refuse the file of a study that cannot run, without the analyst's key and test records."""
+    file = StudyFile.read(path)
+    if has_contract(file):
+        contract_of(file, file.roster.by_name[file.party].key if file.roster else None)
+
+
 def digest_of(file: StudyFile) -> str | None:
     """Return the digest that sites approve; None of a study without [release]."""
     return grouped_digest(contract_of(file).digest) if has_contract(file) else None

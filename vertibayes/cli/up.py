@@ -18,7 +18,6 @@ from vertibayes.cli.processes import child_command, child_environment, end_child
 from vertibayes_protocols.approval import today
 from vertibayes_protocols.deployment.approvals import Approval, write_approval
 from vertibayes_protocols.deployment.files import SiteFile, StudyFile
-from vertibayes_protocols.deployment.parts import CARRIED
 from vertibayes_protocols.transports.mailbox import RELAY
 from vertibayes_protocols.transports.route import is_this_machine
 
@@ -28,7 +27,7 @@ START_SECONDS = 60.0
 def run_up(study: Path, out: Path, quiet: bool) -> None:
     """Start the relay, the dealer and the sites, learn, and end them all."""
     file = StudyFile.read(study)
-    if file.relay is CARRIED:
+    if file.relay is None:
         raise ValueError(f"{study}: [relay] is missing: `up` needs the address of a relay")
     host, port = file.relay.host_and_port
     if not is_this_machine(host):

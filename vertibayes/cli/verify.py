@@ -28,8 +28,7 @@ def run_verify(site: Path, *, head: bool, heads: Path | None) -> int:
     if head:
         sys.stdout.write(signed_head(own, ledger))
         return 0
-    for pair in (*memory.together.unknown, *memory.together.lost):
-        peer = next((name for name, key in own.pinned.items() if pair.endswith(key.hex())), pair)
+    for peer in memory.together.refused(own.pinned):
         wrong.append(f"this site or {peer} has forgotten sessions: `vertibayes meets` says more")
     if heads is not None:
         wrong += not_in(heads, own, ledger)
@@ -62,6 +61,6 @@ def run_repair(site: Path, because: str) -> int:
             memory.save(always=True)
     sys.stdout.write(
         "Noted: the ledger begins another chain. Each site that met this one refuses it until its "
-        "owner, too, has accepted that (`vertibayes meets --older-memory`)\n"
+        f"owner, too, has accepted that (`vertibayes meets --older-memory {own.party}`)\n"
     )
     return 0

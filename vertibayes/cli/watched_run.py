@@ -11,7 +11,7 @@ from vertibayes import __version__
 from vertibayes.cli.phases import VALIDATION, WORK, WRITING
 from vertibayes_protocols.contract import Contract, grouped_digest
 from vertibayes_protocols.deployment.files import StudyFile
-from vertibayes_protocols.deployment.log import start_log, teller, watch_connection
+from vertibayes_protocols.deployment.log import start_log, teller
 from vertibayes_protocols.deployment.run_status import ROLE, RunStatus, a_party, kept_run
 from vertibayes_protocols.deployment.status import status_path
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
@@ -28,7 +28,7 @@ def watched_run(
     validates: bool = False,
 ) -> Iterator[RunWatch]:
     """Log a run, and keep its status beside the study's file while the block runs."""
-    start_log(file.party, quiet=quiet)
+    start_log(quiet=quiet)
     roles = {party: "site" if party in file.sites else "dealer" for party in file.parties}
     status = RunStatus(
         file.party,
@@ -41,8 +41,7 @@ def watched_run(
     )
     path, tell = status_path(file.source.path), teller(file.party)
     say = UNWATCHED.say if quiet else sys.stderr.write
-    with kept_run(path, status, str(result), tell, say) as (watch, kept):
-        watch_connection(kept)
+    with kept_run(path, status, str(result), tell, say) as watch:
         yield watch
 
 

@@ -40,10 +40,10 @@ def report_of_edges(learned: Learned) -> list[str]:
         doubtful.sort(key=learned.gains.__getitem__)
         names = ", ".join(f"{p} -> {c} ({learned.gains[p, c]:.1f})" for p, c in doubtful[:NAMED])
         more = f" and {len(doubtful) - NAMED} more" if len(doubtful) > NAMED else ""
-        raises = "raises" if len(doubtful) == 1 else "raise"
+        raises, lower = ("raises", "lowers") if len(doubtful) == 1 else ("raise", "lower")
         lines.append(
             f"doubtful: {counted(len(doubtful), 'edge')} {raises} the BIC by less than "
-            f"{FEW_NATS:g} nats, or lower it: {names}{more}"
+            f"{FEW_NATS:g} nats, or {lower} it: {names}{more}"
         )
     return lines
 

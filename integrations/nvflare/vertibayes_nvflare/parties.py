@@ -17,6 +17,7 @@ from pathlib import Path
 
 from nvflare.apis.fl_context import FLContext
 
+from vertibayes_protocols.deployment.parts import OWN_FILES
 from vertibayes_protocols.deployment.roster.pinning import Own
 
 FILE = "vertibayes.json"
@@ -26,7 +27,7 @@ TASK = "vertibayes"
 OVER = "vertibayes.over"  # the topic of the message that the study is over
 ROLE, STUDY, MINUTES, REPORT, RESULTS = "role", "study", "minutes", "report", "results"
 SITE, DEALER, ANALYST = "site", "dealer", "analyst"
-FILES = {SITE: "site.toml", DEALER: "dealer.toml", ANALYST: "study.toml"}
+FILES = {role: OWN_FILES[role] for role in (SITE, DEALER, ANALYST)}
 
 
 @dataclass(frozen=True)

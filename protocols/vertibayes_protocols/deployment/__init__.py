@@ -8,10 +8,13 @@ roster/     the signed list of a consortium's parties; changes: from one to the 
 bundle      what all parties need, signed; enrolling, bundling, fetching: `vertibayes enrol` at each
             party, `bundle` at the coordinator, `fetch` at each party
 keys        private key files, public keys as text
-data        a site's records, as its file says
+data        a site's records, as its file says; schema: a draft of its variables
+approvals   what a site's owner has approved
+signed_heads  the head of a site's ledger, signed
 templates   what `vertibayes init` and `enrol` write; certificates: a small authority
 checks      what can be said before a run
 running     from a file to a running party: the one module that connects
 log         one line for each event, and that a certificate expires
+metrics     what a party answers a monitor
 status      a file for a monitor; run_status: that of an analyst's run
 """

@@ -31,7 +31,7 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_mpc.signing import SigningKey, is_signed
 from vertibayes_protocols.canonical import canonical_json, taken
 from vertibayes_protocols.contract import MOST_BYTES
-from vertibayes_protocols.deployment.parts import reached_address
+from vertibayes_protocols.deployment.parts import OWN_TABLES, reached_address
 from vertibayes_protocols.deployment.roster.roster import (
     CHANGED,
     ChangedError,
@@ -48,7 +48,10 @@ SIGNED = "a bundle, signed by its coordinator"
 MOST = 4 * MOST_BYTES
 NAME_DIGITS = 16
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\.(toml|json|bif|bifxml)")
-OWN_FILES = re.compile(r"(site|dealer|relay)\.toml|(bundle|roster)\b.*")  # that a party keeps
+KEPT = "|".join(
+    table for table in OWN_TABLES.values() if table != "study"
+)  # by a party, for itself
+KEPT_FILES = re.compile(rf"({KEPT})\.toml|(bundle|roster)\b.*")
 _FIELDS = {
     "format": int, "number": int, "relay": str, "root": str, "certificates": dict, "revoked": list,
     "files": dict, "roster": dict,
@@ -111,7 +114,7 @@ def name_of(roster: Roster) -> str:
 
 def check_name(name: str) -> None:
     """Refuse a name of a study's file that is a path, or that one of a party's own files has."""
-    if FILE_NAME.fullmatch(name) is None or OWN_FILES.fullmatch(name):
+    if FILE_NAME.fullmatch(name) is None or KEPT_FILES.fullmatch(name):
         raise ValueError(
             f"{name!r:.80} cannot be the name of a study's file: expected letters, digits, - and "
             "_, ending in .toml, .json, .bif or .bifxml, and no name of a party's own file"

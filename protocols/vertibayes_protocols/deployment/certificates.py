@@ -12,8 +12,8 @@ A bundle has the certificates of keys that the parties made themselves (`certify
     FOLDER/relay/{rootCA.pem, server.crt, server.key}
 
 A certificate allows a party to connect to the relay under its name. It opens no message: messages
-are sealed with keys that the parties make themselves with `vertibayes keygen`, and that the
-coordinator never sees.
+are sealed with keys that the parties make themselves (`vertibayes enrol` or `keygen`), and that
+the coordinator never sees.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cryptography.x509.oid import NameOID
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.keys import check_secret, write_secret
-from vertibayes_protocols.deployment.parts import host_name, party_names
+from vertibayes_protocols.deployment.parts import ROOT, host_name, party_names, tls_name
 from vertibayes_protocols.public_keys import CHECK_BYTES
 from vertibayes_protocols.storage.whole_file import replacing
 from vertibayes_protocols.transports.mailbox import RELAY
@@ -82,7 +82,7 @@ def certified(folder: Path) -> list[Party]:
 
 def _files(name: Party) -> tuple[str, str]:
     """Return the names of a party's certificate and key."""
-    kind = "server" if name == RELAY else "client"
+    kind = tls_name(name)
     return f"{kind}.crt", f"{kind}.key"
 
 
@@ -101,7 +101,7 @@ def _authority(
 
 def _root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
     """Read the folder's root, or make one."""
-    key_file, file = folder / "root.key", folder / "rootCA.pem"
+    key_file, file = folder / "root.key", folder / ROOT
     if not key_file.exists():
         return _new_root(folder)
     check_secret(key_file)
@@ -121,7 +121,7 @@ def _new_root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
         name, name, key.public_key(), key, ROOT_DAYS, x509.BasicConstraints(True, 0), signs=True
     )
     folder.mkdir(parents=True, exist_ok=True)
-    _replace_pair(folder / "root.key", key, folder / "rootCA.pem", root)
+    _replace_pair(folder / "root.key", key, folder / ROOT, root)
     return key, root
 
 
@@ -140,7 +140,7 @@ def _write_party(
     own.mkdir(parents=True, exist_ok=True)
     certificate_file, key_file = _files(name)
     _replace_pair(own / key_file, key, own / certificate_file, certificate)
-    (own / "rootCA.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
+    (own / ROOT).write_bytes(root.public_bytes(serialization.Encoding.PEM))
 
 
 def _issued(
@@ -339,6 +339,9 @@ def check_certificate(
 def _certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
+    except FileNotFoundError as error:
+        reason = f"{path}: {error.strerror}: `vertibayes fetch` writes it, from the newest bundle"
+        raise ValueError(reason) from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError:

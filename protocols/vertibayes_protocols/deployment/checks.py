@@ -29,9 +29,9 @@ from vertibayes_protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from vertibayes_protocols.deployment.parts import CARRIED
+from vertibayes_protocols.deployment.status import is_running, status_path
 from vertibayes_protocols.deployment.tables import TomlFile
-from vertibayes_protocols.errors import words
+from vertibayes_protocols.errors import TransportError, words
 from vertibayes_protocols.public_keys import public_text
 from vertibayes_protocols.site.data import SiteData
 from vertibayes_protocols.storage.ledger_entries import Tables, read_ledger
@@ -43,9 +43,14 @@ from vertibayes_protocols.transports.tls import read_revoked
 
 How: TypeAlias = Literal["ok", "warning", "wrong"]
 AnyFile: TypeAlias = PartyFile | RelayFile
-KINDS: Mapping[str, type[AnyFile]] = {  # by the first table that a file has of these
-    "site": SiteFile, "study": StudyFile, "dealer": DealerFile, "relay": RelayFile,
-}  # fmt: skip
+FILES: tuple[type[AnyFile], ...] = SiteFile, StudyFile, DealerFile, RelayFile
+KINDS = {file.kind: file for file in FILES}  # by the first table that a file has
+
+
+UNFETCHED = (
+    "relay.address: missing; expected HOST:PORT, which `vertibayes fetch` writes, with the keys of "
+    "the other parties"
+)
 
 
 class Outside(NamedTuple):
@@ -89,6 +94,8 @@ class Findings:
             doubt = question()
         except ValueError as error:
             self.note("wrong", f"{subject}{error}")
+        except TransportError:  # its own files cannot be used: another check says why
+            pass
         else:
             self.note("warning" if doubt else "ok", f"{subject}{doubt or good}")
 
@@ -114,8 +121,12 @@ def read_any(path: Path) -> AnyFile:
             return kind.read(path)
     raise ValueError(
         f"{path}: not the file of a site, dealer, study or relay: expected a table "
-        f"{', '.join(f'[{name}]' for name in KINDS)}, as `vertibayes init` writes it"
+        f"{', '.join(f'[{name}]' for name in KINDS)}, as `vertibayes enrol` writes it"
     )
+
+
+def _unfetched(path: Path) -> SiteFile | None:
+    return SiteFile.unfetched(path) if "site" in TomlFile.read(path).values else None
 
 
 def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = None) -> Findings:
@@ -126,11 +137,14 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
     for path in paths:
         findings.begin()
         with findings.wrong_if_it_fails():
-            file = read_any(path)
+            file = _unfetched(path) or read_any(path)
             findings.say("ok", f"{path}: {file.kind} {file.party}")
-            files.append(file)
             findings.party = file.party
-            _check_file(findings, file, outside, now or datetime.now(UTC), public)
+            if isinstance(file, SiteFile) and not file.pinned:
+                findings.note("wrong", UNFETCHED)
+            else:
+                files.append(file)
+                _check_file(findings, file, outside, now or datetime.now(UTC), public)
             if isinstance(file, SiteFile):
                 with findings.wrong_if_it_fails():
                     data[file.party] = read_data(file)
@@ -150,13 +164,19 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
 def _check_file(
     findings: Findings, file: AnyFile, outside: Outside, now: datetime, public: dict[Party, bytes]
 ) -> None:
-    relay = f"the relay {file.relay.address} "
-    if file.relay is CARRIED:
-        findings.note("ok", f"no [relay]: only {file.relay.address} can start this party")
+    relay = file.relay
+    if relay is None:
+        findings.note("ok", "no [relay]: only a job of NVIDIA FLARE can start this party")
     elif isinstance(file, RelayFile):
-        findings.ask(relay, "can listen", lambda: outside.listen(file.relay))
+        findings.ask(f"the relay {relay.address} ", "can listen", lambda: outside.listen(relay))
     else:
-        findings.ask(relay, "listens", lambda: outside.reach(file.relay))
+        findings.ask(f"the relay {relay.address} ", "listens", lambda: outside.reach(relay))
+    metrics = None if isinstance(file, StudyFile) else file.metrics
+    if metrics is not None and not is_running(status_path(file.source.path)):
+        monitored = Route(metrics)
+        findings.ask(
+            f"[metrics] address {metrics} ", "can listen", lambda: outside.listen(monitored)
+        )
     with findings.wrong_if_it_fails():
         _check_certificate(findings, file, now)
     if not isinstance(file, RelayFile):
@@ -182,13 +202,13 @@ def _check_file(
 
 
 def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:
-    if file.relay is CARRIED:
+    if file.relay is None:
         return
-    if file.relay.certificates is None:
+    if file.certificates is None:
         findings.note("warning", "no certificates; this is only for practice on one machine")
         return
-    end = check_certificate(*file.relay.certificates, file.party, now)
-    number = number_of(file.relay.certificates.certificate)
+    end = check_certificate(*file.certificates, file.party, now)
+    number = number_of(file.certificates.certificate)
     text = f"its certificate is valid until {end:%Y-%m-%d} (serial number {number})"
     is_soon = end - now < SOON
     text += ": ask the coordinator for a new one" if is_soon else ""
@@ -247,9 +267,11 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
                 findings.note("wrong", f"{text}: `vertibayes repair` says what to do")
             if file.memory.exists():
                 remembered.append(f"{len(memory.sets)} record sets answered for")
-            changed = memory.changed({} if data is None else data.codes)
-            if data is not None:
-                for text in _about_earlier(memory, data, file.policy.fewest_records):
+            # An aligned study has some of the list, in another order: a session compares those.
+            whole = None if file.matching is not None else data
+            changed = memory.changed({} if whole is None else whole.codes)
+            if whole is not None:
+                for text in _about_earlier(memory, whole, file.policy.fewest_records):
                     findings.note("warning", text)
         if changed:
             text = f"{', '.join(changed)}: not as in the latest study, which cannot be resumed"
@@ -344,7 +366,7 @@ def _check_one_roster(findings: Findings, files: Sequence[AnyFile]) -> None:
     rosters = {f.party: f.roster for f in files if not isinstance(f, RelayFile) and f.roster}
     if len({roster.digest for roster in rosters.values()}) > 1:
         texts = [f"{party}: {roster.title}" for party, roster in rosters.items()]
-        text = f"the files pin several rosters: {', '.join(texts)}; pin the newest"
+        text = f"the files pin several rosters: {', '.join(texts)}; fetch the newest bundle"
         findings.say("warning", text)
 
 
@@ -352,7 +374,7 @@ def _check_one_certificate_a_party(findings: Findings, files: Sequence[AnyFile])
     """Refuse two parties that show the same certificate, as a dealer that shows the relay's."""
     shown: dict[bytes, Party] = {}
     for file in files:
-        certificates = file.relay.certificates
+        certificates = file.certificates
         if certificates is None or not certificates.certificate.exists():
             continue
         with findings.wrong_if_it_fails():
@@ -362,7 +384,7 @@ def _check_one_certificate_a_party(findings: Findings, files: Sequence[AnyFile])
 
 
 def _check_one_relay(findings: Findings, files: Sequence[AnyFile]) -> None:
-    addresses = {file.relay.address: file.party for file in files}
+    addresses = {file.relay.address: file.party for file in files if file.relay is not None}
     if len(addresses) > 1:
         text = ", ".join(f"{party}: {where}" for where, party in addresses.items())
         findings.say("warning", f"the files have several addresses of the relay: {text}")

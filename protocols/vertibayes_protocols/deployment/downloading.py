@@ -24,6 +24,7 @@ from vertibayes_protocols.transports.route import Route
 
 PATH = "/bundle/"  # of a request to the relay, before the name of a bundle
 SECONDS = 60.0  # for all of it
+NO_BUNDLE = 404, 426  # what a web server, and the relay, answer to a path that they do not have
 
 T = TypeVar("T")
 
@@ -53,6 +54,11 @@ def bundle_at(place: str, proxy: str | None = None) -> bytes:
         content = _within(SECONDS, read)
     except HTTPError as error:
         error.close()
+        if error.code not in NO_BUNDLE:
+            raise ValueError(
+                f"{place}: what answers there is not the relay, or refuses ({error.code}): ask the "
+                "relay's operator whether it runs, and what stands before it"
+            ) from None
         raise ValueError(
             f"{place}: the relay has no such bundle ({error.code}): the coordinator has made a "
             "newer roster, or the relay's operator has not fetched this one"

@@ -7,13 +7,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.bundle import Bundle, bundle_of, name_of, read_bundle
 from vertibayes_protocols.deployment.certificates import make_tls_key, tls_key_of
 from vertibayes_protocols.deployment.downloading import PATH, bundle_at
-from vertibayes_protocols.deployment.parts import proxy, reached_address
+from vertibayes_protocols.deployment.parts import ROOT, proxy_in, reached_address, tls_name
 from vertibayes_protocols.deployment.pins import pinned_roster
 from vertibayes_protocols.deployment.roster.pinning import (
     Own,
@@ -25,12 +26,12 @@ from vertibayes_protocols.deployment.roster.pinning import (
 from vertibayes_protocols.deployment.roster.roster import parsed
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.storage.whole_file import write_whole
+from vertibayes_protocols.transports.entrance import state_of
 from vertibayes_protocols.transports.mailbox import RELAY
 from vertibayes_protocols.transports.tls import REVOKED, read_revoked
 
 PLACE = re.compile(r"(wss://[^\\]+|[^/\\]+:[0-9]+)/[0-9a-f]{16}")  # where a bundle is handed out
 KEPT = "bundle.json"  # the last bundle, which the relay also hands out
-ROOT = "rootCA.pem"
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ class Fetched:
 
     bundle: Bundle
     lines: tuple[str, ...]  # what changes, in words
-    is_asked: bool  # whether a person must have compared the roster's digest
+    compares_digest: bool  # whether a person must first compare the roster's digest
     changed: TomlFile  # the party's file
+    restarts: bool  # whether a running party uses this only after a restart: its file changes
     files: dict[Path, bytes] = field(repr=False)  # what is written beside it, in order
 
     def write(self) -> None:
@@ -57,7 +59,7 @@ def bundle_from(file: Path, source: str | None) -> tuple[str, bytes, Bundle]:
     if source is None or PLACE.fullmatch(source):
         own = TomlFile.read(file)
         where, relay = source or _place(own), own.table("relay")
-        content = bundle_at(where, relay.made("proxy", proxy) if "proxy" in relay else None)
+        content = bundle_at(where, proxy_in(relay))
         return where, content, parsed(where, content, "bundle", bundle_of)
     bundle = read_bundle(Path(source))
     return source, Path(source).read_bytes(), bundle
@@ -75,20 +77,35 @@ def _place(file: TomlFile) -> str:
 
 
 def handed_out(folder: Path, path: str) -> bytes | None:
-    """Return what a relay answers a request of HTTP for a path; None if it has no such bundle."""
-    kept = folder / KEPT
-    if not path.startswith(PATH) or not kept.exists():
+    """Return what a relay answers a request of HTTP for a path; None if it has no such bundle.
+
+    A reverse proxy may pass on its own part of the path before `PATH`.
+    """
+    kept, (_, found, name) = folder / KEPT, path.rpartition(PATH)
+    if not found:
         return None
+    there = _kept_there(kept, state_of([kept]))
+    if there is None or not hmac.compare_digest(name.encode(), there[0]):
+        return None
+    return there[1]
+
+
+@lru_cache(maxsize=1)  # strangers ask, and a bundle takes milliseconds to verify
+def _kept_there(kept: Path, state: object) -> tuple[bytes, bytes] | None:
+    """Return the name of a relay's bundle and its content; the state is the file's."""
+    del state
     try:
-        expected = f"{PATH}{name_of(read_bundle(kept).roster)}"
-    except ValueError:  # it is damaged: `vertibayes check` and `fetch` say so
+        content = kept.read_bytes()
+        roster = parsed(str(kept), content, "bundle", bundle_of).roster
+    except (OSError, ValueError):  # it is damaged: `vertibayes check` and `fetch` say so
         return None
-    return kept.read_bytes() if hmac.compare_digest(path.encode(), expected.encode()) else None
+    return name_of(roster).encode(), content
 
 
 def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
     """Return what a bundle changes at a party; `content` is the bundle's file."""
-    folder, file = path.parent, TomlFile.read(path)
+    folder, before = path.parent, TomlFile.read(path)
+    file = before
     old = _kept(folder / KEPT, bundle)
     is_relay = {"relay"} <= {*file.values} <= {"relay", "metrics"}
     lines: list[str] = []
@@ -115,8 +132,8 @@ def fetching(path: Path, bundle: Bundle, content: bytes) -> Fetched:
     files |= _revoked(own_list, bundle)
     lines += _news(files, bundle, old)
     files[folder / KEPT] = content
-    is_asked = old is None if pin is None else pin.changed is not None
-    return Fetched(bundle, tuple(lines), is_asked, file, files)
+    compares_digest = old is None if pin is None else pin.changed is not None
+    return Fetched(bundle, tuple(lines), compares_digest, file, file.text != before.text, files)
 
 
 def _kept(path: Path, new: Bundle) -> Bundle | None:
@@ -147,7 +164,7 @@ def _certified(
     if party not in bundle.certificates:
         return texts, {}
     relay, folder = file.table("relay"), file.path.parent
-    first = relay.path("key", "server.key" if party == RELAY else "client.key")
+    first = relay.path("key", f"{tls_name(party)}.key")
     certificate = bundle.certificates[party]
     for key in (first, *later_keys(first)):
         if key.exists() and make_tls_key(key) == tls_key_of(certificate):

@@ -18,7 +18,6 @@ from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentRequest
 from vertibayes_protocols.deployment.keys import read_private
 from vertibayes_protocols.deployment.parts import (
-    CARRIED,
     SECOND,
     DataSource,
     Matching,
@@ -43,6 +42,7 @@ from vertibayes_protocols.public_keys import decode_signing, public_text
 from vertibayes_protocols.settings import COUNT_BY, PAILLIER, CountBy, Setting
 from vertibayes_protocols.transports.mailbox import RELAY, Patience
 from vertibayes_protocols.transports.route import Route
+from vertibayes_protocols.transports.tls import Certificates
 
 VARIABLES = Setting("variables", "texts", default=())  # of the study; all offered ones if empty
 MEMORY = Setting("memory", "size")  # of one query at a party; as much as the sites allow if None
@@ -61,9 +61,14 @@ class _OwnFile:
     party: Party
     key: Path
     pinned: Mapping[Party, bytes]
-    relay: Route
+    relay: Route | None  # None if a job of NVIDIA FLARE carries the packets
     roster: Roster | None
     waits: Patience
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """What it shows the relay; None without a relay, or if the relay asks for none."""
+        return None if self.relay is None else self.relay.certificates
 
 
 def _own(
@@ -74,7 +79,7 @@ def _own(
         party, key = own_party(table)
         others: dict[str, Any] = {name: table.path(name, place) for name, place in paths.items()}
     with file.table("relay") as table:
-        relay = relay_of(table) if "relay" in file.values else CARRIED
+        relay = relay_of(table) if "relay" in file.values else None
     others |= {"relay": relay, "waits": patience_of(file)}
     pins = pins_of(file, role, party, chosen)
     own = {"source": file, "party": party, "key": key, "pinned": pins.all, "roster": pins.roster}
@@ -111,13 +116,31 @@ class SiteFile(_ServingFile):
     @classmethod
     def read(cls, path: Path) -> SiteFile:
         """Read and check a site's file; ValueError names file, line and key."""
-        file = TomlFile.read(path)
-        known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
-        file.check((*known, "analyst", "analysts", "roster", "relay", "patience", "metrics"))
-        own, pins = _own(file, "site", folder="memory")
+        file = _site_tables(path)
+        return cls._of(file, *_own(file, "site", folder="memory"))
+
+    @classmethod
+    def unfetched(cls, path: Path) -> SiteFile | None:
+        """Read the file that `enrol` wrote, without relay and other parties; None if it has them.
+
+        Only the data of such a file can be checked: nobody can start it.
+        """
+        file = _site_tables(path)
+        others = "roster", "dealer", "peers", "analyst", "analysts"
+        if "address" in file.values.get("relay", ("address",)) or file.values.keys() & others:
+            return None
+        with file.table("site") as table:
+            party, key = own_party(table)
+            folder = table.path("folder", "memory")
+        own = {"source": file, "party": party, "key": key, "folder": folder, "pinned": {}}
+        own |= {"relay": None, "roster": None, "waits": patience_of(file)}
+        return cls._of(file, own, Pins(sites={}, dealer={"": b""}, analysts={}))
+
+    @classmethod
+    def _of(cls, file: TomlFile, own: dict[str, Any], pins: Pins) -> SiteFile:
         variables = variables_of(file)
         data = data_of(file, variables)
-        sites = {own["party"], *pins.all} - {*pins.dealer, *pins.analysts}
+        sites = {own["party"], *pins.all} - {*pins.dealer, *pins.analysts} if own["pinned"] else ()
         return cls(
             **own,
             policy=policy_of(file, tuple(variables)),
@@ -145,6 +168,14 @@ class SiteFile(_ServingFile):
     def ledger(self) -> Path:
         """The file in which the site records what was revealed."""
         return self.folder / "ledger.jsonl"
+
+
+def _site_tables(path: Path) -> TomlFile:
+    """Read the file of a site; refuse tables that it does not have."""
+    file = TomlFile.read(path)
+    known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
+    file.check((*known, "analyst", "analysts", "roster", "relay", "patience", "metrics"))
+    return file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,6 +270,11 @@ class RelayFile:
     relay: Route
     revoked: Path  # the list of revoked certificates, which need not exist
     metrics: str | None = None
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """What it shows the parties."""
+        return self.relay.certificates
 
     @classmethod
     def read(cls, path: Path) -> RelayFile:

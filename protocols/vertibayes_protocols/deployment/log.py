@@ -1,8 +1,8 @@
 """The log of a running party: one line for each event, `time party event key=value`, or JSON.
 
 Lines have only names, numbers and reasons that any party may read, never an object, so that no line
-can have a key, a record, an identifier or a cell. They go to the standard library's logging, where
-the transport's library writes too, so that one level applies to both.
+can have a key, a record, an identifier or a cell. They go to the standard library's logging, as the
+warnings of other libraries do.
 """
 
 from __future__ import annotations
@@ -14,26 +14,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Event, Thread
-from typing import TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.certificates import SOON, check_certificate
 from vertibayes_protocols.deployment.files import PartyFile, RelayFile
+from vertibayes_protocols.events import AGAIN, WAITING, Fact, Tell
 from vertibayes_protocols.parties import Watch, study_now
 from vertibayes_protocols.query import AnyQuery
 from vertibayes_protocols.roles import DealerRole, SiteRole
 from vertibayes_protocols.session import Answer
 
 LOG = logging.getLogger("vertibayes")
-TRANSPORT = logging.getLogger("vertibayes.relay")  # of `transports.websocket`
-
-Fact: TypeAlias = str | int | tuple[str, ...]
-Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
 
 STUDY_BYTES = 8  # of a contract's digest, or of the id of a study
-CONNECTED = "connected"  # events of the connection to the relay
-WAITING, AGAIN = "waiting for the relay", "connected again"
 DAY_SECONDS = 86_400.0
 EXPIRES, NOT_VALID = "certificate expires soon", "certificate not valid"
 WARNINGS = WAITING, AGAIN, EXPIRES, NOT_VALID
@@ -57,34 +51,12 @@ class _Json(_Lines):
         return json.dumps({**common, **told}, ensure_ascii=False)
 
 
-def start_log(party: Party, *, quiet: bool = False, as_json: bool = False) -> None:
-    """Write a party's events, and the warnings of other libraries, to standard error."""
+def start_log(*, quiet: bool = False, as_json: bool = False) -> None:
+    """Write the events, and the warnings of other libraries, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json("%(message)s") if as_json else _Lines("%(asctime)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     LOG.setLevel(logging.WARNING if quiet else logging.INFO)
-    TRANSPORT.setLevel(logging.INFO)
-    TRANSPORT.propagate = False
-    watch_connection(teller(party))
-
-
-def watch_connection(tell: Tell) -> None:
-    """Log by `tell` when the relay cannot be reached, and when it is connected again."""
-    TRANSPORT.handlers = [_Connection(tell)]
-
-
-class _Connection(logging.Handler):
-    """Logs that the relay is away, with the reason, and that it is back."""
-
-    def __init__(self, tell: Tell) -> None:
-        super().__init__()
-        self._tell = tell
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.args:
-            self._tell(WAITING, reason=record.getMessage().partition(": ")[2])
-        else:
-            self._tell(AGAIN)
 
 
 def teller(party: Party) -> Tell:
@@ -169,7 +141,7 @@ def expiry_logged(file: PartyFile | RelayFile, tell: Tell) -> Iterator[None]:
         while not over.wait(DAY_SECONDS):
             tell_expiry(file, tell)
 
-    if file.relay.certificates is not None:
+    if file.certificates is not None:
         Thread(target=watch, daemon=True).start()
     try:
         yield
@@ -179,10 +151,10 @@ def expiry_logged(file: PartyFile | RelayFile, tell: Tell) -> Iterator[None]:
 
 def tell_expiry(file: PartyFile | RelayFile, tell: Tell) -> None:
     """Log that the certificate of a party expires within 30 days, or why it is not valid."""
-    assert file.relay.certificates is not None  # asked before
+    assert file.certificates is not None  # asked before
     now = datetime.now(UTC)
     try:
-        end = check_certificate(*file.relay.certificates, file.party, now)
+        end = check_certificate(*file.certificates, file.party, now)
     except ValueError as error:
         tell(NOT_VALID, reason=str(error))
         return

@@ -25,8 +25,8 @@ from typing import TypeAlias
 
 from vertibayes_protocols.deployment.certificates import end_of
 from vertibayes_protocols.deployment.files import PartyFile, RelayFile, SiteFile
-from vertibayes_protocols.deployment.log import Fact, Tell
 from vertibayes_protocols.deployment.status import Status
+from vertibayes_protocols.events import Fact, Tell
 from vertibayes_protocols.transports.counted import Moved
 
 Labels: TypeAlias = Mapping[str, str]
@@ -98,9 +98,9 @@ class Metrics:
         if not isinstance(self._file, RelayFile):
             yield "sent_bytes_total", {}, moved.sent
             yield "received_bytes_total", {}, moved.received
-        if self._file.relay.certificates is not None:
+        if self._file.certificates is not None:
             with suppress(ValueError):  # the log has the reason
-                end = end_of(self._file.relay.certificates.certificate)
+                end = end_of(self._file.certificates.certificate)
                 yield "certificate_end_seconds", {}, end.timestamp()
         if isinstance(self._file, SiteFile):
             yield from self._kept(self._file.folder)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.alignment import AlignmentLimits, AlignmentRequest
+from vertibayes_protocols.deployment.keys import check_secret
 from vertibayes_protocols.deployment.tables import Table, TomlFile
 from vertibayes_protocols.policy import Policy
 from vertibayes_protocols.public_keys import decode_signing
@@ -25,24 +26,28 @@ from vertibayes_protocols.settings import (
 from vertibayes_protocols.site.dialect import Dialect
 from vertibayes_protocols.site.identifiers import rule_of
 from vertibayes_protocols.site.sources.database import Database
-from vertibayes_protocols.transports.mailbox import NAME, RESERVED, Patience
+from vertibayes_protocols.transports.mailbox import NAME, RELAY, RESERVED, Patience
 from vertibayes_protocols.transports.route import (
+    HOST,
     NO_PROXY,
     PROXY,
-    URL,
     Route,
     host_and_port,
     is_this_machine,
+    parsed,
 )
 from vertibayes_protocols.transports.tls import Certificates
-
-HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")  # the transport takes no IPv6
 
 TRUST = Setting("trust", "text", default="root", choices=("root", "system"))  # for the outer TLS
 TLS = Setting("tls", "flag", default=True)  # at the relay; a reverse proxy ends it if not
 
 SECOND = Setting("second_person", "text")  # its public key, as `keygen` prints it
-CARRIED = Route("a job of NVIDIA FLARE")  # carries the packets of a party
+
+OWN_TABLES = {  # by the role in a roster: the table that only this party's own file has
+    "site": "site", "dealer": "dealer", RELAY: "relay", "analyst": "study",
+}  # fmt: skip
+ROOT = "rootCA.pem"  # of the certificates of all parties
+OWN_FILES = {role: f"{table}.toml" for role, table in OWN_TABLES.items()}
 
 PATIENCE = tuple(
     Setting(name, "seconds", default=seconds, above=0)
@@ -151,6 +156,11 @@ def party_names(texts: Sequence[str]) -> list[Party]:
     return names
 
 
+def tls_name(party: Party) -> str:
+    """Return the name of a party's certificate and of its key, without .crt and .key."""
+    return "server" if party == RELAY else "client"
+
+
 def own_party(table: Table) -> tuple[Party, Path]:
     """Return the name and the key file of the party whose file it is."""
     return table.made("name", party_name), table.path("key")
@@ -158,9 +168,7 @@ def own_party(table: Table) -> tuple[Party, Path]:
 
 def address(text: str) -> str:
     """Return the address of a relay, as it listens."""
-    name, _, port = text.rpartition(":")
-    good = HOST.fullmatch(name) and re.fullmatch(r"[0-9]{1,5}", port)
-    if not good or not 0 < int(port) < 65_536:
+    if "://" in text or parsed(text) is None:
         raise ValueError(f"{text!r} is not an address: expected HOST:PORT, HOST a name or IPv4")
     return text
 
@@ -169,7 +177,7 @@ def reached_address(text: str) -> str:
     """Return the address by which a party reaches the relay."""
     if "://" not in text:
         return address(text)
-    if URL.fullmatch(text) is None or not 0 < host_and_port(text)[1] < 65_536:
+    if parsed(text) is None:
         raise ValueError(f"{text!r} is not an address: expected wss://HOST[:PORT][/PATH]")
     return text
 
@@ -181,6 +189,17 @@ def proxy(text: str) -> str:
         signs = "with %40 for @, %3A for : and %2F for / in user and password"
         raise ValueError(f"not the address of a proxy: expected {form}, {signs}")
     return text
+
+
+def proxy_in(table: Table) -> str | None:
+    """Take the proxy to the relay; with a password, the file must be the party's alone."""
+    if "proxy" not in table:
+        return None
+    found = table.made("proxy", proxy)
+    if "@" in found:
+        with table.at("proxy"):
+            check_secret(table.file.path)
+    return found
 
 
 def host_name(text: str) -> str:
@@ -196,9 +215,7 @@ def relay_of(table: Table) -> Route:
     trust = table.take(TRUST)
     if route.certificates is None and trust != TRUST.default:
         raise table.error(TRUST.name, "root, certificate and key are missing: there is no TLS")
-    return route._replace(
-        trust=trust, proxy=table.made("proxy", proxy) if "proxy" in table else None
-    )
+    return route._replace(trust=trust, proxy=proxy_in(table))
 
 
 def listening_of(table: Table) -> Route:
@@ -281,7 +298,7 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
 
 
 def matching_of(file: TomlFile, source: DataSource, peers: Collection[Party]) -> Matching | None:
-    """Return how a site matches its list of people with others; None without [alignment]."""
+    """Return how a site matches its list with others, if it knows them; None without the table."""
     if "alignment" not in file.values:
         return None
     with file.table("alignment") as table:
@@ -292,7 +309,7 @@ def matching_of(file: TomlFile, source: DataSource, peers: Collection[Party]) ->
         columns = ", ".join(source.id_column)
         reason = f"each column of id_column needs a rule: {columns}; got {', '.join(rules)}"
         raise table.error("rules", reason)
-    if strangers := sorted(limits.most_people.keys() - set(peers)):
+    if strangers := sorted(limits.most_people.keys() - set(peers)) if peers else ():
         reason = f"{strangers[0]!r} is not a site that this file pins: {', '.join(sorted(peers))}"
         raise table.error("most_people", reason)
     return Matching(rules, values["duplicates"], limits)

@@ -10,10 +10,11 @@ The run locks and replaces the file as other parties do (`status`). The file sho
 
 Leakage: the file has no count, no cell, no winner and no value of the data, and neither names nor
 states of variables. It is not given results of queries. Of an error it has the text only if a
-transport or a protocol raised it, and without its numbers, which may count records, if a protocol
-or another party wrote it; of any other error the class alone (`reason_of`). A refusal may name
-variables, and another party can write any words. The number of steps and queries follows from
-winners: whoever reads the file learns how long the search was, as whoever sees the messages does.
+transport or a protocol raised it, and without its numbers, which may count records (dates and
+digests stay), if a protocol or another party wrote it; of any other error the class alone
+(`reason_of`). A refusal may name variables, and another party can write any words. The number of
+steps and queries follows from winners: whoever reads the file learns how long the search was, as
+whoever sees the messages does.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from time import monotonic
 
 from vertibayes_mpc.errors import PartyGoneError, ProtocolError
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
 from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
@@ -49,6 +49,7 @@ from vertibayes_protocols.errors import (
     TransportError,
     printable,
 )
+from vertibayes_protocols.events import AGAIN, CONNECTED, WAITING, Fact, Tell, silent
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch, SessionView
 from vertibayes_protocols.storage.whole_file import InUseError
 
@@ -57,7 +58,9 @@ MOST_NOTES = 20  # events that are kept
 MOST_CHARACTERS = 500  # of a reason
 CONNECTING, AWAY, REACHED, JOINED = "not connected", "away", "connected", "joined"  # of a party
 WRITTEN, FAILED, ENDED_EARLY = "written", "failed", "stopped"  # how a run ends
-JOIN = "to join the session"
+JOIN, TO_CONNECT = "to join the session", "to connect"
+DATE = r"\b20\d\d-[01]\d-[0-3]\d(?:T[0-2]\d:[0-5]\d(?::[0-5]\d)?(?:\+00:00)?)?(?![\w-])"
+DIGEST = r"(?<![\w-])[0-9a-f]{4}(?: [0-9a-f]{4}){3,}(?![\w-])"
 OPENING = {  # which phase of the run a query belongs to; others belong to what is learned
     "begin": "beginning",
     "align": "aligning",
@@ -115,6 +118,7 @@ class RunStatus(Kept):
         if self.ended or not runs:
             return HEALTHY if self.ended == WRITTEN else STOPPED
         away = any(known["state"] == AWAY for known in self.parties.values())
+        away |= self.waits_for == TO_CONNECT
         return TROUBLED if away or not self.connected else HEALTHY
 
 
@@ -152,8 +156,10 @@ class KeptRun(RunWatch):
         status: RunStatus,
         say: Callable[[str], object] = UNWATCHED.say,
         clock: Callable[[], float] = monotonic,
+        tell: Tell = silent,
     ) -> None:
         super().__init__(say)
+        self._tell = tell
         self.status, self._file, self._clock = status, file, clock
         self._work, self._began = "", clock()
         self._before = (0, 0)  # bytes and rounds of earlier sessions
@@ -170,7 +176,8 @@ class KeptRun(RunWatch):
         self._before = status.sent, status.rounds
         self._messages = dict.fromkeys(parties, 0)
         for party in parties:
-            self._party(party).update(state=CONNECTING, reason="")
+            if self._party(party)["state"] != AWAY:  # which it is until it is reached
+                self._party(party).update(state=CONNECTING, reason="")
         self._waits(parties, JOIN)
         self._enter("connecting")
 
@@ -178,7 +185,7 @@ class KeptRun(RunWatch):
         """Note who is not connected; the others of the session are."""
         for party in self._messages.keys() - set(parties):
             self._party(party)["state"] = REACHED
-        self._waits(parties, "to connect")
+        self._waits(parties, TO_CONNECT)
         self._note(f"{', '.join(parties)} not connected yet, waiting for {seconds:.0f} s at most")
         self.write()
         super().late(parties, seconds)
@@ -254,8 +261,9 @@ class KeptRun(RunWatch):
 
     # ---- the end ---------------------------------------------------------------------------------
 
-    def take(self, event: str, facts: Mapping[str, Fact]) -> None:
-        """Take in an event of the log, perhaps of another thread; the next call keeps it."""
+    def told(self, event: str, **facts: Fact) -> None:
+        """Log an event, perhaps of another thread; the next call keeps it."""
+        self._tell(event, **facts)
         self._events.append((event, facts, now()))
 
     def end(self, how: str, result: str) -> None:
@@ -335,10 +343,14 @@ def reason_of(error: BaseException, names: Collection[Party] = ()) -> str:
 
 
 def without_numbers(text: str, names: Collection[Party] = ()) -> str:
-    """Return a text with each number replaced by dots, except in names of parties, as s1."""
+    """Return a text with each number replaced by dots.
+
+    Names of parties, as s1, dates, and digests in groups of four stay: none counts records.
+    """
     known = "|".join(re.escape(name) for name in names if not name.isdigit())
     name = rf"(?<![\w-])(?:{known})(?![\w-])" if known else "(?!)"
-    return re.sub(rf"({name})|\d[\d.,]*", lambda found: found[1] or "...", text)
+    kept = rf"{name}|{DATE}|{DIGEST}"
+    return re.sub(rf"({kept})|\d[\d.,]*", lambda found: found[1] or "...", text)
 
 
 def _why(error: PartyGoneError, names: Collection[Party]) -> str:
@@ -355,7 +367,7 @@ def kept_run(
     result: str,
     tell: Tell,
     say: Callable[[str], object] = UNWATCHED.say,
-) -> Iterator[tuple[KeptRun, Tell]]:
+) -> Iterator[KeptRun]:
     """Keep the status of a run while the block runs."""
     with ExitStack() as held:
         file: StatusFile | None = StatusFile(path, status)
@@ -363,15 +375,11 @@ def kept_run(
             held.enter_context(locked(path))
         except InUseError:  # another run of the study, whose lock ends this one with its reason
             file = None
-        watch = KeptRun(file, status, say)
-
-        def tell_and_keep(event: str, **facts: Fact) -> None:
-            tell(event, **facts)
-            watch.take(event, facts)
+        watch = KeptRun(file, status, say, tell=tell)
 
         watch.write()  # that it connects: nothing of an earlier run stays
         try:
-            yield watch, tell_and_keep
+            yield watch
         except BaseException as error:
             watch.failed(error)
             raise

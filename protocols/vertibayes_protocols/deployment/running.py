@@ -33,10 +33,10 @@ from vertibayes_protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from vertibayes_protocols.deployment.log import SessionLog, Tell, expiry_logged
-from vertibayes_protocols.deployment.parts import CARRIED
+from vertibayes_protocols.deployment.log import SessionLog, expiry_logged
 from vertibayes_protocols.deployment.roster.identity import RosterIdentity
 from vertibayes_protocols.errors import words
+from vertibayes_protocols.events import CONNECTED, Tell
 from vertibayes_protocols.queries import KINDS
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
 from vertibayes_protocols.run_watch import UNWATCHED, RunWatch
@@ -50,9 +50,9 @@ from vertibayes_protocols.transports.counted import CountedLink, Moved
 from vertibayes_protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from vertibayes_protocols.transports.network import NetworkTransport, session_of_those_there
 from vertibayes_protocols.transports.relay import start_relay
+from vertibayes_protocols.transports.relay_link import WebSocketLink, connect
 from vertibayes_protocols.transports.serving import answer
 from vertibayes_protocols.transports.tls import Certificates
-from vertibayes_protocols.transports.websocket import WebSocketLink, connect
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 BeginSession: TypeAlias = Callable[[], Session]
@@ -90,9 +90,15 @@ def role_of(file: SiteFile, keys: KeyPair, data: SiteData, **kept: Any) -> SiteR
         policy=file.policy,
         analyst_key=file.pinned[file.analyst],
         signing_keys=file.signing,
+        former_keys=_former_keys(file),
         limits=AlignmentLimits() if file.matching is None else file.matching.limits,
         **kept,
     )
+
+
+def _former_keys(file: SiteFile) -> dict[str, tuple[bytes, ...]]:
+    """Return by which earlier keys the pinned ones were signed, as the roster says."""
+    return {} if file.roster is None else {p: file.roster.former_keys(p) for p in file.pinned}
 
 
 def dealer_role(file: DealerFile) -> DealerRole:
@@ -164,8 +170,8 @@ def _serve(
         is_late = isinstance(error, LatePacketsError)
         tell("late packets" if is_late else "packet refused", reason=_reason(error))
 
-    with expiry_logged(file, tell), _mailbox(file, role.keys, refused, moved) as mailbox:
-        tell("connected", relay=file.relay.address)
+    with expiry_logged(file, tell), _mailbox(file, role.keys, tell, refused, moved) as mailbox:
+        tell(CONNECTED, **({} if file.relay is None else {"relay": file.relay.address}))
         answer(mailbox, role, file.analysts, KINDS, watches=watch)
 
 
@@ -194,7 +200,7 @@ def study_sessions(
     file: StudyFile, watch: RunWatch = UNWATCHED, *, runs: bool = True
 ) -> Iterator[BeginSession]:
     """Connect as the analyst."""
-    with _analyst(file, runs=runs) as (mailbox, role):
+    with _analyst(file, watch, runs=runs) as (mailbox, role):
 
         def begin() -> Session:
             role.joined = None
@@ -209,7 +215,7 @@ def star_session(
     file: StudyFile, most_absent: int, watch: RunWatch = UNWATCHED
 ) -> Iterator[tuple[Session, frozenset[Party]]]:
     """Connect as the analyst, and begin a session with sites that need not know each other."""
-    with _analyst(file) as (mailbox, role):
+    with _analyst(file, watch) as (mailbox, role):
         transport = NetworkTransport(mailbox, file.sites, watch, star=True, most_absent=most_absent)
         with Session(role, transport, watch) as session:
             yield session, transport.absent
@@ -220,7 +226,7 @@ def record_sessions(
     file: StudyFile, watch: RunWatch = UNWATCHED
 ) -> Iterator[Callable[[], AbstractContextManager[tuple[Session, frozenset[Party]]]]]:
     """Connect as the analyst to sites that speak with each other, without their dealer."""
-    with _analyst(file) as (mailbox, role):
+    with _analyst(file, watch) as (mailbox, role):
         patience: list[float | None] = [mailbox.patience.hello]
 
         @contextmanager
@@ -234,13 +240,15 @@ def record_sessions(
 
 
 @contextmanager
-def _analyst(file: StudyFile, *, runs: bool = True) -> Iterator[tuple[Mailbox, AnalystRole]]:
+def _analyst(
+    file: StudyFile, watch: RunWatch, *, runs: bool = True
+) -> Iterator[tuple[Mailbox, AnalystRole]]:
     with _locked(file) if runs else nullcontext():
         keys = own_keys(file)
         role = AnalystRole(
             file.party, public_keys=dict(file.pinned), signing_keys=dict(file.signing), keys=keys
         )
-        with _mailbox(file, keys) as mailbox:
+        with _mailbox(file, keys, watch.told) as mailbox:
             yield mailbox, role
 
 
@@ -276,18 +284,19 @@ def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
 def _mailbox(
     file: PartyFile,
     keys: KeyPair,
+    tell: Tell,
     note: Callable[[Exception], None] | None = None,
     moved: Moved | None = None,
 ) -> Iterator[Mailbox]:
     """Connect to the network; `note` gets the error of each packet that is refused."""
-    with carried_link() or _relay_link(file) as link:
+    with carried_link() or _relay_link(file, tell) as link:
         identity = RosterIdentity(file.party, keys, file.pinned, roster=file.roster)
         counted = CountedLink(link, moved or Moved())
         yield Mailbox(counted, identity, file.waits, note=note)
 
 
-def _relay_link(file: PartyFile) -> WebSocketLink:
-    if file.relay is CARRIED:
+def _relay_link(file: PartyFile, tell: Tell) -> WebSocketLink:
+    if file.relay is None:
         raise ValueError(
             f"{file.source.path}: [relay] is missing: only a job of NVIDIA FLARE starts a party "
             "without a relay"
@@ -295,12 +304,12 @@ def _relay_link(file: PartyFile) -> WebSocketLink:
     route = file.relay._replace(certificates=_certificates(file))
     is_analyst = isinstance(file, StudyFile)
     name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
-    return connect(name, peers=file.pinned, **route._asdict())
+    return connect(name, peers=file.pinned, tell=tell, **route._asdict())
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:
     """Return a party's certificates if they are valid; with others, its peer would only hang up."""
-    certificates = file.relay.certificates
+    certificates = file.certificates
     if certificates is not None:
         check_certificate(*certificates, file.party, datetime.now(UTC))
     return certificates

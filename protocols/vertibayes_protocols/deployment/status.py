@@ -1,8 +1,9 @@
 """What a running party says of itself: `site.status.json` beside `site.toml`, for a monitor.
 
-The party locks the file for as long as it runs, and replaces it at events of its log, at most once
-a second. The file has what the log has and nothing else: names, numbers and reasons. It is not
-kept: a party that cannot write it goes on. `run_status` has the status of an analyst's run.
+The party locks the file for as long as it runs, and replaces it at events of its log: at once if
+the connection or the sessions change, otherwise at most once a second. The file has what the log
+has and nothing else: names, numbers and reasons. It is not kept: a party that cannot write it goes
+on. `run_status` has the status of an analyst's run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from time import monotonic, sleep
 from typing import Any
 
 from vertibayes_mpc.rounds import Party
-from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
+from vertibayes_protocols.deployment.tables import TomlFile
+from vertibayes_protocols.events import AGAIN, CONNECTED, WAITING, Fact, Tell
 from vertibayes_protocols.storage.whole_file import (
     NOFOLLOW,
     InUseError,
@@ -57,6 +59,11 @@ class Kept(ABC):
     updated: str = ""
     connected: bool = False  # whether the relay gives receipts
 
+    @property
+    def present(self) -> tuple[object, ...]:
+        """What the file must have at once: nothing may follow for hours that writes it again."""
+        return (self.connected,)
+
     @abstractmethod
     def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
         """Take in an event of the log."""
@@ -75,6 +82,11 @@ class Status(Kept):
     last: str = ""  # the latest event
     last_error: dict[str, str] = field(default_factory=dict)
     events: Counter[str] = field(default_factory=Counter)  # how often each event has happened
+
+    @property
+    def present(self) -> tuple[object, ...]:
+        """The sessions too."""
+        return self.connected, *self.sessions
 
     def take(self, event: str, facts: Mapping[str, Fact], at: str) -> None:
         """Take in an event of the log."""
@@ -113,9 +125,10 @@ class StatusFile:
         status.started = status.updated = now()
 
     def take(self, event: str, facts: Mapping[str, Fact]) -> None:
-        """Take in an event, and write the file if the last time is long enough ago."""
+        """Take in an event, and write the file, unless the last time is not long enough ago."""
+        before = self.status.present
         self.status.take(event, facts, now())
-        self.write(if_due=True)
+        self.write(if_due=self.status.present == before)
 
     def write(self, *, if_due: bool = False) -> None:
         """Replace the file, which its owner alone can read, if it is time to; or go on without."""
@@ -129,6 +142,10 @@ class StatusFile:
 
 SHAPE = {**vars(Status("", "", "")), "sessions": {"": A_SESSION}, "last_error": {"": ""},
          "events": {"": 0}}  # fmt: skip
+
+
+class NotStartedError(ValueError):
+    """No party or run has been started with a file, as far as its folder shows."""
 
 
 def status_path(file: Path) -> Path:
@@ -147,9 +164,12 @@ def existing_status(file: Path) -> Path:
         raise ValueError(f"{file}: no such file; specify study.toml, or the file of a party")
     if file.suffix != ".toml":
         raise ValueError(f"{file}: not a .toml file; specify study.toml, or the file of a party")
-    raise ValueError(
+    tables = TomlFile.read(file).values
+    role = next((name for name in ("site", "study", "dealer", "relay") if name in tables), "study")
+    start = f"learn {file.name} --out RESULTS" if role == "study" else f"{role} {file.name}"
+    raise NotStartedError(
         f"{file}: no run or party has been started with this file ({path.name} does not exist); "
-        "start it first, as with `vertibayes learn study.toml --out RESULTS`"
+        f"start it first, as with `vertibayes {start}`"
     )
 
 
@@ -210,7 +230,7 @@ def read_status(path: Path) -> tuple[Status, bool]:
 
 def read_content(path: Path) -> tuple[dict[str, Any], bool]:
     """Read the content of a status of this format, and whether its party runs."""
-    ran = _runs(path)
+    ran = is_running(path)
     try:
         with as_status(path):
             content = json.loads(_read(path))
@@ -225,7 +245,7 @@ def read_content(path: Path) -> tuple[dict[str, Any], bool]:
     if version != FORMAT:
         reason = f"{path} has the format {version}, this release reads {FORMAT}"
         raise ValueError(f"{reason}: use the release that the party runs")
-    return content, ran or _runs(path)  # it may have been started meanwhile
+    return content, ran or is_running(path)  # it may have been started meanwhile
 
 
 def _read(path: Path) -> bytes:
@@ -264,7 +284,8 @@ def check_shape(value: object, shape: object, name: str = "the file") -> None:
             check_shape(item, shape[0], name)
 
 
-def _runs(path: Path) -> bool:
+def is_running(path: Path) -> bool:
+    """Whether the party whose status a file keeps runs."""
     try:
         descriptor = os.open(_lock_of(path), os.O_RDONLY | NOFOLLOW | NONBLOCK)
     except OSError:

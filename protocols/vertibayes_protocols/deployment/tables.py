@@ -102,7 +102,7 @@ def _files_in(folder: Path) -> str:
     files = [*folder.glob("*.toml"), *folder.glob("*/*.toml")]
     files.sort(key=lambda file: (file.name != "study.toml", file))
     if not files:
-        return "expected a study.toml or site.toml; `vertibayes init` writes one for each party"
+        return "expected a study.toml or site.toml; `vertibayes enrol` writes one"
     more = f" and {len(files) - SHOWN} more" if files[SHOWN:] else ""
     return f"specify a file in it: {', '.join(map(str, files[:SHOWN]))}{more}"
 

@@ -13,7 +13,7 @@ from string import Template
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.deployment.keys import make_private
-from vertibayes_protocols.deployment.parts import address, party_names
+from vertibayes_protocols.deployment.parts import OWN_FILES, ROOT, address, party_names, tls_name
 from vertibayes_protocols.deployment.tables import quoted
 from vertibayes_protocols.public_keys import public_text
 from vertibayes_protocols.transports.mailbox import RELAY
@@ -21,9 +21,6 @@ from vertibayes_protocols.transports.route import is_this_machine
 
 PRACTICE_ADDRESS = "127.0.0.1:8102"
 EXAMPLE_ADDRESS = "relay.example.org:8102"
-OWN_FILES = {  # by the role in a roster
-    "site": "site.toml", "dealer": "dealer.toml", "analyst": "study.toml", RELAY: "relay.toml",
-}  # fmt: skip
 
 _PINNED = """
 [{role}]    # {why}
@@ -41,11 +38,16 @@ _ROSTER = """
 # the keys of all other parties, and the relay's address.
 """
 
-_FETCHED = """\
+_FETCHED = f"""\
 [relay]
-root = "rootCA.pem"
-certificate = "{kind}.crt"
-key = "{kind}.key"               # private: made by `vertibayes enrol`; never sent
+root = "{ROOT}"
+certificate = "{{kind}}.crt"
+key = "{{kind}}.key"               # private: made by `vertibayes enrol`; never sent
+"""
+
+_WAY = """\
+# proxy = "none"                 # or SCHEME://HOST:PORT; that of HTTPS_PROXY if not given
+# trust = "system"               # if a proxy or reverse proxy ends TLS before the relay
 """
 
 _RELAY = """\
@@ -53,17 +55,17 @@ _RELAY = """\
 address = "{address}"
 """
 
-_CERTIFICATES = """\
-root = "rootCA.pem"              # from the coordinator, who runs `vertibayes provision`
-certificate = "{kind}.crt"
-key = "{kind}.key"
+_CERTIFICATES = f"""\
+root = "{ROOT}"              # from the coordinator, who runs `vertibayes provision`
+certificate = "{{kind}}.crt"
+key = "{{kind}}.key"
 """
 
-_PRACTICE = """\
+_PRACTICE = f"""\
 # For practice on this machine alone: with certificates of `vertibayes provision` add
-# root = "rootCA.pem"
-# certificate = "{kind}.crt"
-# key = "{kind}.key"
+# root = "{ROOT}"
+# certificate = "{{kind}}.crt"
+# key = "{{kind}}.key"
 """
 
 _LISTENS = """\
@@ -114,12 +116,12 @@ def init(
     shown = dict.fromkeys(name for site in names.sites for name in (variables or {}).get(site, ()))
     written = []
     for name, file, pinned in _files(names, keys):
-        kind = "server" if name == RELAY else "client"
+        kind = tls_name(name)
         text = _filled(
             file,
             name,
             "".join(pinned),
-            relay(address=where, kind=kind),
+            relay(address=where, kind=kind) + _WAY * (name != RELAY),
             shown or ["example"],
             (variables or {}).get(name) or ["example"],
         )
@@ -132,9 +134,11 @@ def init(
 
 def enrolled_file(role: str, name: Party) -> str:
     """Return the file of a party that takes the rest from a bundle; of the relay, by address."""
-    relay = _FETCHED.format(kind="server" if role == RELAY else "client")
+    relay = _FETCHED.format(kind=tls_name(role))
     if role == RELAY:
         relay += _LISTENS if name.startswith("wss:") else f"address = {quoted(name)}\n"
+    else:
+        relay += _WAY
     sites = 'sites = ["example"]              # as the roster names them\n' * (role == "analyst")
     return _filled(OWN_FILES[role], name, _ROSTER, relay, ["example"], ["example"], sites)
 

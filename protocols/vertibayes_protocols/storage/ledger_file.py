@@ -220,8 +220,11 @@ def check_together(path: Path, content: LedgerContent, memory: SiteMemory) -> No
 def disagreements(path: Path, content: LedgerContent, memory: SiteMemory) -> Iterator[str]:
     """Yield what shows that a ledger was changed, or that it or the memory is older."""
     chain, (lines, head) = content.chain, memory.known_ledger
-    for number in content.strange:
-        yield f"{path}, line {number}: does not follow the line before it: one was changed"
+    if content.strange:  # each later line has the heads of all before it
+        first, *later = content.strange
+        more = f" (nor, for that, later lines: {len(later):,})" if later else ""
+        what = f"does not follow the line before it{more}"
+        yield f"{path}, line {first}: {what}: a line was changed, added or removed there"
     if lines > chain.lines:
         missing = f"{lines - chain.lines:,} of {lines:,} lines are missing"
         yield f"{path} is older than the memory: {missing}"

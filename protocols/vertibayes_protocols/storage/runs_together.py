@@ -5,13 +5,18 @@ ledger is a chain whose heads no other chain has (`chain`), and at each `Meet` i
 head to each other site, which keeps it. At the next `Meet` the peer first says which head it has. A
 site that does not find this head in its ledger went back, or its ledger was changed; it says so,
 and *both* refuse until the newest files are back, or until each owner has accepted that what was
-forgotten may be answered again (`vertibayes meets --older-memory`). A counter alone would not
+forgotten may be answered again (`vertibayes meets --older-memory PEER`). A counter alone would not
 notice a site that was restored and then met others until the count was as high as before.
 
 A line is on disk before its head leaves, so that a crash or a lost message does not look like an
-older ledger. A peer replaces a head only by a head of a ledger that has the earlier one: a party
-that cuts messages cannot make a peer forget. A peer that lies about the head that it has can hide
-from a site that it went back, or make runs fail; it learns nothing by either.
+older ledger. A peer replaces a head only by a head of a ledger that has the earlier one, and only
+the head that the session began with: neither a party that cuts or delays messages, nor a session
+that takes long, makes a peer forget. A peer that lies about the head that it has can hide from a
+site that it went back, or make runs fail; it learns nothing by either.
+
+What a site has of a peer goes by the peer's name. A new key that the old one signed (`roster
+rotate`) continues it. With any other key the peer counts as one that forgot: whoever lost a disk
+would otherwise begin again with a new key.
 """
 
 from __future__ import annotations
@@ -20,14 +25,15 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from vertibayes_protocols import clock
+from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.storage.whole_file import OLDEST, check_format, check_own, write_whole
 
 FORMAT = 1  # of the file of accepted heads
-
-Pair: TypeAlias = str  # the public keys of both sites: with another key, both begin again
+MOST_SESSIONS = 10**9
+MOST_AHEAD = 1000  # sessions by which a peer's count may be above the own one: it may be a lie
+EARLIER = "an earlier release noticed that it went back"
 
 
 class Last(NamedTuple):
@@ -36,6 +42,7 @@ class Last(NamedTuple):
     head: str = ""  # of the peer's ledger, in hexadecimal; empty before any session
     sessions: int = 0  # in which they met
     day: int = 0  # of the last one (`date.toordinal`)
+    key: str = ""  # the peer's public key in it, in hexadecimal
 
     def forgotten(self, newer: Last) -> tuple[str, str]:
         """Return how many sessions of `newer` are missing here, if they are fewer, and since when.
@@ -49,18 +56,35 @@ class Last(NamedTuple):
         return f"{count} session{'s' * (count > 1)}", since
 
 
+class Alarm(NamedTuple):
+    """A head that a ledger does not have, and in words who has forgotten what."""
+
+    head: str
+    words: str
+
+
 class RunsTogether:
-    """What a site has of its peers, by pair; `keep` writes what has changed, if something has."""
+    """What a site has of its peers, by name; `keep` writes what has changed, if something has."""
 
     def __init__(self, accepted: Path | None, keep: Callable[[bool], None]) -> None:
-        self._last: dict[Pair, Last] = {}
-        self.unknown: dict[Pair, str] = {}  # heads of this site, which its ledger does not have
-        self.lost: dict[Pair, str] = {}  # heads of peers, which their ledgers do not have
+        self._last: dict[Party, Last] = {}
+        self.unknown: dict[Party, Alarm] = {}  # heads of this site, which its ledger does not have
+        self.lost: dict[Party, Alarm] = {}  # heads of peers, which their ledgers do not have
         self._path, self._keep = accepted, keep
 
-    def last(self, pair: Pair) -> Last:
+    def last(self, peer: Party) -> Last:
         """Return what the site has of a peer."""
-        return self._last.get(pair, Last())
+        return self._last.get(peer, Last())
+
+    def alarms(self, peer: Party) -> list[Alarm]:
+        """Return why this site refuses a peer until the owner has accepted it."""
+        return [alarms[peer] for alarms in (self.unknown, self.lost) if peer in alarms]
+
+    def refused(self, keys: Mapping[Party, bytes]) -> dict[Party, list[Alarm]]:
+        """Return the alarms of all peers; `keys` are their public keys."""
+        for peer, key in keys.items():
+            self.name(peer, [key])
+        return {peer: self.alarms(peer) for peer in sorted({*self.unknown, *self.lost})}
 
     def accepted(self) -> list[str]:
         """Return the heads whose loss the owner has accepted; raises as `read_accepted`."""
@@ -69,43 +93,56 @@ class RunsTogether:
     def take_accepted(self) -> None:
         """Forget the heads of peers whose loss the owner has accepted."""
         accepted = self.accepted()
-        new = {pair: head for pair, head in self.lost.items() if head in accepted}
-        for pair, head in new.items():
-            if self.last(pair).head == head:
-                self._last[pair] = self.last(pair)._replace(head="")
-            del self.lost[pair]
+        new = {peer: alarm.head for peer, alarm in self.lost.items() if alarm.head in accepted}
+        for peer, head in new.items():
+            if self.last(peer).head == head:
+                self._last[peer] = self.last(peer)._replace(head="")
+            del self.lost[peer]
         self._keep(bool(new))
 
-    def check_own(self, pair: Pair, head: str, *, is_known: bool) -> bool:
-        """Whether this site has not gone back for a peer, which has `head` of it.
+    def check_own(self, peer: Party, alarm: Alarm, *, is_known: bool) -> bool:
+        """Whether this site has not gone back for a peer, which has a head of it.
 
         Without a head the peer has no evidence, neither for nor against.
         """
         accepted, before = self.accepted(), dict(self.unknown)
-        if head and not is_known:
-            self.unknown[pair] = head
-        elif head:  # of a peer that was wrong, or lied
-            self.unknown.pop(pair, None)
-        if self.unknown.get(pair) in accepted:
-            del self.unknown[pair]
+        if alarm.head and not is_known:
+            self.unknown[peer] = alarm
+        elif alarm.head:  # of a peer that was wrong, or lied
+            self.unknown.pop(peer, None)
+        if peer in self.unknown and self.unknown[peer].head in accepted:
+            del self.unknown[peer]
         self._keep(self.unknown != before)
-        return pair not in self.unknown
+        return peer not in self.unknown
 
-    def check_peer(self, pair: Pair, head: str, *, is_known: bool) -> bool:
-        """Whether a peer still has the `head` that this site has of it."""
+    def check_peer(self, peer: Party, alarm: Alarm, *, is_known: bool) -> bool:
+        """Whether a peer still has the head that this site has of it."""
         before = dict(self.lost)
-        self.lost.pop(pair, None)
-        if head and not is_known:
-            self.lost[pair] = head
+        self.lost.pop(peer, None)
+        if alarm.head and not is_known:
+            self.lost[peer] = alarm
         self._keep(self.lost != before)
-        return pair not in self.lost
+        return peer not in self.lost
 
-    def see(self, pair: Pair, head: str, sessions: int) -> None:
-        """Remember the newest head of a peer, which has met this site so often before."""
-        if head:
-            count = max(self.last(pair).sessions, sessions) + 1
-            self._last[pair] = Last(head, count, clock.now().toordinal())
+    def see(self, peer: Party, before: Last, newest: Last) -> None:
+        """Remember the newest head of a peer, if what the site has of it is as it was `before`.
+
+        Another session may have brought a newer head since. The peer says how often it has met this
+        site, which is only for the owner to read.
+        """
+        if newest.head and self.last(peer) == before:
+            most = min(before.sessions + MOST_AHEAD, MOST_SESSIONS - 1)
+            count = min(max(before.sessions, newest.sessions), most) + 1
+            self._last[peer] = newest._replace(sessions=count)
             self._keep(True)
+
+    def name(self, peer: Party, keys: Iterable[bytes]) -> None:
+        """Name the peer of an alarm of an earlier release, whose memories had only its key."""
+        ends = tuple(key.hex() for key in keys)
+        pairs = [pair for pair in self.unknown if pair.endswith(ends)]
+        for pair in pairs:
+            self.unknown[peer] = self.unknown.pop(pair)
+        self._keep(bool(pairs))
 
     # ---- the memory's file -----------------------------------------------------------------------
 
@@ -114,15 +151,20 @@ class RunsTogether:
         return {"last": self._last, "unknown": self.unknown, "lost": self.lost}
 
     def load(self, notes: Mapping[str, Any]) -> None:
-        """Take the notes of a memory's file; one of an older format has other notes."""
+        """Take the notes of a memory's file; one of an older format has alarms alone."""
         if "last" not in notes:
+            older = notes.get("unknown", {})
+            self.unknown = {pair: Alarm(_head(token), EARLIER) for pair, token in older.items()}
             return
         self._last = {
-            pair: Last(_head(head), int(sessions), int(day))
-            for pair, (head, sessions, day) in notes["last"].items()
+            peer: Last(_head(head), int(sessions), int(day), _head(key))
+            for peer, (head, sessions, day, key) in notes["last"].items()
         }
-        self.unknown = {pair: _head(head) for pair, head in notes["unknown"].items()}
-        self.lost = {pair: _head(head) for pair, head in notes["lost"].items()}
+        self.unknown, self.lost = _alarms(notes["unknown"]), _alarms(notes["lost"])
+
+
+def _alarms(notes: Mapping[str, Any]) -> dict[Party, Alarm]:
+    return {peer: Alarm(_head(head), str(words)) for peer, (head, words) in notes.items()}
 
 
 def _head(text: str) -> str:

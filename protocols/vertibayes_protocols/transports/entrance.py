@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import TypeAlias
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.errors import TransportError
+from vertibayes_protocols.events import CONNECTED, Tell, silent
 from vertibayes_protocols.transports.proof import Credentials, read_credentials
 from vertibayes_protocols.transports.tls import (
     Certificates,
@@ -31,14 +31,8 @@ from vertibayes_protocols.transports.tls import (
     relay_context,
 )
 
-Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
-
 MOST_LINES, LINE_SECONDS = 20, 60.0  # of one event and party: at once, and between further lines
 MOST_SHOWN = 80  # characters of a name that a stranger has chosen
-
-
-def silent(*_: object, **__: object) -> None:
-    """Log nothing."""
 
 
 class LimitedLog:
@@ -80,9 +74,10 @@ class Entrance:
         self._log = LimitedLog(tell)
         self._files: tuple[object, ...] = ()
         self._list: object = None
+        self._known: frozenset[int] = frozenset()
         self._own: tuple[Credentials, ssl.SSLContext] | None = None
         if certificates is not None:
-            self._files, self._own = _state_of(certificates), _read(certificates)
+            self._files, self._own = state_of(certificates), _read(certificates)
 
     @property
     def credentials(self) -> Credentials | None:
@@ -97,7 +92,7 @@ class Entrance:
     def _current(self) -> tuple[Credentials, ssl.SSLContext]:
         """Return what the files give: the new ones after the certificate was renewed."""
         assert self.certificates is not None and self._own is not None  # both are set
-        if (state := _state_of(self.certificates)) != self._files:
+        if (state := state_of(self.certificates)) != self._files:
             self._files = state
             try:
                 self._own = _read(self.certificates)
@@ -119,7 +114,7 @@ class Entrance:
         until = (
             {} if shown is None else {"certificate": shown.number, "until": f"{shown.end:%Y-%m-%d}"}
         )
-        self._log("connected", self._certified(party), address=address, **until)
+        self._log(CONNECTED, self._certified(party), address=address, **until)
 
     def handed_out(self, address: str) -> None:
         """Log that somebody has got the bundle."""
@@ -144,16 +139,18 @@ class Entrance:
     def _serials(self) -> frozenset[int]:
         return frozenset() if self._revoked is None else read_revoked(self._revoked)
 
-    def newly_revoked(self) -> frozenset[int]:
-        """Return the revoked serial numbers if the list has changed: the relay asks often."""
-        if self._revoked is None or (state := _state_of([self._revoked])) == self._list:
-            return frozenset()
-        self._list = state
-        try:
-            return self._serials()
-        except ValueError as error:
-            self._log("list of revoked certificates not read", reason=str(error))
-            return frozenset()
+    def revoked(self) -> frozenset[int]:
+        """Return the revoked serial numbers, read when the list has changed: the relay asks often.
+
+        A list that cannot be read leaves those of the list before it.
+        """
+        if self._revoked is not None and (state := state_of([self._revoked])) != self._list:
+            self._list = state
+            try:
+                self._known = self._serials()
+            except ValueError as error:
+                self._log("list of revoked certificates not read", reason=str(error))
+        return self._known
 
 
 def _read(certificates: Certificates) -> tuple[Credentials, ssl.SSLContext]:
@@ -164,7 +161,7 @@ def _revoked(reason: str, shown: PeerCertificate) -> str:
     return f"{reason}: {shown.name}, certificate {shown.number}"
 
 
-def _state_of(paths: Iterable[Path]) -> tuple[object, ...]:
+def state_of(paths: Iterable[Path]) -> tuple[object, ...]:
     """Return what changes when a file is written."""
     found: list[object] = []
     for path in paths:

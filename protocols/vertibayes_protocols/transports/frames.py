@@ -29,7 +29,7 @@ STREAM_BYTES = 16
 BEAT_SECONDS = 3.0  # between signs that an end is alive
 _MARK = Struct(f">{STREAM_BYTES}sQII")
 MOST_BYTES = PIECE_BYTES + 512  # of a frame
-MOST_SMALL = 1 << 20  # bytes of frames without a piece that wait for one receiver
+MOST_SMALL = 1 << 18  # bytes of one sender's frames without a piece that wait for one receiver
 MOST_PIECES = 1 << 20  # of a packet
 
 
@@ -80,41 +80,63 @@ def read_frame(data: bytes) -> Frame:
     return Frame(kind, address, mark, data[end:])
 
 
-class Outgoing:
-    """Frames that wait for a connection: those without a piece go first."""
+class Turns:
+    """Frames of several senders, who take turns."""
 
     def __init__(self) -> None:
-        self._small: deque[bytes] = deque()
-        self._pieces: deque[tuple[bytes, str]] = deque()
+        self._frames: dict[str, deque[bytes]] = {}  # of whose turn is next, first
+        self.sizes: dict[str, int] = {}  # bytes of each sender that wait
+
+    def put(self, frame: bytes, sender: str) -> None:
+        """Add a frame."""
+        self._frames.setdefault(sender, deque()).append(frame)
+        self.sizes[sender] = self.sizes.get(sender, 0) + len(frame)
+
+    def take(self) -> tuple[str, bytes]:
+        """Return the next frame after its sender."""
+        sender = next(iter(self._frames))
+        frames = self._frames.pop(sender)
+        frame = frames.popleft()
+        self.sizes[sender] -= len(frame)
+        if frames:
+            self._frames[sender] = frames
+        else:
+            del self.sizes[sender]
+        return sender, frame
+
+
+class Outgoing:
+    """Frames that wait for a connection.
+
+    Those without a piece go first; while pieces wait, a piece follows on as many bytes of them.
+    """
+
+    def __init__(self) -> None:
+        self.small, self.pieces = Turns(), Turns()
         self._filled = asyncio.Event()
-        self.of_party: dict[str, int] = {}  # bytes of each sender that wait
-        self.small_bytes = 0
+        self._ahead = 0  # bytes without a piece that have left since the last piece
 
     def put(self, frame: bytes, sender: str = "") -> None:
         """Add a frame; `sender` is the party for which its bytes are counted."""
-        if frame[0] == PIECE:
-            self._pieces.append((frame, sender))
-            self.of_party[sender] = self.of_party.get(sender, 0) + len(frame)
-        else:
-            self._small.append(frame)
-            self.small_bytes += len(frame)
+        (self.pieces if frame[0] == PIECE else self.small).put(frame, sender)
         self._filled.set()
 
-    async def take(self) -> bytes:
-        """Wait for the next frame."""
-        while not self._small and not self._pieces:
+    async def take(self) -> tuple[str, bytes]:
+        """Wait for the next frame, and return it after its sender."""
+        while self.is_empty():
             self._filled.clear()
             await self._filled.wait()
-        if self._small:
-            frame = self._small.popleft()
-            self.small_bytes -= len(frame)
-            return frame
-        frame, sender = self._pieces.popleft()
-        self.of_party[sender] -= len(frame)
-        if not self.of_party[sender]:
-            del self.of_party[sender]
-        return frame
+        has_turn = self._ahead < PIECE_BYTES or not self.pieces.sizes
+        is_small = bool(self.small.sizes) and has_turn
+        sender, frame = (self.small if is_small else self.pieces).take()
+        self._ahead = self._ahead + len(frame) if is_small and self.pieces.sizes else 0
+        return sender, frame
+
+    def clear(self) -> dict[str, int]:
+        """Drop all that waits; return the bytes of each sender's pieces."""
+        dropped, self.small, self.pieces = self.pieces.sizes, Turns(), Turns()
+        return dropped
 
     def is_empty(self) -> bool:
         """Whether nothing waits."""
-        return not self._small and not self._pieces
+        return not self.small.sizes and not self.pieces.sizes

@@ -50,6 +50,9 @@ from vertibayes_protocols.transports.proof import (
 )
 from vertibayes_protocols.transports.route import NO_PROXY, Route, host_and_port, is_this_machine
 from vertibayes_protocols.transports.tls import (
+    FOREIGN,
+    OLDER,
+    OTHER,
     HandshakeError,
     check_relay,
     common_name,
@@ -142,7 +145,7 @@ async def _open_websocket(route: Route) -> ClientConnection:
     except (InvalidProxy, ProxyError):
         raise TransportError(f"the proxy {_shown(proxy)} cannot be used") from None
     except (OSError, InvalidHandshake, EOFError) as error:
-        raise _named(error, proxy) from None
+        raise _named(error, route, proxy) from None
     except (ValueError, ImportError):  # of the proxy: the address was checked before
         raise TransportError(f"the proxy {_shown(proxy)} cannot be used") from None
     keep_little_unsent(line.transport.get_extra_info("socket"))
@@ -158,29 +161,46 @@ def _shown(proxy: str | None) -> str:
         return "of this party"
 
 
-def _named(error: BaseException, proxy: str | None = None) -> BaseException:
+def advice(route: Route, reason: str) -> str:
+    """Return what a party may change if TLS ends for a reason; empty if that is not known."""
+    if route.trust == "root" and reason in (FOREIGN, OLDER, OTHER):
+        return '; if a proxy or reverse proxy ends TLS: trust = "system" in [relay] of this party'
+    if reason == FOREIGN:
+        return '; trust = "system" in [relay] needs an authority that this machine trusts'
+    return ""
+
+
+def _named(
+    error: BaseException, route: Route | None = None, proxy: str | None = None
+) -> BaseException:
     """Return an error of a connection that says what is at the other end."""
     if isinstance(error, ConnectionClosed | InvalidHandshake | EOFError):
         return HandshakeError(NO_RELAY, f"what listens there is {NO_RELAY}")
     if isinstance(error, HandshakeError):
         sentence = f"it shows no certificate of this study's relay ({error.reason})"
+        sentence += advice(route, error.reason) if route else ""
         return HandshakeError(error.reason, sentence)
     if isinstance(error, ssl.SSLError):
-        return _named(HandshakeError(reason_of(error)))
-    if isinstance(error, OSError) and "Connect call failed" in str(error.strerror):
-        error = OSError(error.errno, os.strerror(error.errno or 0))  # without the address
-    if isinstance(error, OSError) and proxy is not None:
-        return TransportError(f"{words(error)}, by way of the proxy {_shown(proxy)}")
-    return error
+        return _named(HandshakeError(reason_of(error)), route)
+    if not isinstance(error, OSError):
+        return error
+    is_away = isinstance(error, socket.gaierror)
+    if "Connect call failed" in str(error.strerror):
+        is_away, error = True, OSError(error.errno, os.strerror(error.errno or 0))  # no address
+    if proxy is None:
+        return error
+    if is_away:
+        return TransportError(f"the proxy {_shown(proxy)} cannot be reached ({words(error)})")
+    return TransportError(f"{words(error)}, by way of the proxy {_shown(proxy)}")
 
 
 async def _enter(line: ClientConnection, asked: Entry, credentials: Credentials | None) -> None:
     """Prove who both ends are, and enter."""
-    own = new_nonce()
-    await line.send(hello(own))
-    theirs = read_challenge(await _message(line), own, credentials)
-    await line.send(entry(asked, own, theirs, credentials))
-    reason = read_answer(await _message(line))
+    party_nonce = new_nonce()
+    await line.send(hello(party_nonce))
+    relay_nonce = read_challenge(await _message(line), party_nonce, credentials)
+    await line.send(entry(asked, party_nonce, relay_nonce, credentials))
+    reason = read_answer(await _message(line), party_nonce, relay_nonce, credentials)
     if reason == DOUBLED:
         raise DoubledError(f"another process is connected to the relay as {asked.address}")
     if reason:
@@ -196,7 +216,7 @@ async def _message(line: ClientConnection) -> bytes:
 
 # ---- whether a relay listens ---------------------------------------------------------------------
 
-Kind: TypeAlias = Literal["relay", "nothing", "other", "refused"]
+Kind: TypeAlias = Literal["relay", "nothing", "proxy", "other", "refused"]
 
 
 class Answer(NamedTuple):
@@ -207,7 +227,11 @@ class Answer(NamedTuple):
 
 
 def knock(route: Route, seconds: float) -> Answer:
-    """Find out what listens at an address; a relay checks the party, and does not let it in."""
+    """Find out what listens at an address; a relay checks the party, and does not let it in.
+
+    A TransportError says that the party's own files cannot be used.
+    """
+    check_route(route)
     name = NOBODY
     if route.certificates is not None:
         own = read_credentials(route.certificates).certificate
@@ -223,8 +247,8 @@ async def _knock(route: Route, asked: Entry, seconds: float) -> Answer:
         return Answer("refused", error.reason)
     except HandshakeError as error:
         return Answer("other", error.reason)
-    except TransportError as error:  # of the proxy
-        return Answer("nothing", str(error))
+    except TransportError as error:
+        return Answer("proxy", str(error))
     except TimeoutError:
         return Answer("other", "timeout")
     except socket.gaierror as error:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Coroutine
-from concurrent.futures import TimeoutError as NotYetError
-from contextlib import suppress
+from collections.abc import Callable, Coroutine
+from concurrent.futures import wait
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -24,37 +23,42 @@ class Loop:
     """An event loop that runs until it is closed."""
 
     def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
+        self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
+        """Start a coroutine, and do not wait for it."""
+        asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function in the loop, and do not wait for it."""
+        self._loop.call_soon_threadsafe(function)
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine, and return its result; it is cancelled if this thread is interrupted."""
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            while True:
-                with suppress(NotYetError):
-                    return future.result(WAKE_SECONDS)
-                if future.done():  # the work itself has raised a TimeoutError
-                    return future.result()
+            while not wait([future], WAKE_SECONDS).done:
+                pass
+            return future.result()
         except BaseException:
             future.cancel()
             raise
 
     def close(self) -> None:
         """Cancel all tasks and stop."""
-        if self.loop.is_closed():
+        if self._loop.is_closed():
             return
-        with suppress(NotYetError):
-            asyncio.run_coroutine_threadsafe(_cancel_all(), self.loop).result(END_SECONDS)
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        wait([asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop)], END_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(END_SECONDS)
         if not self._thread.is_alive():
-            self.loop.close()
+            self._loop.close()
 
 
 async def _cancel_all() -> None:

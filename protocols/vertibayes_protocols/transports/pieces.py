@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from queue import Empty, SimpleQueue
 from threading import Lock
+from time import monotonic
 from typing import NamedTuple
 
 from vertibayes_mpc.rounds import Party
@@ -14,7 +15,8 @@ PIECE = 1 << 16  # bytes
 MOST_QUEUED = 1 << 30  # bytes of one peer that wait; more are refused, and sent again
 MOST_STRANGE = 1 << 20  # bytes of all strangers together
 OBJECT = 256  # bytes of memory that a piece takes beside its own
-MOST_STREAMS = 64  # of the processes of one peer, which are remembered
+MOST_STREAMS = 256  # of one peer's processes that are remembered: four times what the relay lets in
+GIVEN_UP = 600.0  # seconds after which a process that sends no more of its packet has ended
 
 
 def count_of(packet: bytes) -> int:
@@ -38,6 +40,7 @@ class Stream(NamedTuple):
     number: int
     pieces: dict[int, bytes]
     complete: bool
+    since: float = 0.0  # when its last piece came
 
 
 class Room:
@@ -68,14 +71,22 @@ class Room:
 
     def _stream(self, key: tuple[Address, bytes], number: int) -> Stream:
         """Return the stream of a process; pieces of an earlier packet were given up."""
+        if key not in self._streams and len(self._streams) >= MOST_STREAMS:
+            self._make_room()
         stream = self._streams.pop(key, None) or Stream(-1, {}, True)
         if number > stream.number:
             self._forget(stream)
             stream = Stream(number, {}, False)
-        self._streams[key] = stream
-        if len(self._streams) > MOST_STREAMS:
-            self._forget(self._streams.pop(next(iter(self._streams))))
+        self._streams[key] = stream = stream._replace(since=monotonic())
         return stream
+
+    def _make_room(self) -> None:
+        """Forget the longest silent process whose packet is complete, or was given up."""
+        end = monotonic() - GIVEN_UP
+        for key, stream in self._streams.items():
+            if stream.complete or stream.since < end:
+                return self._forget(self._streams.pop(key))
+        raise OverflowError  # the others have receipts for what they have sent
 
     def _forget(self, stream: Stream) -> None:
         self.queued -= sum(map(cost, stream.pieces.values()))

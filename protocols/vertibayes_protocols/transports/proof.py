@@ -1,9 +1,12 @@
 """Who is at the other end: the relay and a party show each other that they have certified keys.
 
-    party -> relay    hello      32 random bytes
-    party <- relay    challenge  32 random bytes; the relay's certificate, and a signature of both
-    party -> relay    entry      address, stream, purpose; its certificate, a signature of all this
-    party <- relay    answer     empty, or why the party is refused
+    party -> relay    hello      party_nonce: 32 random bytes
+    party <- relay    challenge  relay_nonce: 32 random bytes; relay's certificate, signature
+    party -> relay    entry      address, stream, purpose; party's certificate, signature
+    party <- relay    answer     empty, or why the party is refused; relay's certificate, signature
+
+    signed            label of the message, party_nonce, relay_nonce; then, if they are there,
+                      address, stream, purpose or the answer; SHA-256 of the signer's certificate
 
 The messages travel inside the WebSocket, so that they are the same whether TLS ends at the relay or
 at a reverse proxy before it, which no certificate of a party passes.
@@ -12,14 +15,15 @@ Security: the adversary is who carries the bytes: a proxy, the network, a strang
 Certificates are of the study's root, directly; the relay's is for a server and has the name
 "relay", a party's is for a client and has the party's name. A signature covers random bytes of its
 receiver, so that none can be used again, and begins with a label of its own, so that it is no
-signature of TLS and of no other message here. The party checks the relay before it shows who it is.
+signature of TLS and of no other message here. The party checks the relay before it shows who it is,
+and believes no answer that the relay has not signed: one lets it stop for good.
 Who ends the outer TLS between the two (a reverse proxy, a proxy that reads TLS) can pass the proof
 on and then use the connection: it can then lose, repeat and invent frames in the party's name, as
 the relay itself can, and nothing else. Packets between parties are sealed, and depend on none of
 this (`vertibayes_protocols.seal`).
 
 Leakage: who ends the outer TLS reads certificates, addresses, sizes and times. Cost: two messages
-each way and two signatures for each connection.
+each way and three signatures for each connection.
 """
 
 from __future__ import annotations
@@ -47,6 +51,7 @@ from vertibayes_protocols.transports.tls import (
     common_name,
     has_purpose,
     read_revoked,
+    unusable,
 )
 
 NONCE_BYTES = 32
@@ -94,9 +99,7 @@ def read_credentials(certificates: Certificates) -> Credentials:
         if key.public_key() != own.public_key():
             raise ValueError("the key is of another certificate")
     except (OSError, ValueError, TypeError) as error:  # a TypeError: the key has a password
-        files = ", ".join(str(path) for path in certificates)
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise TransportError(f"the certificates {files} cannot be used: {reason}") from None
+        raise unusable(certificates, error) from None
     return Credentials(root, own.public_bytes(serialization.Encoding.DER), key)
 
 
@@ -117,9 +120,9 @@ def new_nonce() -> bytes:
     return token_bytes(NONCE_BYTES)
 
 
-def hello(own: bytes) -> bytes:
+def hello(party_nonce: bytes) -> bytes:
     """Return a party's hello."""
-    return HELLO + own
+    return HELLO + party_nonce
 
 
 def read_hello(data: bytes) -> bytes:
@@ -129,36 +132,37 @@ def read_hello(data: bytes) -> bytes:
     return data[len(HELLO) :]
 
 
-def challenge(own: bytes, theirs: bytes, credentials: Credentials | None) -> bytes:
+def challenge(party_nonce: bytes, relay_nonce: bytes, credentials: Credentials | None) -> bytes:
     """Return the relay's challenge: its random bytes and its proof."""
-    return CHALLENGE + _pack(own, *_prove(credentials, CHALLENGE, theirs, own))
+    proof = _prove(credentials, CHALLENGE, party_nonce, relay_nonce)
+    return CHALLENGE + _pack(relay_nonce, *proof)
 
 
-def read_challenge(data: bytes, own: bytes, credentials: Credentials | None) -> bytes:
+def read_challenge(data: bytes, party_nonce: bytes, credentials: Credentials | None) -> bytes:
     """Return the relay's random bytes; raise a HandshakeError if it does not prove who it is."""
-    nonce, certificate, signature = _unpack(data, CHALLENGE, 3)
-    if len(nonce) != NONCE_BYTES:
+    relay_nonce, *proof = _unpack(data, CHALLENGE, 3)
+    if len(relay_nonce) != NONCE_BYTES:
         raise HandshakeError("not readable")
-    shown = _check(credentials, "relay", certificate, signature, CHALLENGE, own, nonce)
-    if shown is not None and shown.name != RELAY:
-        raise HandshakeError("wrong name")
-    return nonce
+    _check_relay(credentials, proof, CHALLENGE, party_nonce, relay_nonce)
+    return relay_nonce
 
 
-def entry(asked: Entry, own: bytes, theirs: bytes, credentials: Credentials | None) -> bytes:
+def entry(
+    asked: Entry, party_nonce: bytes, relay_nonce: bytes, credentials: Credentials | None
+) -> bytes:
     """Return a party's entry: what it asks for, and its proof."""
-    name = asked.address.encode()
-    facts = name, asked.stream, asked.purpose
-    return ENTRY + _pack(*facts, *_prove(credentials, ENTRY, own, theirs, *facts))
+    facts = asked.address.encode(), asked.stream, asked.purpose
+    return ENTRY + _pack(*facts, *_prove(credentials, ENTRY, party_nonce, relay_nonce, *facts))
 
 
 def read_entry(
-    data: bytes, own: bytes, theirs: bytes, credentials: Credentials | None
+    data: bytes, party_nonce: bytes, relay_nonce: bytes, credentials: Credentials | None
 ) -> tuple[Entry, PeerCertificate | None]:
     """Return what a party asks for, and what its certificate says; it may name another party."""
-    name, stream, purpose, certificate, signature = _unpack(data, ENTRY, 5)
-    facts = name, stream, purpose
-    shown = _check(credentials, "party", certificate, signature, ENTRY, theirs, own, *facts)
+    *facts, certificate, signature = _unpack(data, ENTRY, 5)
+    proof = certificate, signature
+    shown = _check(credentials, "party", proof, ENTRY, party_nonce, relay_nonce, *facts)
+    name, stream, purpose = facts
     if len(stream) != STREAM_BYTES or purpose not in (ENTER, KNOCK):
         raise HandshakeError("not readable")
     if shown is not None and shown.name == RELAY:
@@ -169,16 +173,21 @@ def read_entry(
         raise HandshakeError("wrong name") from None
 
 
-def answer(reason: str = "") -> bytes:
-    """Return the relay's answer; a reason refuses the party."""
-    return ANSWER + reason.partition(":")[0].encode()
+def answer(
+    reason: str, party_nonce: bytes, relay_nonce: bytes, credentials: Credentials | None
+) -> bytes:
+    """Return the relay's answer, and its proof; a reason refuses the party."""
+    said = reason.partition(":")[0].encode()
+    return ANSWER + _pack(said, *_prove(credentials, ANSWER, party_nonce, relay_nonce, said))
 
 
-def read_answer(data: bytes) -> str:
-    """Return why the relay refuses this party; empty if it does not."""
-    if not data.startswith(ANSWER):
-        return "not readable"
-    reason = data[len(ANSWER) :].decode(errors="replace")
+def read_answer(
+    data: bytes, party_nonce: bytes, relay_nonce: bytes, credentials: Credentials | None
+) -> str:
+    """Return why the relay refuses this party, empty if it does not; as `read_challenge`."""
+    said, *proof = _unpack(data, ANSWER, 3)
+    _check_relay(credentials, proof, ANSWER, party_nonce, relay_nonce, said)
+    reason = said.decode(errors="replace")
     return reason if reason in (*REASONS, "") else "its log has the reason"
 
 
@@ -228,12 +237,12 @@ _PSS = padding.PSS(padding.MGF1(hashes.SHA256()), hashes.SHA256().digest_size)
 def _check(
     credentials: Credentials | None,
     kind: str,
-    shown: bytes,
-    signature: bytes,
+    proof: Sequence[bytes],
     label: bytes,
     *facts: bytes,
 ) -> PeerCertificate | None:
     """Check the other end's proof; return what its certificate says, None without credentials."""
+    shown, signature = proof
     if credentials is None:
         if shown or signature:
             raise HandshakeError("no certificate")  # at this end
@@ -242,9 +251,7 @@ def _check(
         raise HandshakeError("no certificate")
     try:
         certificate = x509.load_der_x509_certificate(shown)
-        found = _certified(certificate, credentials.root, kind)
-        if found.serial in credentials.revoked:
-            raise HandshakeError("revoked")
+        found = _certified(certificate, credentials, kind)
         public, text = certificate.public_key(), label + _pack(*facts, sha256(shown).digest())
     except HandshakeError:
         raise
@@ -264,17 +271,30 @@ def _check(
     return found
 
 
-def _certified(certificate: x509.Certificate, root: x509.Certificate, kind: str) -> PeerCertificate:
+def _check_relay(
+    credentials: Credentials | None, proof: Sequence[bytes], label: bytes, *facts: bytes
+) -> None:
+    shown = _check(credentials, "relay", proof, label, *facts)
+    if shown is not None and shown.name != RELAY:
+        raise HandshakeError("wrong name")
+
+
+def _certified(
+    certificate: x509.Certificate, credentials: Credentials, kind: str
+) -> PeerCertificate:
     """Return what a certificate says if the root has signed it for this use, and it is valid."""
+    root = credentials.root
     try:
         certificate.verify_directly_issued_by(root)
     except (InvalidSignature, TypeError, ValueError):
         raise HandshakeError(FOREIGN) from None
-    now, end = datetime.now(UTC), certificate.not_valid_after_utc
-    if now > min(end, root.not_valid_after_utc):
+    now, end = datetime.now(UTC), min(certificate.not_valid_after_utc, root.not_valid_after_utc)
+    if now > end:
         raise HandshakeError("expired")
     if now < certificate.not_valid_before_utc:
         raise HandshakeError("not valid yet")
+    if certificate.serial_number in credentials.revoked:
+        raise HandshakeError("revoked")
     extensions = certificate.extensions
     if any(one.critical and not isinstance(one.value, KNOWN) for one in extensions):
         raise HandshakeError("damaged")

@@ -11,9 +11,11 @@ an analyst has an address of its own.
 Security: the adversaries are strangers, who reach the port, and certified parties. A stranger has
 some seconds to prove who it is, and a frame's room of memory; when many wait, the longest waiting
 goes. A message has at most 64 KiB and some; nothing is decompressed. What a party sends to a
-receiver that does not read waits here up to 4 MiB, and all parties' together up to 512 MiB; more is
-refused and sent again. A relay that lies (about receipts, about who is there) can lose packets and
-end sessions, as the network can; it opens none (`vertibayes_protocols.seal`).
+receiver that does not read waits here up to 4 MiB, to all receivers 64 MiB, and all parties'
+together 512 MiB; more is refused and sent again. Senders take turns at a receiver, so that one
+delays others and keeps none out. A certificate that is revoked or expires ends its connection. A
+relay that lies (about receipts, about who is there) can lose packets and end sessions, as the
+network can; it opens none (`vertibayes_protocols.seal`).
 
 Leakage: the relay sees who sends to whom, when and how much.
 """
@@ -22,15 +24,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Self
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.errors import TransportError
-from vertibayes_protocols.transports.entrance import MOST_SHOWN, Entrance, Tell, silent
+from vertibayes_protocols.events import Tell, silent
+from vertibayes_protocols.transports.entrance import MOST_SHOWN, Entrance
 from vertibayes_protocols.transports.frames import (
     ABSENT,
     ASK,
@@ -66,10 +71,11 @@ from vertibayes_protocols.transports.tls import Certificates, HandshakeError, Pe
 MOST_STRANGERS = 256  # connections that have not proved who they are
 MOST_PROCESSES = 64  # of one party
 MOST_FROM = 1 << 22  # bytes of one party that wait for one receiver,
-MOST_WAITING = 1 << 29  # and of all parties together
+MOST_WAITING = 1 << 29  # and of all parties together, for all receivers;
+SHARE = 8  # of this one party has at most one part in so many
 QUIET_SECONDS = 20.0  # of a party: then its connection is closed
 ALIVE_SECONDS = 4.0  # in which a process that is alive says something
-LOOK_SECONDS = 0.5  # between looks at the list of revoked certificates
+LOOK_SECONDS = 0.5  # between looks at certificates: revoked, expired
 
 
 @dataclass(eq=False)
@@ -100,7 +106,9 @@ class Relay:
         self._inside: dict[Address, Inside] = {}
         self._strangers: dict[asyncio.Task[None], None] = {}  # the longest waiting first
         self._listening: asyncio.Task[None] | None = None
-        self._waiting = 0  # bytes of pieces that wait for all receivers
+        self._waiting: Counter[Party] = (
+            Counter()
+        )  # bytes of each sender's pieces, for all receivers
 
     def start(self) -> None:
         """Listen; raise a TransportError if the address cannot be used."""
@@ -186,30 +194,31 @@ class Relay:
         if not await connected.accept(self._hand_out):
             self._entrance.handed_out(where)
             return None
-        credentials, own = self._entrance.credentials, new_nonce()
-        theirs = read_hello(await connected.receive())
-        await connected.send(challenge(own, theirs, credentials))
+        party_nonce, relay_nonce = read_hello(await connected.receive()), new_nonce()
+        proving = party_nonce, relay_nonce, self._entrance.credentials
+        await connected.send(challenge(*proving))
         message = await connected.receive()
         try:
             if len(message) > MOST_PROOF:
                 raise HandshakeError("not readable")
-            asked, shown = read_entry(message, own, theirs, credentials)
+            asked, shown = read_entry(message, *proving)
             self._check(asked, shown)
             if asked.purpose != KNOCK:
                 await self._make_room(asked)
+                self._check(asked, shown)  # again: it may have been revoked in the meantime
         except HandshakeError as error:
-            await connected.send(answer(error.reason))
+            await connected.send(answer(error.reason, *proving))
             raise
         self._entrance.entered(party_of(asked.address), where, shown)
         now = monotonic()
         inside = Inside(asked.address, asked.stream, connected, shown, where, now, now)
         if asked.purpose == KNOCK:
-            await connected.send(answer())
+            await connected.send(answer("", *proving))
             self._entrance.left(inside.party, where, 0)
             return None
         self._inside[asked.address] = inside  # before anything else can enter under this name
         with suppress(OSError):
-            await connected.send(answer())
+            await connected.send(answer("", *proving))
         return inside
 
     def _check(self, asked: Entry, shown: PeerCertificate | None) -> None:
@@ -257,8 +266,7 @@ class Relay:
         """Take a connection out, and close it."""
         if self._inside.get(inside.address) is inside:
             del self._inside[inside.address]
-        self._waiting -= sum(inside.waiting.of_party.values())
-        inside.waiting = Outgoing()
+        self._waiting -= Counter(inside.waiting.clear())
         inside.socket.abort()
 
     async def _read(self, inside: Inside) -> None:
@@ -272,8 +280,9 @@ class Relay:
     async def _write(self, inside: Inside) -> None:
         with suppress(OSError):
             while True:
-                frame = await inside.waiting.take()
-                self._waiting -= len(frame) if frame[0] == PIECE else 0
+                sender, frame = await inside.waiting.take()
+                if frame[0] == PIECE:
+                    self._waiting[sender] -= len(frame)
                 await inside.socket.send(frame)
 
     async def _beat(self, inside: Inside) -> None:
@@ -306,26 +315,32 @@ class Relay:
         return None
 
     def _is_full(self, sender: Inside, receiver: Inside) -> bool:
-        own = receiver.waiting.of_party.get(sender.party, 0)
-        return own > MOST_FROM or self._waiting > MOST_WAITING
+        there = receiver.waiting.pieces.sizes.get(sender.party, 0)
+        all_there = self._waiting[sender.party]
+        return (
+            there > MOST_FROM
+            or all_there > MOST_WAITING // SHARE
+            or self._waiting.total() > MOST_WAITING
+        )
 
     def _tell(self, receiver: Inside, frame: bytes, sender: Party = "") -> None:
         """Let a frame wait for a receiver; drop a small one that finds no room."""
         if frame[0] == PIECE:
-            self._waiting += len(frame)
-        elif receiver.waiting.small_bytes > MOST_SMALL:
+            self._waiting[sender] += len(frame)
+        elif receiver.waiting.small.sizes.get(sender, 0) > MOST_SMALL:
             return
         receiver.waiting.put(frame, sender)
 
     async def _look(self) -> None:
-        """Close connections whose certificates were revoked since."""
+        """Close connections whose certificates are revoked or have expired since."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            serials = self._entrance.newly_revoked()
+            serials, now = self._entrance.revoked(), datetime.now(UTC)
             for inside in list(self._inside.values()):
-                if inside.shown is not None and inside.shown.serial in serials:
-                    number = inside.shown.number
-                    reason = f"revoked: {inside.party}, certificate {number}"
+                shown = inside.shown
+                if shown is not None and (shown.serial in serials or shown.end < now):
+                    why = "revoked" if shown.serial in serials else "expired"
+                    reason = f"{why}: {inside.party}, certificate {shown.number}"
                     self._entrance.refused(inside.where, reason)
                     self._forget(inside)
 

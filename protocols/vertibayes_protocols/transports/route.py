@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from vertibayes_protocols.errors import TransportError
 from vertibayes_protocols.transports.tls import Certificates
 
-URL = re.compile(r"wss://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[!-~]*)?")
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")  # a name or IPv4: no IPv6
+PLAIN = re.compile(rf"(?P<host>{HOST.pattern}):(?P<port>[0-9]{{1,5}})")
+URL = re.compile(rf"wss://(?P<host>{HOST.pattern})(:(?P<port>[0-9]{{1,5}}))?(/[!-~]*)?")
+HTTPS = 443
 NO_PROXY = "none"
 PROXY = re.compile(r"https?://([^@:/\s]+:[^@:/\s]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{1,5}/?")
 
@@ -44,14 +46,18 @@ class Route(NamedTuple):
 
 def host_and_port(address: str) -> tuple[str, int]:
     """Return the host and the port of an address; raise a TransportError if it is not one."""
-    if URL.fullmatch(address):
-        url = urlsplit(address)
-        return str(url.hostname), 443 if url.port is None else url.port
-    host, _, port = address.rpartition(":")
-    if not host or ":" in host or not port.isdecimal() or int(port) > 65535:
+    if (found := parsed(address)) is None:
         expected = "host:port or wss://host[:port]/path is expected"
         raise TransportError(f"{address!r} is not an address: {expected}")
-    return host, int(port)
+    return found
+
+
+def parsed(address: str) -> tuple[str, int] | None:
+    """Return the host and the port of an address; None if it is not one."""
+    found = URL.fullmatch(address) or PLAIN.fullmatch(address)
+    if found is None or not 0 < (port := int(found["port"] or HTTPS)) < 65_536:
+        return None
+    return found["host"], port
 
 
 def is_this_machine(host: str) -> bool:

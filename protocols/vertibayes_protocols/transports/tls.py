@@ -34,6 +34,7 @@ PURPOSES = {"relay": ExtendedKeyUsageOID.SERVER_AUTH, "party": ExtendedKeyUsageO
 REVOKED = "revoked.txt"  # beside a party's root: certificates that it takes no more
 SERIAL = re.compile(r"[0-9a-f]{1,40}")
 FOREIGN = "unknown authority"
+OLDER, OTHER = "TLS older than 1.3", "another version of TLS"
 _CHAIN = {  # OpenSSL's codes of what is wrong with a certificate
     7: FOREIGN, 18: FOREIGN, 19: FOREIGN, 20: FOREIGN, 21: FOREIGN,
     9: "not valid yet", 10: "expired", 26: "wrong purpose", 62: "wrong name", 64: "wrong name",
@@ -45,8 +46,8 @@ _PROTOCOL = {  # what OpenSSL says of the other end, and alerts of the other end
     "ALERT_UNKNOWN_CA": FOREIGN,
     "ALERT_BAD_CERTIFICATE": "wrong name or damaged",
     "ALERT_UNSUPPORTED_CERTIFICATE": "wrong purpose",
-    "UNSUPPORTED_PROTOCOL": "TLS older than 1.3",
-    "ALERT_PROTOCOL_VERSION": "another version of TLS",
+    "UNSUPPORTED_PROTOCOL": OLDER,
+    "ALERT_PROTOCOL_VERSION": OTHER,
     "WRONG_VERSION_NUMBER": "no TLS",
     "HTTP_REQUEST": "no TLS",
     "RECORD_LAYER_FAILURE": "no TLS",
@@ -95,7 +96,7 @@ def party_context(root: Path | None) -> ssl.SSLContext:
     try:
         context.load_verify_locations(root)
     except (OSError, ValueError) as error:
-        raise _unusable((root,), error) from None
+        raise unusable((root,), error) from None
     return context
 
 
@@ -106,7 +107,7 @@ def relay_context(certificates: Certificates) -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificates.certificate, certificates.key, password=_no_password)
     except (OSError, ValueError) as error:
-        raise _unusable(certificates, error) from None
+        raise unusable(certificates, error) from None
     return context
 
 
@@ -117,7 +118,8 @@ def _context(protocol: int) -> ssl.SSLContext:
     return context
 
 
-def _unusable(paths: Iterable[Path], error: Exception) -> TransportError:
+def unusable(paths: Iterable[Path], error: Exception) -> TransportError:
+    """Return the error of a party whose own files cannot be used."""
     files = ", ".join(str(path) for path in paths)
     reason = getattr(error, "strerror", None) or type(error).__name__
     return TransportError(f"the certificates {files} cannot be used: {reason}")

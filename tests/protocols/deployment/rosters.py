@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from shutil import copy
 
@@ -9,7 +10,7 @@ from tests.protocols.deployment.parties import SITES, change, deployment
 from vertibayes_protocols.deployment.keys import make_private, read_private
 from vertibayes_protocols.deployment.roster.changes import enrolment_line, first_roster, next_roster
 from vertibayes_protocols.deployment.roster.pinning import pinning, write_file
-from vertibayes_protocols.deployment.roster.roster import read_roster, write_roster
+from vertibayes_protocols.deployment.roster.roster import read_roster, signed_roster
 from vertibayes_protocols.public_keys import public_text
 
 ROLES = {**dict.fromkeys(SITES, "site"), "dealer": "dealer", "analyst": "analyst"}
@@ -48,6 +49,11 @@ def unpin(path):
     others = "|".join({"dealer", "analyst", "peers", "sites"} - {role})
     tables = rf"(?m)^\[({others})\].*\n([^\[\n#].*\n)*"
     path.write_text(re.sub(tables, "", path.read_text()))
+
+
+def write_roster(path, roster, keys):
+    """Sign a roster, and write it to a file."""
+    path.write_text(json.dumps(signed_roster(roster, keys), indent=1) + "\n")
 
 
 def publish(folder, roster):

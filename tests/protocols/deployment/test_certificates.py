@@ -178,7 +178,7 @@ def test_what_is_wrong_with_certificates_is_named(folder, tmp_path, now):
         ((certificate, certificate, key), "a", now, "is not signed by"),
         ((root, certificate, key), "a", now - timedelta(days=1), "UTC: set the clock, or"),
         ((root, certificate, key), "a", now + timedelta(days=400), "this clock says"),
-        ((root, tmp_path / "none", key), "a", now, "No such file"),
+        ((root, tmp_path / "none", key), "a", now, "No such file .*: `vertibayes fetch` writes it"),
         ((root, key, key), "a", now, "is not a certificate in PEM"),
         ((root, certificate, tmp_path / "none"), "a", now, "No such file"),
     ):

@@ -19,6 +19,7 @@ from vertibayes_protocols.deployment.data import read_data
 from vertibayes_protocols.deployment.files import SiteFile
 from vertibayes_protocols.deployment.keys import read_private
 from vertibayes_protocols.deployment.parts import party_name
+from vertibayes_protocols.deployment.status import locked, status_path
 from vertibayes_protocols.deployment.templates import Names, init
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.storage.memory import SiteMemory
@@ -65,7 +66,10 @@ def test_parties_that_fit_together(folder):
 
 
 def test_parties_whose_packets_a_job_carries_need_no_relay(folder):
-    for path in (files := [path for path in paths(folder) if path.name != "relay.toml"]):
+    files = [path for path in paths(folder) if path.name != "relay.toml"]
+    without_relay(files[0])
+    assert "several addresses" not in str(checked(files).lines)
+    for path in files[1:]:
         without_relay(path)
     lines = checked(files, reach=fails).lines
     assert not [text for how, text in lines if how == "wrong" or "certificates" in text]
@@ -79,10 +83,15 @@ def test_parties_whose_packets_a_job_carries_need_no_relay(folder):
         ("dealer/dealer", "reach", "dealer: the relay 127.0.0.1:8102 {}"),
         ("relay/relay", "listen", "relay: the relay 127.0.0.1:8102 {}"),
         ("analyst/study", "study", "analyst: {}"),
+        ("south/site", "listen", "south: [metrics] address 127.0.0.1:9464 {}"),
     ],
 )
 def test_what_is_asked_outside_is_right_doubtful_or_wrong(folder, file, what, told):
     path = folder / f"{file}.toml"
+    if "metrics" in told:
+        path.write_text(path.read_text() + "\n[metrics]\n")
+        with locked(status_path(path)):  # it is the party itself that listens there
+            assert not checked([path], listen=fails).wrong
     result = checked([path], **{what: lambda _: "may be wrong"})
     assert ("warning", told.format("may be wrong")) in result.lines and not result.wrong
     result = checked([path], **{what: fails})
@@ -142,6 +151,23 @@ def test_data_that_have_changed_since_the_latest_study_are_doubtful(folder):
     with closing(SiteMemory(file.memory)) as memory:  # a new study, over the new data
         memory.commit(b"another", read_data(file).codes)
     assert not any(told in text for text in found([site], "warning"))
+
+
+def test_a_site_that_aligns_is_not_told_that_its_list_differs_from_an_aligned_one(folder):
+    """Before: after each aligned study, that everybody outside it came, and all columns changed."""
+    site = folder / "north" / "site.toml"
+    file, data = SiteFile.read(site), read_data(SiteFile.read(site))
+    file.folder.mkdir()
+    codes = {name: column.copy() for name, column in data.codes.items()}
+    next(iter(codes.values()))[:20] ^= 1
+    aligned = replace(data, codes=codes)
+    with closing(SiteMemory(file.memory)) as memory:
+        memory.commit(b"study", aligned.codes)
+        memory.keep_values(memory.snapshot(aligned, data.codes, memory.digests(aligned)))
+    told = ("not as in the latest study", "since an earlier study")
+    assert len([text for text in found([site], "warning") if any(t in text for t in told)]) == 2
+    site.write_text(site.read_text() + "\n[alignment]\n")
+    assert not [text for text in found([site], "warning") if any(t in text for t in told)]
 
 
 def test_a_correction_for_which_a_new_study_is_refused_is_said(folder):

@@ -24,7 +24,7 @@ def tell(log):
 def file_of(tmp_path, days):
     certificates = Authority(tmp_path).certificates("north", days=days)
     certificates.key.chmod(0o600)
-    return SimpleNamespace(party="north", relay=SimpleNamespace(certificates=certificates))
+    return SimpleNamespace(party="north", certificates=certificates)
 
 
 def test_a_certificate_that_expires_within_thirty_days_is_logged(tmp_path, log, tell):
@@ -56,13 +56,13 @@ def test_it_is_logged_each_day_until_it_is_renewed(tmp_path, log, tell, monkeypa
 
     with expiry_logged(file, tell):
         wait_for(lambda: len(log) >= 3)
-        file.relay.certificates = file_of(tmp_path / "new", 365).relay.certificates
+        file.certificates = file_of(tmp_path / "new", 365).certificates
         wait_for(lambda: log.append(None) or log[-2:] == [None, None])
     assert {event for event, _ in filter(None, log)} == {"certificate expires soon"}
 
 
 def test_without_certificates_nothing_is_logged(tell, log):
-    file = SimpleNamespace(party="north", relay=SimpleNamespace(certificates=None))
+    file = SimpleNamespace(party="north", certificates=None)
     with expiry_logged(file, tell):
         pass
     assert log == [] and Certificates

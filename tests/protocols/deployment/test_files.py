@@ -72,6 +72,7 @@ def test_a_party_behind_a_proxy_and_a_relay_behind_a_reverse_proxy(folder):
     way = 'trust = "system"\nproxy = "http://a:b%40c@proxy:3128"\n'
     address = 'address = "127.0.0.1:8102"\n'
     change(site, address, f'address = "wss://relay.org/study-1"\n{CERTIFIED}{way}')
+    site.chmod(0o600)  # it has a password
     found = SiteFile.read(site).relay
     assert found.url == "wss://relay.org/study-1" and found.host_and_port == ("relay.org", 443)
     assert (found.trust, found.proxy) == ("system", "http://a:b%40c@proxy:3128")

@@ -123,7 +123,7 @@ def test_an_address_in_use_is_named_with_a_remedy(site, capsys):
 def test_each_line_of_a_log_as_json_is_an_object_with_the_facts(capsys, monkeypatch):
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", list(root.handlers))
-    log.start_log("north", as_json=True)
+    log.start_log(as_json=True)
     log.teller("north")("refused", query="tables", reason='a "b"\nc', cells=3)
     logging.getLogger("other").warning("two\nlines")
     own, other = map(json.loads, capsys.readouterr().err.splitlines())

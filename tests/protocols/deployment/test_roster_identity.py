@@ -52,7 +52,7 @@ def test_the_old_key_of_a_party_is_refused_by_name_and_epoch(first, second, kind
     north = identity("north", keys("north"), first, south=keys("south"))
     reason = refusal(south, north, kind)
     assert "uses a key that was rotated at epoch 2" in reason
-    assert "south has pinned epoch 2 of the roster of lungs: pin the newest roster" in reason
+    assert "south has pinned epoch 2 of the roster of lungs: fetch the newest bundle" in reason
 
 
 def test_a_party_with_an_older_roster_names_its_own_epoch(first, second):

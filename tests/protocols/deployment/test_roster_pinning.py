@@ -311,7 +311,7 @@ def test_the_old_key_is_refused_after_the_rotation(folder, site):
     ) as caught:
         own_keys(SiteFile.read(site))
     assert "it was rotated at epoch 2; set `key` to the file of the new key" in str(caught.value)
-    with pytest.raises(ValueError, match="pin the newest roster"):
+    with pytest.raises(ValueError, match="fetch the newest bundle"):
         rotate(site)
 
 

@@ -11,8 +11,8 @@ from tests.e2e.studies import learn_study, run_in_one_process
 from tests.e2e.test_approved_study import approve
 from tests.protocols.deployment.parties import COLUMNS, SITES, change, deployment, records
 from vertibayes_mpc.errors import MalformedMessageError
+from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment import run_status as module
-from vertibayes_protocols.deployment.log import AGAIN, WAITING
 from vertibayes_protocols.deployment.run_status import (
     MOST_NOTES,
     KeptRun,
@@ -36,6 +36,7 @@ from vertibayes_protocols.errors import (
     QueryRefusedError,
     RecordsDifferError,
 )
+from vertibayes_protocols.events import AGAIN, WAITING
 from vertibayes_protocols.run_watch import SessionView
 
 FIELDS = {
@@ -89,6 +90,7 @@ def test_a_party_that_is_late_and_one_that_is_killed_are_waited_for_by_name():
     watch.began(["north", "south"])
     watch.late(["south"], 57.5)
     assert (watch.status.waits, watch.status.waits_for) == (["south"], "to connect")
+    assert watch.status.health(runs=True) == TROUBLED
     watch.saw(view(joined=["north", "south"]))
     watch.broke(PeerGoneError("south", "cannot be reached"), 1.0)
     assert watch.status.parties["south"]["state"] == "away"
@@ -96,7 +98,9 @@ def test_a_party_that_is_late_and_one_that_is_killed_are_waited_for_by_name():
     assert (watch.status.waits, watch.status.waits_for) == (["south"], "to come back")
     assert watch.status.health(runs=True) == TROUBLED
     watch.began(["north", "south"])
+    assert watch.status.health(runs=True) == TROUBLED, "a new try is under way, and nobody is back"
     watch.saw(view(joined=["north", "south"]))
+    assert watch.status.health(runs=True) == HEALTHY
     assert states(watch)["south"] == "joined" and watch.status.sessions == 2
 
 
@@ -136,11 +140,11 @@ def test_phases_follow_queries_and_learners_and_return_after_a_break():
 
 def test_the_relay_that_is_away_is_noted_from_another_thread_without_a_race():
     watch = watched()
-    watch.take(WAITING, {"reason": "Connection refused"})
+    watch.told(WAITING, reason="Connection refused")
     assert watch.status.connected  # not yet: the run's own thread writes
     watch.saw(view())
     assert not watch.status.connected and watch.status.health(runs=True) == TROUBLED
-    watch.take(AGAIN, {})
+    watch.told(AGAIN)
     watch.saw(view())
     assert watch.status.connected
 
@@ -176,7 +180,7 @@ def test_a_second_run_of_the_study_leaves_the_status_of_the_first_alone(tmp_path
     path = tmp_path / "study.status.json"
     with kept_run(path, a_run(), "first", lambda *_, **__: None):
         before = path.read_text()
-        with kept_run(path, a_run(), "second", lambda *_, **__: None) as (watch, _):
+        with kept_run(path, a_run(), "second", lambda *_, **__: None) as watch:
             watch.phase("structure")
         assert path.read_text() == before and read_any_status(path)[1]
 
@@ -210,6 +214,15 @@ def test_names_of_parties_keep_their_digits():
     assert status.result == "s1 refuses: s... has ... records, s...-... has ... s1: ..."
     watch.failed(PeerAbortedError("s1", "waits for s1 since 12"))
     assert status.parties["s1"]["reason"] == "waits for s1 since ..."
+
+
+def test_digests_and_dates_stay_whole():
+    """Before: the status said "...e... d...d..." and "until ...-...-..."."""
+    digest = grouped_digest(bytes(range(0x60, 0xA0, 2)))
+    text = f"approved {digest} until 2027-01-31, since 2026-03-02T10:11:12+00:00"
+    assert reason_of(QueryRefusedError("s1", text)) == f"s... refuses: {text}"
+    text = "1200 1300 of 2025-99-99 2026-03-021"
+    assert not any(map(str.isdigit, reason_of(QueryRefusedError("north", text))))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from vertibayes_protocols.ledger import RevealedTable
 from vertibayes_protocols.storage.ledger_file import LedgerFile
 from vertibayes_protocols.storage.memory import SiteMemory
 from vertibayes_protocols.transports.relay import start_relay
-from vertibayes_protocols.transports.websocket import connect
+from vertibayes_protocols.transports.relay_link import connect
 from vertibayes_protocols.variables import Rows
 
 
@@ -116,9 +116,9 @@ def test_a_full_disk_is_named_by_the_file(tmp_path, monkeypatch, write):
 def test_that_the_relay_is_away_and_back_is_logged_once(capsys, monkeypatch, quiet):
     root, address = logging.getLogger(), free_address()
     monkeypatch.setattr(root, "handlers", list(root.handlers))
-    log.start_log("north", quiet=quiet)
+    log.start_log(quiet=quiet)
     with start_relay(address, certificates=None):
-        link = connect("a", address, (), certificates=None)
+        link = connect("a", address, (), certificates=None, tell=log.teller("north"))
     with link:
         end = monotonic() + 20
         while not link.failure and monotonic() < end:

@@ -13,7 +13,7 @@ from tests.protocols.test_contract import CONTRACT
 from vertibayes.counting.secure import SecureCounter
 from vertibayes_protocols.approval import Approved
 from vertibayes_protocols.contract import grouped_digest
-from vertibayes_protocols.deployment.log import AGAIN, CONNECTED, WAITING, SessionLog, line
+from vertibayes_protocols.deployment.log import SessionLog, line
 from vertibayes_protocols.deployment.status import (
     HEALTHY,
     STOPPED,
@@ -24,6 +24,7 @@ from vertibayes_protocols.deployment.status import (
     read_status,
     status_path,
 )
+from vertibayes_protocols.events import AGAIN, CONNECTED, WAITING
 from vertibayes_protocols.federation import DEALER
 from vertibayes_protocols.opening import open_study
 from vertibayes_protocols.parties import Watch
@@ -85,11 +86,23 @@ def test_events_in_one_second_are_written_once(tmp_path):
     file = StatusFile(tmp_path / "site.status.json", a_status(), lambda: now[0])
     file.take("ready", {})
     written = file.path.read_text()
-    file.take("connected", {})
+    file.take("listing", {})
     assert file.path.read_text() == written
     now[0] = 1.5
     file.take("agreed", {})
-    assert json.loads(file.path.read_text())["connected"]
+    assert json.loads(file.path.read_text())["last"] == "agreed"
+
+
+def test_what_stays_for_hours_is_written_at_once(tmp_path):
+    """Before: a healthy site to which no analyst came was "not connected" for good."""
+    file = StatusFile(tmp_path / "site.status.json", a_status(), lambda: 0.0)
+    for event, connected, sessions in (
+        ("ready", False, []), (CONNECTED, True, []), (WAITING, False, []), (AGAIN, True, []),
+        ("session begun", True, ["ab12"]), ("session ended", True, []),
+    ):  # fmt: skip
+        file.take(event, {"session": "ab12"})
+        content = json.loads(file.path.read_text())
+        assert (content["connected"], list(content["sessions"])) == (connected, sessions)
 
 
 def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
@@ -124,9 +137,11 @@ def test_a_file_that_is_not_a_status_is_refused(tmp_path, text, reason):
 
 def test_the_command_says_whether_a_party_runs(tmp_path, capsys):
     file = tmp_path / "site.toml"
-    file.touch()
-    code, _, error = run(capsys, "status", file)
-    assert code == 2 and "has been started with this file" in error
+    for role in ("dealer", "site"):
+        file.write_text(f"[{role}]")
+        code, _, error = run(capsys, "status", file)
+        assert code == STOPPED and "has been started with this file" in error
+        assert f"as with `vertibayes {role} site.toml`" in error
     with kept_status(status_path(file), a_status(), nothing):
         code, printed, _ = run(capsys, "status", file)
         assert code == TROUBLED and "not connected to the relay" in printed

@@ -35,7 +35,7 @@ class RosterIdentity(Identity):
                 with suppress(MalformedMessageError):
                     identity.open_statically(sender, packet)
                     retired = f"a key that was {old.why} at epoch {old.epoch}"
-                    reason = f"uses {retired}; {pinned}: pin the newest roster at {sender}"
+                    reason = f"uses {retired}; {pinned}: fetch the newest bundle at {sender}"
                     break
             raise MalformedMessageError(sender, reason) from None
 

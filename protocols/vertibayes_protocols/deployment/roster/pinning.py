@@ -18,15 +18,14 @@ from vertibayes_protocols.contract import grouped_digest
 from vertibayes_protocols.deployment.approvals import approvals_in, read_approval
 from vertibayes_protocols.deployment.files import SITES
 from vertibayes_protocols.deployment.keys import make_private, read_private
-from vertibayes_protocols.deployment.parts import own_party
+from vertibayes_protocols.deployment.parts import OWN_TABLES, own_party
 from vertibayes_protocols.deployment.pins import pinned_roster, pins_of
 from vertibayes_protocols.deployment.roster.changes import changes, check_follows, rotation_line
-from vertibayes_protocols.deployment.roster.roster import Roster, RosterRole
+from vertibayes_protocols.deployment.roster.roster import ROLES, Roster, RosterRole
 from vertibayes_protocols.deployment.tables import TomlFile
 from vertibayes_protocols.storage.whole_file import write_whole
 
 TEXT = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
-TABLES: dict[str, RosterRole] = {"site": "site", "study": "analyst", "dealer": "dealer"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Own:
     def read(cls, path: Path) -> Own:
         """Read a party's file, also if it pins no roster yet."""
         file = TomlFile.read(path)
-        roles = [role for table, role in TABLES.items() if table in file.values]
+        roles = [role for role in ROLES if OWN_TABLES[role] in file.values]
         if not roles:
             raise ValueError(f"{path}: not the file of a site, dealer or study: it pins no keys")
         return cls(file, roles[0], *own_party(file.table(roles[0])))
@@ -147,7 +146,8 @@ def rotate(path: Path) -> tuple[str, Path]:
     old = read_private(own.key)
     member = roster.by_name.get(own.party)
     if member is None or member.key != old.public:
-        reason = f"{own.key} is not the key of {own.party} in {roster.title}: pin the newest roster"
+        known = f"the key of {own.party} in {roster.title}"
+        reason = f"{own.key} is not {known}: fetch the newest bundle"
         raise own.file.error((own.role, "key"), reason)
     key = later_keys(own.key)[-1]
     new = read_private(key) if key.exists() else make_private(key)

@@ -29,7 +29,6 @@ from vertibayes_protocols.canonical import canonical_json, taken
 from vertibayes_protocols.contract import MOST_BYTES, MOST_NAME
 from vertibayes_protocols.deployment.parts import party_name, party_names
 from vertibayes_protocols.public_keys import decode_public, decode_signing
-from vertibayes_protocols.storage.whole_file import naming, replacing
 
 FORMAT = 1
 SIGNED = "a roster, signed by its coordinator"
@@ -153,6 +152,13 @@ class Roster:
         """Return the keys of a party that were retired."""
         return tuple(old for old in self.retired if old.name == party)
 
+    def former_keys(self, party: Party) -> tuple[bytes, ...]:
+        """Return the earlier keys of a party since it enrolled, each of which signed the next."""
+        chain: list[bytes] = []
+        for old in self.retired_keys(party):
+            chain = [*chain, old.key] if old.why == "rotated" else []
+        return tuple(chain)
+
     @property
     def title(self) -> str:
         """The consortium and the epoch, in words."""
@@ -234,15 +240,6 @@ def roster_of(content: Any) -> Roster:
     if not is_signed(label(SIGNED, roster.canonical), signature, decode_signing(roster.signer)):
         raise ChangedError(CHANGED)
     return roster
-
-
-def write_roster(path: Path, roster: Roster, keys: KeyPair) -> None:
-    """Sign a roster with the coordinator's key, and write it to a new file."""
-    content = signed_roster(roster, keys)
-    if path.exists():
-        raise ValueError(f"{path} exists: each epoch has a file of its own; specify --out")
-    with replacing(path) as part, naming(path):
-        part.write_text(json.dumps(content, indent=1) + "\n", encoding="ascii")
 
 
 def read_roster(path: Path) -> Roster:

@@ -1,8 +1,10 @@
 """Align: the sites find out who is in the study, by matching their lists of people.
 
     analyst -> sites           Align: names and keys, sizes of the lists, rules of the identifiers
-    site -> sites, analyst     Recall: whether it has kept this study's alignment; to sites, a part
-                               of the key with which identifiers are hashed
+    site -> sites              KnownHead, then NewestHead: has a site gone back?  (opening.heads)
+    site -> sites, analyst     Recall: why it refuses, if a site has; whether it has kept this
+                               study's alignment; to sites, a part of the key with which
+                               identifiers are hashed
     if nobody has kept it:     the ring of blinded identifiers   (vertibayes_mpc.alignment)
     at level 2:                the dealer takes part, and rows travel     (alignment.align_rows)
 
@@ -10,7 +12,8 @@ It is asked first. The ring needs the public keys of all parties, so each site c
 what it has pinned; `Meet` does so again, and compares the lists that result: a lie in the ring that
 changes the result at one site ends the study there. The site keeps the result on disk, by the id of
 the study, and a session that resumes the study continues with it. If some sites have kept it and
-others have not, the study cannot continue.
+others have not, the study cannot continue. A site that went back has forgotten how many alignments
+began: it, and each site that has met it, says so before anything of a list leaves.
 
 Security: as `vertibayes_mpc.alignment`, against parties that follow the protocol. Identifiers are
 hashed under a key that all sites have and neither the analyst nor the dealer. A site that fills its
@@ -19,8 +22,8 @@ the others' lists (`most_people`) and how many alignments begin in all studies (
 and counts them on disk before the first point leaves. An approved study answers the alignment of
 its contract alone. Leakage: at level 1, to each site which of its own people are in the study and
 how many these are; to the analyst how many people are in which of the lists. To the sites and the
-analyst, whether a site has kept the alignment of this study. Cost: as `vertibayes_mpc.alignment`,
-and one round.
+analyst, whether a site has kept the alignment of this study, or refuses as it or another went back.
+Cost: as `vertibayes_mpc.alignment`, and three rounds.
 """
 
 from __future__ import annotations
@@ -72,6 +75,7 @@ from vertibayes_protocols.queries.alignment.align_rows import (
     say_held,
     share_rows,
 )
+from vertibayes_protocols.queries.opening import heads
 from vertibayes_protocols.queries.opening.meet import SESSION_BYTES, check_named, check_pinned
 from vertibayes_protocols.query import At, Give, Query
 from vertibayes_protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -85,11 +89,12 @@ REVEALED = "which lists of people have how many people in common"
 WHO = "who of their own people is in the study"
 POOL_KEYS = 50_000  # of all lists: below, starting processes takes longer than they save
 PLACES = "places"
+REFUSES = "refuses"  # what the other parties read of a reason
 
 
 @dataclass(frozen=True, slots=True)
 class Recall(Message):
-    """Whether the sender has kept the alignment of the study, and its part of the sites' key.
+    """Whether the sender has kept the alignment of the study, its part of a key, why it refuses.
 
     The part is empty in messages to the analyst and the dealer. At level 2 sites and dealer also
     send the public half of an ephemeral key.
@@ -99,6 +104,7 @@ class Recall(Message):
     kept: bool
     part: bytes = field(repr=False)
     key: bytes = b""
+    refused: str = ""  # because of what a site has forgotten
 
 
 def recalled(
@@ -106,13 +112,15 @@ def recalled(
 ) -> Program[dict[Party, Recall]]:
     """Exchange who has kept the alignment, parts of the sites' key, and ephemeral keys."""
     key = b"" if fresh is None else fresh.public
-    ours = Recall(kept, site.randomness.bytes(KEY_BYTES), key)
+    refused = REFUSES if site.went_back else ""
+    ours = Recall(kept, site.randomness.bytes(KEY_BYTES), key, refused)
     others = [peer for peer in parties if peer not in (site.party, dealer)]
-    outbox = {**dict.fromkeys(others, ours), site.analyst: Recall(kept, b"")}
+    why = site.went_back[: heads.REASON_CELLS]
+    outbox = {**dict.fromkeys(others, ours), site.analyst: Recall(kept, b"", b"", why)}
     if fresh is not None:
-        outbox[dealer] = Recall(kept, b"", key)
-    peers = [peer for peer in parties if peer != site.party]
-    theirs = yield from exchange(outbox, dict.fromkeys(peers, Expect(Recall, 2 * KEY_BYTES)))
+        outbox[dealer] = Recall(kept, b"", key, refused)
+    peers, cells = [p for p in parties if p != site.party], 2 * KEY_BYTES + len(REFUSES)
+    theirs = yield from exchange(outbox, dict.fromkeys(peers, Expect(Recall, cells)))
     for peer, recall in theirs.items():
         part = 0 if peer == dealer else KEY_BYTES
         if (len(recall.part), len(recall.key)) != (part, len(key)):
@@ -220,6 +228,7 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
     def fits(self, site: SiteRole, plan: AlignmentPlan) -> None:
         """Refuse what does not fit the pinned parties, the list of people, or its limits."""
         check_pinned(site, self.named, self.keys, self.dealer)
+        heads.check_accepted(site)
         alignment = self.alignment
         own = own_list(site)
         check_rules(site, alignment, own)
@@ -240,9 +249,13 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
         alignment, own = self.alignment, own_list(site)
         kept = kept_alignment(site, self.study, alignment, own)
         fresh = None if self.carried is None else KeyPair.generate(site.randomness)
+        others = [peer for peer in alignment.sites if peer != site.party]
+        site.went_back = yield from heads.exchange_heads(site, others)
         recalls = yield from recalled(site, self.parties, self.dealer, kept is not None, fresh)
+        if any(recall.refused for recall in recalls.values()):
+            return  # the analyst says which sites have gone back
         if len({recalls[peer].kept for peer in alignment.sites}) > 1:
-            return  # the analyst says which sites have kept it
+            return  # or which sites have kept it
         if kept is None:
             kept = yield from _run(site, self, plan, recalls, fresh)
         if kept is None:
@@ -255,8 +268,10 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
         """Deal what turns and shares the rows, at level 2."""
         sites, fresh = self.alignment.sites, KeyPair.generate(dealer.randomness)
         outbox = dict.fromkeys(sites, Recall(False, b"", fresh.public))
-        recalls = yield from exchange(outbox, dict.fromkeys(sites, Expect(Recall, KEY_BYTES)))
-        if any(recall.kept for recall in recalls.values()):
+        recalls = yield from exchange(
+            outbox, dict.fromkeys(sites, Expect(Recall, KEY_BYTES + len(REFUSES)))
+        )
+        if any(recall.kept or recall.refused for recall in recalls.values()):
             return
         keys = {
             site: dealer_key(dealer, site, fresh, said.key, plan) for site, said in recalls.items()
@@ -267,7 +282,10 @@ class Align(Query[AlignedPeople, AlignmentPlan]):
     def run_analyst(self, analyst: AnalystRole, plan: AlignmentPlan) -> Program[AlignedPeople]:
         """Match the blinded identifiers; a `RecordsDifferError` if too few people are in common."""
         alignment, people, regions = self.alignment, None, dict[tuple[Party, ...], int]()
-        recalls = yield from exchange({}, dict.fromkeys(alignment.sites, Expect(Recall)))
+        recalls = yield from exchange(
+            {}, dict.fromkeys(alignment.sites, Expect(Recall, heads.REASON_CELLS))
+        )
+        heads.check_refused({site: recall.refused for site, recall in recalls.items()})
         kept = [site for site, recall in recalls.items() if recall.kept]
         if kept:
             check_all_kept(alignment, kept)

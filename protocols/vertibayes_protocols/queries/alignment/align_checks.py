@@ -112,8 +112,8 @@ def check_all_kept(alignment: Alignment, kept: list[Party]) -> None:
     if forgot:
         raise RecordsDifferError(
             f"{', '.join(kept)} kept the alignment of this study, and {', '.join(forgot)} did not: "
-            "have them restore their newest memory, or begin a new study, in another folder "
-            '([study] folder = "study2" in study.toml)'
+            f"have {', '.join(forgot)} restore the newest memory and ledger; with an older backup, "
+            'begin a new study, in another folder ([study] folder = "study2" in study.toml)'
         )
 
 

@@ -226,7 +226,10 @@ def _check_runs(site: SiteRole, contract: Contract) -> None:
     begun, used = site.memory.runs.count(contract.digest)
     if used >= contract.runs:
         runs = "its one run is" if contract.runs == 1 else f"its {contract.runs} runs are"
-        reason = f"{runs} used up: the study has released its tables"
+        reason = (
+            f"{runs} used up: the study has released its tables; for another run, set more runs in "
+            "[release] of study.toml, which makes it another study, to be approved"
+        )
         raise QueryRefusedError(site.party, reason, f"the study {grouped_digest(contract.digest)}")
     if begun - used >= (most := site.policy.most_failed_runs):
         reason = (

@@ -48,7 +48,7 @@ def _check_records(site: SiteRole, study: Study) -> None:
     """Refuse a study whose records are not those of the site, or those that an alignment placed."""
     _check_aligned(site, study)
     strange = set(study.sites) - site.met - {site.party}
-    if site.data.ids is not None and strange:
+    if strange and (site.data.ids is not None or site.ledger.head):  # `Meet` compares ledgers too
         named = ", ".join(sorted(strange))
         raise ValueError(
             f"its records were not compared with those of {named}, or are not the same"

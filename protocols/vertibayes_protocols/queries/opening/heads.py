@@ -3,6 +3,7 @@
     site -> sites              KnownHead: the last head that it has of the receiver's ledger
     site -> sites              NewestHead: whether it has the head, and the newest head of its own
 
+They are exchanged once a session, in `Align` or else in `Meet`, before anything else of it.
 `vertibayes_protocols.storage.runs_together` says why, and what a lie can do.
 
 Security: a head cannot be distinguished from random bytes (`vertibayes_protocols.storage.chain`).
@@ -18,15 +19,16 @@ from typing import ClassVar
 
 from vertibayes_mpc.errors import MalformedMessageError
 from vertibayes_mpc.rounds import Expect, Message, Party, Program, exchange
-from vertibayes_protocols.errors import QueryRefusedError
+from vertibayes_protocols import clock
+from vertibayes_protocols.errors import QueryRefusedError, printable
 from vertibayes_protocols.roles import SiteRole
 from vertibayes_protocols.storage.chain import HEAD_BYTES
-from vertibayes_protocols.storage.runs_together import Last
+from vertibayes_protocols.storage.runs_together import MOST_SESSIONS, Alarm, Last
 
-MOST_SESSIONS = 10**9
+REASON_CELLS = 500  # of why a site refuses
 WAY_OUT = (
     "restore the newest memory and ledger of this site, or of the other one; if they are lost, "
-    "`vertibayes meets --older-memory` says what may follow, and accepts it"
+    "`vertibayes meets --older-memory PEER` says what may follow, and accepts it"
 )
 
 
@@ -58,12 +60,25 @@ def check_accepted(site: SiteRole) -> None:
         raise QueryRefusedError(site.party, reason, str(error)) from None
 
 
+def check_refused(refusals: Mapping[Party, str]) -> None:
+    """Raise, at the analyst, which sites have gone back, as they say; nothing if none has."""
+    refused = {site: printable(reason) for site, reason in refusals.items() if reason}
+    if refused:
+        (first, reason), *others = refused.items()
+        also = f"; {', '.join(site for site, _ in others)} refuse too" if others else ""
+        raise QueryRefusedError(first, f"{reason}{also}: ask their owners")
+
+
 def exchange_heads(site: SiteRole, peers: Sequence[Party]) -> Program[str]:
     """Compare what sites have of each other; return why the site refuses, or nothing."""
-    own, together, ledger = site.keys.public.hex(), site.memory.together, site.ledger
-    pairs = {peer: own + site.public_keys[peer].hex() for peer in peers}
+    peers = [peer for peer in peers if peer not in site.heads_of]
+    if not peers:
+        return site.went_back
+    together, ledger = site.memory.together, site.ledger
+    for peer in peers:
+        together.name(peer, _keys(site, peer))
     together.take_accepted()
-    last = {peer: together.last(pair) for peer, pair in pairs.items()}
+    last = {peer: together.last(peer) for peer in peers}
     claims = yield from _exchange_last(last)
     is_known = {
         peer: not claim.head or ledger.knows(bytes.fromhex(claim.head))
@@ -72,21 +87,38 @@ def exchange_heads(site: SiteRole, peers: Sequence[Party]) -> Program[str]:
     newest = {peer: NewestHead(known, ledger.head) for peer, known in is_known.items()}
     answers = yield from exchange(newest, dict.fromkeys(peers, Expect(NewestHead)))
     reasons = []
-    for peer, pair in pairs.items():
-        ours, theirs, answer = last[peer], claims[peer], answers[peer]
+    for peer, answer in answers.items():
         _check_size(peer, answer.head)
-        has_own = together.check_own(pair, theirs.head, is_known=is_known[peer])
-        has_theirs = together.check_peer(pair, ours.head, is_known=answer.is_known)
-        if has_own and has_theirs and is_known[peer]:
-            together.see(pair, answer.head.hex(), theirs.sessions)
-        if not has_own:
-            reasons.append(_words("it", peer, *ours.forgotten(theirs)))
-        if not has_theirs:
-            reasons.append(_words(peer, "it", *theirs.forgotten(ours)))
+        reasons += _compared(site, peer, last[peer], claims[peer], is_known[peer], answer)
     for reason in reasons:
         site.ledger.note(f"{reason}: {WAY_OUT}", site.party, ())
         site.remark(f"{reason}: {WAY_OUT}")
+    site.heads_of |= {*peers}
     return "; ".join(reasons)
+
+
+def _compared(
+    site: SiteRole, peer: Party, ours: Last, theirs: Last, is_known: bool, answer: NewestHead
+) -> list[str]:
+    """Keep the newest head of a peer, or return why the site refuses."""
+    together = site.memory.together
+    is_its_key = not ours.head or bytes.fromhex(ours.key) in _keys(site, peer)
+    own = Alarm(theirs.head, _words("it", peer, *ours.forgotten(theirs)))
+    other = Alarm(ours.head, _words(peer, "it", *theirs.forgotten(ours)))
+    if answer.is_known and not is_its_key:
+        other = Alarm(ours.head, f"{peer} has a key that its key in the last session did not sign")
+    together.check_own(peer, own, is_known=is_known)
+    together.check_peer(peer, other, is_known=answer.is_known and is_its_key)
+    reasons = [alarm.words for alarm in together.alarms(peer)]
+    if is_known and not reasons:
+        today, key = clock.now().toordinal(), site.public_keys[peer].hex()
+        together.see(peer, ours, Last(answer.head.hex(), theirs.sessions, today, key))
+    return reasons
+
+
+def _keys(site: SiteRole, peer: Party) -> tuple[bytes, ...]:
+    """Return the key of a peer, and those by which it was signed."""
+    return (site.public_keys[peer], *site.former_keys.get(peer, ()))
 
 
 def _words(who: Party, beside: Party, count: str, when: str) -> str:

@@ -1,7 +1,8 @@
 """Meet: the parties agree on who takes part, and the sites check that they hold the same records.
 
     analyst -> sites, dealer   Meet: the names and public keys of all parties
-    site -> sites              KnownHead, then NewestHead: has a site gone back?  (`heads`)
+    site -> sites              KnownHead, then NewestHead: has a site gone back?  (`heads`), if
+                               the session has not compared them in `Align`
     site -> sites              Point: are our lists of identifiers equal?  (vertibayes_mpc.cpace)
     site -> later sites        Confirmation; "later": whose names sort after its own
     site -> earlier sites      Confirmation, once theirs is there
@@ -57,7 +58,7 @@ from vertibayes_protocols import wire
 from vertibayes_protocols.approval import Phase
 from vertibayes_protocols.contract import Contract
 from vertibayes_protocols.effects import Effects, saying
-from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError, printable
+from vertibayes_protocols.errors import QueryRefusedError, RecordsDifferError
 from vertibayes_protocols.ledger import Fact
 from vertibayes_protocols.public_keys import encode_public
 from vertibayes_protocols.queries.opening import heads
@@ -74,7 +75,6 @@ AS_WRITTEN = (
     "people that all sites hold"
 )
 NAME_CELLS = 256  # characters of a name, at most
-REASON_CELLS = 500  # of why a site refuses
 SESSION_BYTES = 16  # random, and new in each run
 
 
@@ -164,7 +164,9 @@ class Meet(Query[None, None]):
             site.shared.comparing.subtract(counted)
         site.met = frozenset(peer for peer in others if same[peer])
         different = tuple(peer for peer in others if not same[peer])
-        yield from send({site.analyst: Met(different, site.records, site.went_back[:REASON_CELLS])})
+        yield from send(
+            {site.analyst: Met(different, site.records, site.went_back[: heads.REASON_CELLS])}
+        )
 
     def run_dealer(self, dealer: DealerRole, plan: None) -> Program[None]:
         """Take no part: the dealer receives no message by which it could compare lists."""
@@ -175,13 +177,9 @@ class Meet(Query[None, None]):
 
         A `QueryRefusedError` says which site has gone back.
         """
-        sites, expect = self.sites, Expect(Met, NAME_CELLS * len(self.parties) + REASON_CELLS)
+        sites, expect = self.sites, Expect(Met, NAME_CELLS * len(self.parties) + heads.REASON_CELLS)
         met = yield from exchange({}, dict.fromkeys(sites, expect))
-        refused = {site: printable(m.refused) for site, m in met.items() if m.refused}
-        if refused:
-            (first, reason), *others = refused.items()
-            also = f"; {', '.join(site for site, _ in others)} refuse too" if others else ""
-            raise QueryRefusedError(first, f"{reason}{also}: ask their owners")
+        heads.check_refused({site: message.refused for site, message in met.items()})
         pairs: set[frozenset[Party]] = set()
         for site, message in met.items():
             if not set(message.different) <= set(sites) - {site}:

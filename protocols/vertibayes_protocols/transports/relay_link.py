@@ -18,9 +18,9 @@ Security, leakage: `vertibayes_protocols.transports.relay`; nothing is believed 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from secrets import token_bytes
 from time import monotonic
@@ -32,6 +32,7 @@ from websockets.exceptions import ConnectionClosed
 
 from vertibayes_mpc.rounds import Party
 from vertibayes_protocols.errors import PeerGoneError, TransportError, words
+from vertibayes_protocols.events import AGAIN, WAITING, Tell, silent
 from vertibayes_protocols.transports.frames import (
     ABSENT,
     ASK,
@@ -66,7 +67,6 @@ from vertibayes_protocols.transports.proof import ENTER, Entry
 from vertibayes_protocols.transports.route import Route
 from vertibayes_protocols.transports.tls import Certificates
 
-LOG = logging.getLogger("vertibayes.relay")  # that the relay is away, with the reason; is back
 UNDER_WAY = 32  # pieces to each receiver that are on their way at a time
 ANSWER_SECONDS = 5.0  # for the next receipt
 MOST_ANSWER_SECONDS = 60.0  # for it, if the line is slow: each time twice as long
@@ -90,9 +90,12 @@ class _Delivery:
         self.refused = False
 
     def take(self, mark: Mark) -> None:
-        """Note a receipt."""
-        if mark.piece >= self.oldest:
-            self.taken.add(mark.piece)
+        """Note a receipt; one that is no progress, or of another count, wakes nobody."""
+        if mark.pieces != self.count or mark.piece < self.oldest:
+            return
+        self.taken.add(mark.piece)
+        if self.oldest not in self.taken:
+            return
         while self.oldest in self.taken:
             self.taken.remove(self.oldest)
             self.oldest += 1
@@ -124,10 +127,10 @@ class _Delivery:
 class WebSocketLink:
     """A party's link to its peers, by way of the relay; see `transports.mailbox.Link`."""
 
-    def __init__(self, name: Address, route: Route, pieces: Pieces) -> None:
+    def __init__(self, name: Address, route: Route, pieces: Pieces, tell: Tell = silent) -> None:
         check_route(route)
         self.name, self.route, self.failure = name, route, ""
-        self._pieces = pieces
+        self._pieces, self._tell = pieces, tell
         self._stream = token_bytes(STREAM_BYTES)
         self._posts = token_bytes(STREAM_BYTES)  # names what is sent without receipts: it may pass
         self._numbers = count()  # of packets, to all receivers
@@ -135,34 +138,35 @@ class WebSocketLink:
         self._turns: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._asked: dict[Address, asyncio.Future[bool]] = {}
         self._doubled: TransportError | None = None
-        self._woken = False
+        self._woken = self._is_leaving = self._is_sending = False
         self._out = Outgoing()
         self._line: ClientConnection | None = None
         self._connected = asyncio.Event()
         self._loop = Loop(name)
-        asyncio.run_coroutine_threadsafe(self._stay(), self._loop.loop)
+        self._loop.start(self._stay())
 
     # ---- the connection --------------------------------------------------------------------------
 
     async def _stay(self) -> None:
-        """Connect, and again whenever the connection has ended."""
+        """Connect, and again whenever the connection has ended, until this party leaves."""
         pause, is_waiting = 0.0, False
-        while True:
+        while not self._is_leaving:
             try:
                 line = await open_line(self.route, Entry(self.name, self._stream, ENTER))
             except DoubledError as error:
                 self._doubled = TransportError(f"{error}: stop one of them")
                 self.failure = str(self._doubled)
-                return self.wake()
+                self.wake()
+                return
             except (OSError, TransportError) as error:
                 self.failure = words(error)
                 if not is_waiting:
-                    LOG.info("waiting for the relay: %s", self.failure)
+                    self._tell(WAITING, reason=self.failure)
                 is_waiting, pause = True, min(MOST_PAUSE, 2 * pause or 0.1)
                 await asyncio.sleep(pause)
                 continue
             if is_waiting:
-                LOG.info("connected again")
+                self._tell(AGAIN)
             pause, is_waiting, self.failure = 0.0, False, ""
             await self._carry(line)
 
@@ -196,7 +200,10 @@ class WebSocketLink:
     async def _write(self, line: ClientConnection) -> None:
         with suppress(OSError, ConnectionClosed):
             while True:
-                await line.send(await self._out.take())
+                self._is_sending = False
+                _, frame = await self._out.take()
+                self._is_sending = True
+                await line.send(frame)
 
     async def _beat(self, _: ClientConnection) -> None:
         while True:
@@ -205,7 +212,7 @@ class WebSocketLink:
 
     def _take(self, frame: Frame) -> None:
         """Act on a frame from the relay."""
-        if self._out.small_bytes > MOST_SMALL:
+        if self._out.small.sizes.get("", 0) > MOST_SMALL:
             return  # a relay that reads no receipts gets none
         if frame.kind == PIECE and frame.mark is not None:
             self._out.put(self._receipt(frame.address, frame.mark, frame.piece))
@@ -233,7 +240,7 @@ class WebSocketLink:
     ) -> Mapping[Address, PeerGoneError]:
         """Deliver packets side by side; return the errors of the receivers that are not reached."""
         if patience is None:
-            self._loop.loop.call_soon_threadsafe(self._post, dict(packets))
+            self._loop.call(partial(self._post, dict(packets)))
             return {}
         return self._loop.run(self._deliver_all(packets, patience))
 
@@ -278,7 +285,7 @@ class WebSocketLink:
                 async with asyncio.timeout(rest):
                     await delivery.heard.wait()
             delivery.heard.clear()
-            if delivery.oldest == delivery.count:
+            if delivery.oldest >= delivery.count:
                 return None
             if delivery.oldest > before:
                 missing, answer = None, ANSWER_SECONDS
@@ -356,9 +363,10 @@ class WebSocketLink:
         self._loop.close()
 
     async def _leave(self) -> None:
+        self._is_leaving = True
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECONDS):
-                while not self._out.is_empty() and self._connected.is_set():
+                while self._connected.is_set() and (self._is_sending or not self._out.is_empty()):
                     await asyncio.sleep(0.005)
                 if self._line is not None:
                     await self._line.close()
@@ -380,13 +388,15 @@ def connect(
     proxy: str | None = None,
     tls: bool = True,
     timeout: float = 30.0,
+    tell: Tell = silent,
 ) -> WebSocketLink:
-    """Connect a party to the relay."""
+    """Connect a party to the relay; `tell` is called when the relay is away, and is back."""
     party = party_of(name)
     if not NAME.fullmatch(party) or not ADDRESS.fullmatch(name) or party in RESERVED:
         allowed = f"at most 63 letters, digits, - and _, and not {' or '.join(RESERVED)}"
         raise ValueError(f"{name!r} cannot be a party's name: a name has {allowed}")
-    link = WebSocketLink(name, Route(address, certificates, trust, proxy, tls), Pieces(peers))
+    route = Route(address, certificates, trust, proxy, tls)
+    link = WebSocketLink(name, route, Pieces(peers), tell)
     try:
         if not link.await_relay(timeout):
             reason = f": {link.failure}" if link.failure else ""
