@@ -135,7 +135,7 @@ def served(role, query, noted):
 
 
 def test_a_refusal_is_in_the_ledger_with_its_detail_and_the_analyst_gets_the_reason(tmp_path):
-    data, noted = data_of(a="xy", b="z", c="w"), []
+    data, noted = data_of(a="xyzw"), []  # one site, which meets nobody
     federation, _ = committed(data)
     role = federation.roles["a"]
     role.ledger = ledger = LedgerFile(tmp_path / "ledger")

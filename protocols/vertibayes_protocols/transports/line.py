@@ -17,6 +17,7 @@ import asyncio
 import os
 import socket
 import ssl
+from contextlib import closing
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
@@ -34,7 +35,12 @@ from websockets.uri import parse_uri
 
 from vertibayes_protocols.errors import TransportError, words
 from vertibayes_protocols.transports.frames import MOST_BYTES, STREAM_BYTES
-from vertibayes_protocols.transports.loop import HANDSHAKE_SECONDS, SILENT, keep_little_unsent
+from vertibayes_protocols.transports.loop import (
+    HANDSHAKE_SECONDS,
+    SILENT,
+    Loop,
+    keep_little_unsent,
+)
 from vertibayes_protocols.transports.proof import (
     DOUBLED,
     KNOCK,
@@ -236,7 +242,8 @@ def knock(route: Route, seconds: float) -> Answer:
     if route.certificates is not None:
         own = read_credentials(route.certificates).certificate
         name = common_name(x509.load_der_x509_certificate(own))
-    return asyncio.run(_knock(route, Entry(name, bytes(STREAM_BYTES), KNOCK), seconds))
+    with closing(Loop("knock")) as loop:  # the caller's thread may have a loop that runs
+        return loop.run(_knock(route, Entry(name, bytes(STREAM_BYTES), KNOCK), seconds))
 
 
 async def _knock(route: Route, asked: Entry, seconds: float) -> Answer:
