@@ -107,7 +107,8 @@ def squid(folder):
     path.write_text(SQUID.format(address=address, folder=folder, helper=helper))
     for one in (folder, *folder.parents[:2], path, folder / "passwords"):
         one.chmod(0o777 if one.is_dir() else 0o644)  # it runs as a user of its own
-    with running(["squid", "-N", "-f", str(path)], address):
+    service = f"test{address.split(':')[1]}"  # its shared memory outlives a process that was killed
+    with running(["squid", "-N", "-n", service, "-f", str(path)], address):
         yield address
 
 

@@ -23,7 +23,7 @@ from vertibayes_protocols.transports.frames import (
     read_frame,
     write_frame,
 )
-from vertibayes_protocols.transports.line import open_line, proxy_of
+from vertibayes_protocols.transports.line import knock, open_line, proxy_of
 from vertibayes_protocols.transports.proof import ENTER, Entry
 from vertibayes_protocols.transports.relay import Relay
 from vertibayes_protocols.transports.relay_link import connect
@@ -199,3 +199,10 @@ def test_who_leaves_at_once_has_given_its_last_receipts(monkeypatch):
                 link._loop.call(partial(link._out.put, receipt))
         came = islice(frames_of(stranger), 100)
         assert [frame[:2] for frame in came] == [(TAKEN, "b")] * 100
+
+
+def test_the_relay_is_asked_from_a_thread_that_has_a_loop():
+    async def ask():
+        return knock(Route("127.0.0.1:1"), 3.0)
+
+    assert asyncio.run(ask()).kind == "nothing"
