@@ -23,6 +23,8 @@ def enrol(folder: Path, role: str, name: str) -> tuple[str, Path]:
     The command can be repeated: it prints the same line again. A party that has pinned a roster
     gets new keys beside those in use, for a coordinator who revokes the old ones.
     """
+    if role not in OWN_FILES:
+        raise ValueError(f"the role must be one of {', '.join(OWN_FILES)}, got {role!r}")
     if role == RELAY:
         reached_address(name)
     else:
