@@ -147,7 +147,7 @@ def test_enrol_prints_the_same_line_again_and_no_private_key(capsys, tmp_path):
     ("party", "reason"),
     [
         (("site", "relay"), "'relay' is not a valid name"),
-        (("station", "clinic"), "the role must be one of site, dealer, relay, analyst, got 'station'"),
+        (("station", "clinic"), "one of site, dealer, relay, analyst, got 'station'"),
         (("relay", "relay"), "'relay' is not an address: expected HOST:PORT"),
     ],
 )
