@@ -43,7 +43,7 @@ TLS = Setting("tls", "flag", default=True)  # at the relay; a reverse proxy ends
 
 SECOND = Setting("second_person", "text")  # its public key, as `keygen` prints it
 
-OWN_TABLES = {  # by the role in a roster: the table that only this party's own file has
+OWN_TABLES = {  # by the role in a roster: the table that its own file has; others name the dealer
     "site": "site", "dealer": "dealer", RELAY: "relay", "analyst": "study",
 }  # fmt: skip
 ROOT = "rootCA.pem"  # of the certificates of all parties

@@ -10,6 +10,7 @@ from tests.protocols.deployment.parties import SITES, change, changed_key, deplo
 from vertibayes_protocols.deployment.checks import Outside, check_files, read_any
 from vertibayes_protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
 from vertibayes_protocols.deployment.keys import make_private, read_private
+from vertibayes_protocols.deployment.roster.pinning import Own
 from vertibayes_protocols.deployment.running import dealer_role
 from vertibayes_protocols.deployment.templates import Names, init
 from vertibayes_protocols.public_keys import encode_public
@@ -42,6 +43,13 @@ def test_sites_and_dealer_serve_all_analysts_that_init_names(folder):
         study = StudyFile.read(folder / name / "study.toml")
         assert study.party == name and study.sites == SITES
         assert not set(ANALYSTS) & set(study.pinned)
+
+
+def test_a_study_that_names_its_dealer_is_the_file_of_its_analyst(folder):
+    for party, role in {"ana": "analyst", "north": "site", "dealer": "dealer"}.items():
+        (path,) = (folder / party).glob("*.toml")
+        own = Own.read(path)
+        assert (own.role, own.party) == (role, party)
 
 
 def test_masks_are_agreed_with_no_analyst(folder):

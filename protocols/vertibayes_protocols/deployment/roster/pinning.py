@@ -42,6 +42,7 @@ class Own:
         """Read a party's file, also if it pins no roster yet."""
         file = TomlFile.read(path)
         roles = [role for role in ROLES if OWN_TABLES[role] in file.values]
+        roles.sort(key="dealer".__eq__)  # last: other files name the dealer, too
         if not roles:
             raise ValueError(f"{path}: not the file of a site, dealer or study: it pins no keys")
         return cls(file, roles[0], *own_party(file.table(roles[0])))
