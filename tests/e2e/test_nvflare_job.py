@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import closing, contextmanager, suppress
 from multiprocessing import Pipe
 from pathlib import Path
@@ -151,8 +152,8 @@ def processes():
 
 def submit(session, tmp_path, study):
     """Submit a job that its README describes, and return its id."""
-    path = tmp_path / f"job-{study[:8]}"
-    shutil.copytree(JOB / "job", path, dirs_exist_ok=True)
+    path = Path(tempfile.mkdtemp(dir=tmp_path)) / "job"  # FLARE signs it where it lies, once
+    shutil.copytree(JOB / "job", path)
     server = path / "app" / "config" / "config_fed_server.json"
     config = json.loads(server.read_text())
     config["workflows"][0]["args"] |= {"study": study, "sites": list(SITES), "minutes": 20}
